@@ -1,0 +1,106 @@
+"""Names under which files register what they offer: topologies, blocks, collective algorithms.
+
+A registry is the only global state of pyxsim. It is filled by the files of the shelves (see `library`), so a
+user's own file and a shipped one use the same mechanism:
+
+    from pyxsim.registry import topologies
+
+    @topologies.register("torus")
+    def torus(shape): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pyxsim.errors import InputError
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Entry(Generic[T]):
+    """One registered object: its name, other spellings of it, what it says about itself, and who registered it."""
+
+    name: str
+    value: T
+    aliases: tuple[str, ...] = ()
+    info: dict[str, Any] = field(default_factory=dict)
+    module: str = ""
+
+
+class Registry(Generic[T]):
+    """A table from names to objects of one kind. `kind` is the word for it in error texts: "topology"."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry[T]] = {}
+        self._spellings: dict[str, str] = {}
+
+    def register(self, name: str, *, aliases: Iterable[str] = (), **info: Any) -> Callable[[V], V]:
+        """Decorator: put the object under `name`; `info` are keywords that describe it (`entry(name).info`).
+
+        Raises InputError when the name or an alias is taken.
+        """
+
+        def put(value: V) -> V:
+            module = getattr(value, "__module__", "") or ""
+            others = tuple(aliases)
+            for spelling in (name, *others):
+                if spelling in self._spellings:
+                    owner = self._entries[self._spellings[spelling]].module
+                    raise InputError(
+                        f"the {self.kind} '{spelling}' of module {module} is already registered by module {owner}"
+                    )
+            self._entries[name] = Entry(name, value, others, info, module)  # type: ignore[arg-type]
+            self._spellings.update(dict.fromkeys((name, *others), name))
+            return value
+
+        return put
+
+    def canonical(self, name: str) -> str:
+        """The name proper for a name or alias. Raises InputError with the closest match when nothing has that name."""
+        if name in self._spellings:
+            return self._spellings[name]
+        raise InputError(f"unknown {self.kind} '{name}'", allowed=self.names(), given=name)
+
+    def entry(self, name: str) -> Entry[T]:
+        """The entry under a name or alias; InputError as `canonical`."""
+        return self._entries[self.canonical(name)]
+
+    def get(self, name: str) -> T:
+        """The object under a name or alias; InputError as `canonical`."""
+        return self.entry(name).value
+
+    def names(self) -> list[str]:
+        """All names in alphabetical order, without aliases."""
+        return sorted(self._entries)
+
+    @property
+    def entries(self) -> list[Entry[T]]:
+        """All entries in the order of their names."""
+        return [self._entries[name] for name in self.names()]
+
+    def discard(self, module: str) -> None:
+        """Forget what a module registered: its file turned out to be broken half way through."""
+        for entry in [e for e in self._entries.values() if e.module == module]:
+            del self._entries[entry.name]
+            for spelling in (entry.name, *entry.aliases):
+                del self._spellings[spelling]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._spellings
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+topologies: Registry[Callable[..., Any]] = Registry("topology")
+blocks: Registry[Callable[..., Any]] = Registry("block")
+collectives: Registry[Callable[..., Any]] = Registry("collective algorithm")

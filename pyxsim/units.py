@@ -1,0 +1,238 @@
+"""Quantities as people write them, as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz".
+
+Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz); no float appears, so
+what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB powers of 1024
+(IEC 80000-13); a small b is a bit. Wrong texts raise InputError (a ValueError).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pyxsim.errors import InputError, nearest
+
+MAX_BYTES = 2**62  # sizes and their sums stay inside a signed 64-bit integer
+MAX_CYCLES = 2**40  # about 18 minutes at 1 GHz: no delay of hardware is longer
+_MAX_RATE = Fraction(MAX_BYTES)
+_MAX_HERTZ = Fraction(10**15)
+_MAX_SECONDS = Fraction(10**9)
+
+
+@dataclass(frozen=True, order=True)
+class Cycles:
+    """A duration told in clock cycles instead of seconds."""
+
+    count: int
+
+
+Duration = Fraction | Cycles
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_PREFIXES = {**_DECIMAL, **_BINARY}
+
+_BYTES: dict[str, Fraction] = {f"{p}B": Fraction(f) for p, f in _PREFIXES.items()}
+_BITS: dict[str, Fraction] = {f"{p}{b}": Fraction(f, 8) for b in ("b", "bit") for p, f in _PREFIXES.items()}
+_SIZES = {**_BYTES, **_BITS}
+_RATES = {f"{u}{per}": f for per in ("/s", "ps") for u, f in _SIZES.items()}
+_TIMES: dict[str, Fraction] = {
+    "s": Fraction(1),
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "\u00b5s": Fraction(1, 10**6),  # micro sign
+    "\u03bcs": Fraction(1, 10**6),  # Greek mu, which looks the same
+    "ns": Fraction(1, 10**9),
+    "ps": Fraction(1, 10**12),
+    "fs": Fraction(1, 10**15),
+}
+_FREQUENCIES: dict[str, Fraction] = {f"{p}Hz": Fraction(f) for p, f in _DECIMAL.items()}
+_CYCLE_WORDS = ("cycle", "cycles")
+
+# Digits, perhaps with a fraction and a power of ten; or a ratio of integers, which alone can say 1/3 exactly.
+_QUANTITY = re.compile(
+    r"\s*(?P<sign>[+-]?)(?P<digits>\d(?:_?\d)*)"
+    r"(?:(?:\.(?P<decimals>\d(?:_?\d)*))?(?:[eE](?P<power>[+-]?\d{1,3}))?|/(?P<below>\d(?:_?\d)*))"
+    r"\s*(?P<unit>[^\d\s+\-._/].*?)?\s*",
+    re.ASCII,
+)
+_MAX_TEXT = 200  # a longer text is no quantity; keeps exact arithmetic on hostile input cheap
+_MAX_POWER = 60
+
+
+def _shown(text: object) -> str:
+    shown = repr(text) if isinstance(text, str) else f"{text}"
+    return shown if len(shown) <= 60 else f"{shown[:56]}..."
+
+
+def _split(text: object, what: str, example: str) -> tuple[Fraction, str]:
+    """The number and the unit (perhaps "") of a text. Raises InputError when it is no such text, or negative."""
+    allowed = f"a number with a unit such as '{example}'"
+    if not isinstance(text, str):
+        if isinstance(text, int | float) and not isinstance(text, bool):
+            raise InputError(f"{_shown(text)} has no unit", allowed=allowed)
+        raise InputError(f"{_shown(text)} is no {what}", allowed=allowed)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    if match is None:
+        raise InputError(f"{_shown(text)} is no {what}", allowed=allowed)
+    power = int(match["power"] or 0)
+    if abs(power) > _MAX_POWER:
+        raise InputError(f"{_shown(text)} is no sensible {what}: the power of ten is out of range", allowed=allowed)
+    if match["below"] is not None and int(match["below"]) == 0:
+        raise InputError(f"{_shown(text)} divides by zero", allowed=allowed)
+    number = Fraction(int(match["digits"]), int(match["below"] or 1))
+    if match["decimals"]:
+        decimals = match["decimals"].replace("_", "")
+        number += Fraction(int(decimals), 10 ** len(decimals))
+    number *= Fraction(10) ** power
+    if match["sign"] == "-" and number:
+        raise InputError(f"{_shown(text)} is negative", allowed=allowed)
+    return number, match["unit"] or ""
+
+
+def _scale(unit: str, text: object, units: Mapping[str, Fraction], what: str, example: str) -> Fraction:
+    if unit in units:
+        return units[unit]
+    allowed = f"a number with a unit such as '{example}'"
+    if not unit:
+        raise InputError(f"{_shown(text)} has no unit", allowed=allowed)
+    if unit[0] == "K" and "k" + unit[1:] in units:
+        # KB is 1000 in some programs and 1024 in others: guessing would be wrong by 2 % in half of the cases.
+        either = f"'k{unit[1:]}' (1000) or 'Ki{unit[1:]}' (1024)"
+        raise InputError(f"the unit '{unit}' in {_shown(text)} has no clear base", allowed=either)
+    near = nearest(unit, [u for u in units if len(u) > 1 and not u.endswith(("ps", "bit/s")) or units is _TIMES])
+    hint = f"; did you mean '{near}'?" if near is not None else ""
+    raise InputError(f"'{unit}' in {_shown(text)} is no unit of {what}", allowed=allowed + hint)
+
+
+def _parse(text: object, units: Mapping[str, Fraction], what: str, example: str, most: Fraction) -> Fraction:
+    number, unit = _split(text, what, example)
+    value = number * _scale(unit, text, units, what, example)
+    if value > most:
+        raise InputError(f"{_shown(text)} is too large", allowed=f"a {what} of at most {_most(units, most)}")
+    return value
+
+
+def _most(units: Mapping[str, Fraction], most: Fraction) -> str:
+    return _format(most, {u: f for u, f in units.items() if "i" not in u or f > 1})
+
+
+def parse_bytes(text: object) -> int:
+    """A size in bytes: parse_bytes("1.5 KiB") == 1536. Also bits where they fill whole bytes ("64 b" is 8)."""
+    value = _parse(text, _SIZES, "size", "4 KiB", Fraction(MAX_BYTES))
+    if value.denominator != 1:
+        raise InputError(f"{_shown(text)} is not a whole number of bytes", allowed="a size such as '4 KiB'")
+    return value.numerator
+
+
+def parse_bandwidth(text: object) -> Fraction:
+    """Bytes per second: parse_bandwidth("800 Gb/s") == parse_bandwidth("100 GB/s") == 10**11."""
+    return _parse(text, _RATES, "bandwidth", "100 GB/s", _MAX_RATE)
+
+
+def parse_time(text: object) -> Fraction:
+    """Seconds: parse_time("500 ns") == Fraction(1, 2_000_000)."""
+    return _parse(text, _TIMES, "time", "500 ns", _MAX_SECONDS)
+
+
+def parse_duration(text: object) -> Duration:
+    """Seconds as parse_time, or Cycles for a text such as "1 cycle"."""
+    if isinstance(text, str) and text.rstrip().endswith(_CYCLE_WORDS):
+        number, unit = _split(text, "time", "500 ns' or '1 cycle")
+        if unit in _CYCLE_WORDS:
+            if number.denominator != 1:
+                raise InputError(f"{_shown(text)} is not a whole number of cycles", allowed="such as '1 cycle'")
+            if number > MAX_CYCLES:
+                raise InputError(f"{_shown(text)} is too large", allowed=f"at most {MAX_CYCLES} cycles")
+            return Cycles(number.numerator)
+    return _parse(text, _TIMES, "time", "500 ns' or '1 cycle", _MAX_SECONDS)
+
+
+def parse_frequency(text: object) -> Fraction:
+    """Hertz: parse_frequency("1 GHz") == 10**9."""
+    return _parse(text, _FREQUENCIES, "frequency", "1 GHz", _MAX_HERTZ)
+
+
+def _decimal(number: Fraction) -> str:
+    """An exact text: "1.5", or "1/3" where no decimal fraction is exact."""
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return f"{number.numerator}/{number.denominator}"
+    places = max(twos, fives)
+    digits = str(number.numerator * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}" if places else digits
+
+
+def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
+    """The shortest exact text with a number of at least 1, the larger unit among equals; read back it is `value`."""
+    base = min(units, key=lambda u: abs(units[u] - 1))
+    fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u]) if value else base]
+    numbers = {u: _decimal(value / units[u]) for u in fitting}
+    best = min(fitting, key=lambda u: (len(numbers[u].replace(".", "")), -units[u]))
+    return f"{numbers[best]} {best}"
+
+
+_SHOWN_RATES = {f"{p}B/s": Fraction(f) for p, f in _PREFIXES.items()}
+_SHOWN_TIMES = {u: f for u, f in _TIMES.items() if u.isascii()}
+
+
+def format_bytes(nbytes: int) -> str:
+    """Exact inverse of parse_bytes: 4096 -> "4 KiB"."""
+    return _format(Fraction(nbytes), _BYTES)
+
+
+def format_bandwidth(bandwidth: Fraction) -> str:
+    """Exact inverse of parse_bandwidth: 10**11 -> "100 GB/s"."""
+    return _format(Fraction(bandwidth), _SHOWN_RATES)
+
+
+def format_time(seconds: Fraction) -> str:
+    """Exact inverse of parse_time: 1/2_000_000 -> "500 ns"."""
+    return _format(Fraction(seconds), _SHOWN_TIMES)
+
+
+def format_duration(duration: Duration) -> str:
+    """Exact inverse of parse_duration."""
+    if isinstance(duration, Cycles):
+        return f"{duration.count} cycle{'' if duration.count == 1 else 's'}"
+    return format_time(duration)
+
+
+def format_frequency(hertz: Fraction) -> str:
+    """Exact inverse of parse_frequency: 10**9 -> "1 GHz"."""
+    return _format(Fraction(hertz), _FREQUENCIES)
+
+
+def format_time_ns(nanoseconds: int | Fraction) -> str:
+    """A simulated time for people, to four digits: 1234567 -> "1.235 ms". Not exact: for tables and reports."""
+    value = Fraction(nanoseconds) / 10**9
+    if not value:
+        return "0 ns"
+    number, unit = value, "s"
+    for unit, scale in sorted(_SHOWN_TIMES.items(), key=lambda item: item[1]):
+        number = value / scale
+        if number < Fraction("999.95"):  # what would be rounded to 1000 is told in the next larger unit
+            break
+    places = max(0, 4 - len(str(int(number)))) if number.denominator != 1 else 0
+    digits = str(round(number * 10**places)).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]} {unit}" if places else f"{digits} {unit}"
+
+
+def to_cycles(duration: Duration, clock: Fraction) -> tuple[int, bool]:
+    """Whole cycles of a clock (Hz) that cover a duration, and whether rounding up made it longer by more than 1 %."""
+    if isinstance(duration, Cycles):
+        return duration.count, False
+    exact = duration * clock
+    cycles = -(-exact.numerator // exact.denominator)
+    return cycles, (cycles - exact) * 100 > exact
+
+
+def to_seconds(duration: Duration, clock: Fraction) -> Fraction:
+    """A duration in seconds; Cycles are told by the clock (Hz)."""
+    return duration.count / clock if isinstance(duration, Cycles) else duration
