@@ -102,7 +102,7 @@ def _scale(unit: str, text: object, units: Mapping[str, Fraction], what: str, ex
         # KB is 1000 in some programs and 1024 in others: guessing would be wrong by 2 % in half of the cases.
         either = f"'k{unit[1:]}' (1000) or 'Ki{unit[1:]}' (1024)"
         raise InputError(f"the unit '{unit}' in {_shown(text)} has no clear base", allowed=either)
-    near = nearest(unit, [u for u in units if len(u) > 1 and not u.endswith(("ps", "bit/s")) or units is _TIMES])
+    near = nearest(unit, [u for u in units if len(u) > 1 and not u.endswith(("Bps", "bps", "bit", "bitps", "bit/s"))])
     hint = f"; did you mean '{near}'?" if near is not None else ""
     raise InputError(f"'{unit}' in {_shown(text)} is no unit of {what}", allowed=allowed + hint)
 
@@ -111,12 +111,8 @@ def _parse(text: object, units: Mapping[str, Fraction], what: str, example: str,
     number, unit = _split(text, what, example)
     value = number * _scale(unit, text, units, what, example)
     if value > most:
-        raise InputError(f"{_shown(text)} is too large", allowed=f"a {what} of at most {_most(units, most)}")
+        raise InputError(f"{_shown(text)} is too large", allowed=f"a {what} of at most {_format(most, units)}")
     return value
-
-
-def _most(units: Mapping[str, Fraction], most: Fraction) -> str:
-    return _format(most, {u: f for u, f in units.items() if "i" not in u or f > 1})
 
 
 def parse_bytes(text: object) -> int:
@@ -214,11 +210,10 @@ def format_time_ns(nanoseconds: int | Fraction) -> str:
     value = Fraction(nanoseconds) / 10**9
     if not value:
         return "0 ns"
-    number, unit = value, "s"
-    for unit, scale in sorted(_SHOWN_TIMES.items(), key=lambda item: item[1]):
-        number = value / scale
-        if number < Fraction("999.95"):  # what would be rounded to 1000 is told in the next larger unit
-            break
+    smallest_first = sorted(_SHOWN_TIMES, key=lambda u: _SHOWN_TIMES[u])
+    # What would be rounded to 1000 is told in the next larger unit.
+    unit = next((u for u in smallest_first if value < Fraction("999.95") * _SHOWN_TIMES[u]), "s")
+    number = value / _SHOWN_TIMES[unit]
     places = max(0, 4 - len(str(int(number)))) if number.denominator != 1 else 0
     digits = str(round(number * 10**places)).rjust(places + 1, "0")
     return f"{digits[:-places]}.{digits[-places:]} {unit}" if places else f"{digits} {unit}"
