@@ -1,0 +1,100 @@
+# Every habit is one word. `make` alone lists them. Each does its own set-up: a virtual environment in .venv and the
+# compiled core, made once and made again when setup.py, pyproject.toml or the core change.
+
+PYTHON ?= python3
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip --quiet --disable-pip-version-check
+CORE := $(shell find pyxsim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+# Two builds of the core that must not be taken for each other: the tests refuse a build that is not the expected one.
+RELEASE := PYXSIM_EXPECT_BUILD=release
+DEBUG := PYXSIM_EXPECT_BUILD=debug
+DEBUG_SITE := build/debug/site
+# What a developer's shell has set is not for the build that everything below relies on.
+unexport PYXSIM_DEBUG PYTHONPATH
+
+.PHONY: help run test validate bench lint debug wheel clean
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb text; do printf '%-14s %s\n' "$$verb" "$$text"; done
+
+run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writes results/torus_all_reduce.h5 and .png
+	@mkdir -p results
+	$(VENV)/bin/pyxsim run inputs/torus_all_reduce.toml -o results/torus_all_reduce.h5 --plot results/torus_all_reduce.png
+
+test: $(VENV)/.ready-dev  ## the tests, without the slow ones
+	$(RELEASE) $(VENV)/bin/pytest $(ARGS)
+
+validate: $(VENV)/.ready-dev  ## all tests: also the slow ones, which build packages and compare with theory at length
+	$(RELEASE) $(VENV)/bin/pytest --slow $(ARGS)
+
+bench: $(VENV)/.ready-dev  ## the speed of the engine on fixed cases
+	$(VENV)/bin/python benchmarks/run.py $(ARGS)
+
+lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/cython-lint pyxsim
+
+# The debug build is installed into a folder of its own and found by PYTHONPATH, so the release build stays as it is.
+debug: $(VENV)/.ready-dev  ## the tests of the core on a build with bounds checks, assertions and self-check
+	@rm -rf $(DEBUG_SITE) build/debug/lib.*
+	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
+	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(VENV)/bin/pytest tests/core $(ARGS)
+
+wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
+	@rm -rf build/release/lib.*
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+clean:  ## remove the environment and everything built; results/ stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find pyxsim -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up ---
+
+# A Python that can make an environment and a compiler that can build for it; a sentence where one is missing.
+define CHECK
+import os, shutil, sys, sysconfig
+def need(ok, text):
+    if not ok:
+        sys.exit("pyxsim: " + text)
+need(sys.version_info >= (3, 11), "needs Python 3.11 or newer; %s is %s. Name another one: make PYTHON=python3.12" % (sys.executable, sys.version.split()[0]))
+try:
+    import ensurepip, venv
+except ImportError:
+    need(False, "this Python cannot make virtual environments (Debian, Ubuntu: apt install python3-venv)")
+need(os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")), "no Python.h: the headers of Python are not installed (Debian, Ubuntu: apt install python3-dev)")
+compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+need(shutil.which(compiler), "no C compiler '%s' found (Debian, Ubuntu: apt install gcc; macOS: xcode-select --install)" % compiler)
+endef
+export CHECK
+
+# What pyproject.toml names as needed for the build is installed here, because the builds below run without isolation.
+define BUILD_REQUIRES
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["build-system"]["requires"], sep="\n")
+endef
+export BUILD_REQUIRES
+
+$(VENV)/.made: pyproject.toml Makefile
+	@command -v $(PYTHON) >/dev/null || { echo "pyxsim: no '$(PYTHON)' found; it needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c "$$CHECK"
+	@echo "Setting up $(VENV)"
+	@$(VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(VENV)/bin/python -c "$$BUILD_REQUIRES" > $(VENV)/build-requires.txt
+	@$(PIP) install -r $(VENV)/build-requires.txt
+	@touch $@
+
+# Enough to run experiments; the tools of a developer come on top of it when they are wanted.
+$(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
+	@echo "Building and installing pyxsim into $(VENV)"
+	@$(PIP) install --no-build-isolation --editable '.[report]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready-run
+	@echo "Installing what tests and lint need"
+	@$(PIP) install --no-build-isolation --editable '.[dev]'
+	@touch $@
