@@ -1,0 +1,57 @@
+"""What holds for every test: slow ones only on demand, one way to draw examples, and the expected build of the core."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    skip = pytest.mark.skip(reason="slow: run with --slow (make validate)")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+def build_of_the_core() -> tuple[str, str]:
+    """("release" or "debug", the file of the engine that `import` finds)."""
+    from pyxsim.core import engine
+
+    return "debug" if engine.build_info["debug"] else "release", str(engine.__file__)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    try:
+        kind, file = build_of_the_core()
+    except ImportError as error:
+        return f"pyxsim core: not built ({error})"
+    return f"pyxsim core: {kind} build, {file}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse to test another build than the Makefile means: an old one looks just like a new one."""
+    expected = os.environ.get("PYXSIM_EXPECT_BUILD")
+    if expected:
+        kind, file = build_of_the_core()
+        if kind != expected:
+            pytest.exit(f"expected a {expected} build of the core, found a {kind} build: {file}", returncode=3)
+
+
+@pytest.fixture(scope="session")
+def tree() -> Path:
+    """The folder of the source tree."""
+    return Path(__file__).resolve().parent.parent

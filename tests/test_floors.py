@@ -1,0 +1,240 @@
+"""The floors of docs/architecture.md: every import in pyxsim/ goes down, and the few views that are closed stay closed.
+
+Python is read by its syntax tree, Cython line by line. Imports inside functions and under TYPE_CHECKING count: what
+a file must not know it must not know later either.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+FLOORS = {
+    **dict.fromkeys(("errors", "units", "registry", "settings", "library", "rng"), 0),
+    **dict.fromkeys(("core", "analytical"), 1),
+    **dict.fromkeys(("topology", "routing", "traffic"), 2),
+    "network": 3,
+    "collective": 4,
+    "system": 5,
+    "workload": 6,
+    **dict.fromkeys(("output", "report"), 7),
+    "study": 8,
+    "cli": 9,
+    **dict.fromkeys(("__init__", "__main__"), 10),  # the face: it may show everything
+}
+# Rooms of one floor do not see each other, except in one direction:
+NEIGHBOURS = {("topology", "routing"), ("report", "output"), ("__main__", "__init__")}
+# Lower rooms that are not seen although they are lower:
+CLOSED = {
+    ("collective", "network"),  # a schedule is the same on every network
+    ("collective", "core"),
+    ("system", "core"),  # the system layer never sees a flit
+    ("workload", "core"),
+}
+# What a file of a shelf may use: nothing above the floor that it serves.
+SHELF_FLOORS = {"topologies": 2, "collectives": 4}
+SHELVES = {*SHELF_FLOORS, "pyxsim_library"}
+# The engine needs C, the standard library and numpy, nothing else.
+CORE_OUTSIDE = {"cython", "libc", "cpython", "numpy", *sys.stdlib_module_names}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module or name, with its full dotted name: `from pyxsim.units import parse_time` is
+    "pyxsim.units.parse_time"."""
+
+    file: str
+    line: int
+    text: str
+    target: str
+
+
+def absolute(module: str, level: int, path: Path) -> str:
+    """The full name of a relative import: one dot is the folder of the file."""
+    folder = path.parts[: len(path.parts) - level] if level else ()
+    return ".".join([*folder, *([module] if module else [])])
+
+
+def python_imports(path: Path, source: str) -> Iterator[Import]:
+    lines = source.splitlines()
+
+    def found(node: ast.AST, target: str) -> Import:
+        line: int = node.lineno  # type: ignore[attr-defined]
+        return Import(str(path), line, lines[line - 1].strip(), target)
+
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield found(node, name.name)
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                yield found(node, f"{absolute(node.module or '', node.level, path)}.{name.name}")
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+                yield found(node, node.args[0].value)
+
+
+CYTHON_FROM = re.compile(r"^\s*from\s+(\.*)([\w.]*)\s+c?import\s+(.+)")
+CYTHON_IMPORT = re.compile(r"^\s*c?import\s+([\w., ]+)")
+CYTHON_INCLUDE = re.compile(r"""^\s*include\s+["']""")
+
+
+def cython_imports(path: Path, source: str) -> Iterator[Import]:
+    source = re.sub(r'("""|\'\'\').*?\1', lambda text: "\n" * text.group().count("\n"), source, flags=re.DOTALL)
+    for number, line in enumerate(source.splitlines(), 1):
+        code = line.split("#")[0]
+        text = line.strip()
+        if match := CYTHON_FROM.match(code):
+            dots, module, names = match.groups()
+            for name in names.strip("() \\").split(","):
+                target = f"{absolute(module, len(dots), path)}.{name.split(' as ')[0].strip()}"
+                yield Import(str(path), number, text, target.rstrip("."))
+        elif match := CYTHON_IMPORT.match(code):
+            for name in match.group(1).split(","):
+                yield Import(str(path), number, text, name.split(" as ")[0].strip())
+        elif CYTHON_INCLUDE.match(code):
+            yield Import(str(path), number, text, "include")
+
+
+def imports(root: Path, folder: str) -> Iterator[Import]:
+    for file in sorted((root / folder).rglob("*")):
+        path = file.relative_to(root)
+        if file.suffix in (".py", ".pyi"):
+            yield from python_imports(path, file.read_text(encoding="utf-8"))
+        elif file.suffix in (".pyx", ".pxd", ".pxi"):
+            yield from cython_imports(path, file.read_text(encoding="utf-8"))
+
+
+def room(path: Path) -> str:
+    """The room of a file: pyxsim/topology/block.py and pyxsim/topology.py are in "topology"."""
+    return path.parts[1] if len(path.parts) > 2 else path.stem
+
+
+def room_of_target(target: str) -> str | None:
+    """The room that an import enters; None outside pyxsim. A name taken from the package itself is in its face."""
+    parts = target.split(".")
+    if parts[0] != "pyxsim":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in FLOORS else "__init__"
+
+
+def fault(item: Import) -> str | None:
+    """Why an import of a file in pyxsim/ is not allowed, or None."""
+    here = room(Path(item.file))
+    if item.target.split(".")[0] in SHELVES or item.target.startswith("pyxsim._library"):
+        return "the shelves are loaded by path (pyxsim/library.py), never imported"
+    if item.target == "include":
+        return "no textual includes: they have no import graph"
+    there = room_of_target(item.target)
+    if there is None:
+        if here == "core" and item.target.split(".")[0] not in CORE_OUTSIDE:
+            return "the core needs C, the standard library and numpy only"
+        return None
+    if here not in FLOORS:
+        return f"the room '{here}' has no floor: enter it in FLOORS and in docs/architecture.md"
+    if here == there or (FLOORS[here] == FLOORS[there] == 0) or (here, there) in NEIGHBOURS:
+        return None
+    if item.target == "pyxsim.__version__":
+        return None  # a fact, known before the face is built
+    if FLOORS[here] == FLOORS[there]:
+        return f"'{here}' and '{there}' are on one floor (L{FLOORS[here]}) and do not see each other"
+    if FLOORS[here] < FLOORS[there]:
+        return f"upward: '{here}' is on L{FLOORS[here]}, '{there}' on L{FLOORS[there]}"
+    if (here, there) in CLOSED:
+        return f"'{here}' must not know '{there}'"
+    return None
+
+
+def shelf_fault(item: Import, floor: int) -> str | None:
+    """Why an import of a file on a shelf is not allowed, or None."""
+    if item.target.split(".")[0] in SHELVES or item.target.startswith("pyxsim._library"):
+        return "files of a shelf do not import each other: a user's copy of one must work alone"
+    there = room_of_target(item.target)
+    if there is not None and FLOORS[there] > floor:
+        return f"upward: this shelf serves L{floor}, '{there}' is on L{FLOORS[there]}"
+    return None
+
+
+def faults(root: Path) -> list[str]:
+    """Every forbidden import of a tree, one line each: file:line: text -- why."""
+    found = [(item, fault(item)) for item in imports(root, "pyxsim")]
+    for shelf, floor in SHELF_FLOORS.items():
+        found += [(item, shelf_fault(item, floor)) for item in imports(root, shelf)]
+    return [f"{item.file}:{item.line}: {item.text} -- {why}" for item, why in found if why]
+
+
+def test_every_import_goes_down(tree: Path) -> None:
+    assert list(imports(tree, "pyxsim")), "no import was read: the test looks in the wrong place"
+    found = faults(tree)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_room_has_a_floor(tree: Path) -> None:
+    rooms = {path.name if path.is_dir() else path.stem for path in (tree / "pyxsim").iterdir() if is_room(path)}
+    assert rooms <= set(FLOORS), f"rooms without a floor: {sorted(rooms - set(FLOORS))}"
+
+
+def is_room(path: Path) -> bool:
+    return path.suffix in (".py", ".pyx") if path.is_file() else path.name not in ("__pycache__", "_library")
+
+
+def test_every_room_stands_in_the_architecture_page(tree: Path) -> None:
+    text = (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
+    present = {path.name for path in (tree / "pyxsim").iterdir() if path.is_dir() and is_room(path)}
+    missing = sorted(name for name in present if f"{name}/" not in text)
+    assert not missing, f"docs/architecture.md does not name {missing}"
+
+
+# What the test must find, and what it must let pass: (file, source, line of the fault or None).
+PLANTED = [
+    ("pyxsim/topology/torus.py", "from pyxsim.units import parse_time\nfrom pyxsim.network import packet\n", 2),
+    ("pyxsim/topology/torus.py", "from ..network.packet import PacketNetwork\n", 1),
+    ("pyxsim/topology/torus.py", "from .. import cli\n", 1),
+    ("pyxsim/topology/torus.py", "from . import block\n", None),
+    ("pyxsim/topology/torus.py", "def f():\n    import pyxsim.cli.app\n", 2),
+    ("pyxsim/topology/torus.py", "import importlib\nm = importlib.import_module('pyxsim.study.run')\n", 2),
+    ("pyxsim/topology/torus.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyxsim.system\n", 3),
+    ("pyxsim/topology/torus.py", "from pyxsim.routing.relation import Relation\n", None),
+    ("pyxsim/routing/relation.py", "from pyxsim.topology.block import Block\n", 1),
+    ("pyxsim/output/hdf5.py", "from pyxsim import __version__\n", None),
+    ("pyxsim/output/hdf5.py", "from pyxsim import run\n", 1),
+    ("pyxsim/collective/plan.py", "from pyxsim.network.protocol import Network\n", 1),
+    ("pyxsim/system/endpoint.py", "from pyxsim.core.engine import Engine\n", 1),
+    ("pyxsim/network/packet.py", "from pyxsim.core.engine import Engine\n", None),
+    ("pyxsim/library.py", "import topologies.ring\n", 1),
+    ("pyxsim/cli/app.py", "from pyxsim._library.collectives import ring\n", 1),
+    ("pyxsim/cli/app.py", "from pyxsim.study.run import run\nimport typer\n", None),
+    ("pyxsim/plumbing/pipe.py", "from pyxsim.units import parse_time\n", 1),
+    ("pyxsim/core/router.pyx", "from pyxsim.core.state cimport State\nfrom pyxsim.topology.block import Block\n", 2),
+    ("pyxsim/core/router.pxd", "# from pyxsim.cli import app\nfrom libc.stdint cimport int32_t\n", None),
+    ("pyxsim/core/router.pyx", '"""\nimport pyxsim.cli\n"""\nfrom pyxsim.errors import DeadlockError\n', None),
+    ("pyxsim/core/router.pyx", "cimport pyxsim.system.endpoint as e\n", 1),
+    ("pyxsim/core/router.pyx", "from ..network.packet cimport x\n", 1),
+    ("pyxsim/core/router.pyx", "from . cimport state\nfrom .state cimport State, Event\n", None),
+    ("pyxsim/core/router.pyx", "import numpy as np\nimport networkx\n", 2),
+    ("pyxsim/core/router.pyx", 'include "stage.pxi"\n', 1),
+    ("pyxsim/core/engine.pyi", "from pyxsim.network.packet import PacketNetwork\n", 1),
+    ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.topology.block import Block\n", None),
+    ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.collective import plan\n", 2),
+    ("collectives/ring.py", "from collectives.direct import direct\n", 1),
+]
+
+
+@pytest.mark.parametrize(("file", "source", "line"), PLANTED)
+def test_a_planted_import_is_judged(tmp_path: Path, file: str, source: str, line: int | None) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(source, encoding="utf-8")
+    found = faults(tmp_path)
+    if line is None:
+        assert not found
+    else:
+        assert len(found) == 1
+        assert found[0].startswith(f"{file}:{line}: {source.splitlines()[line - 1].strip()} -- ")
