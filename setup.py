@@ -1,4 +1,4 @@
-"""The parts of the build that TOML cannot say: the Cython core, in several kinds, and the two shelves. The rest is in pyproject.toml.
+"""What TOML cannot say of the build: the Cython core, in several kinds, and the two shelves. The rest: pyproject.toml.
 
     PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
     PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
@@ -83,6 +83,10 @@ setup(
     exclude_package_data={"": ["*.c"]},
     options={"build": {"build_base": str(BASE)}, "build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonize(
-        extensions(recipe_file), build_dir=str(BASE / "cython"), compiler_directives=DIRECTIVES, force=changed, quiet=True
+        extensions(recipe_file),
+        build_dir=str(BASE / "cython"),
+        compiler_directives=DIRECTIVES,
+        force=changed,
+        quiet=True,
     ),
 )
