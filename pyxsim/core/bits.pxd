@@ -1,0 +1,53 @@
+"""Bit masks of VCs, routers and lanes: 64 to a word, least significant first."""
+
+from libc.stdint cimport int32_t, uint64_t
+
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define pyxsim_lowest(x) __builtin_ctzll(x)
+    #else
+    static inline int pyxsim_lowest(unsigned long long x) { int n = 0; while (!(x & 1)) { x >>= 1; n++; } return n; }
+    #endif
+    """
+    int lowest "pyxsim_lowest" (uint64_t bits) noexcept nogil
+
+
+cdef inline void set_bit(uint64_t* mask, int32_t place) noexcept nogil:
+    mask[place >> 6] |= (<uint64_t> 1) << (place & 63)
+
+
+cdef inline void clear_bit(uint64_t* mask, int32_t place) noexcept nogil:
+    mask[place >> 6] &= ~((<uint64_t> 1) << (place & 63))
+
+
+cdef inline bint has_bit(uint64_t* mask, int32_t place) noexcept nogil:
+    return (mask[place >> 6] >> (place & 63)) & 1
+
+
+cdef inline int32_t next_bit(uint64_t* mask, int32_t start, int32_t stop) noexcept nogil:
+    """The first set bit in [start, stop), or -1."""
+    cdef int32_t word, last, found
+    cdef uint64_t bits
+    if start >= stop:
+        return -1
+    word = start >> 6
+    last = (stop - 1) >> 6
+    bits = mask[word] >> (start & 63) << (start & 63)
+    while True:
+        if bits:
+            found = word * 64 + lowest(bits)
+            return found if found < stop else -1
+        if word == last:
+            return -1
+        word += 1
+        bits = mask[word]
+
+
+cdef inline bint any_bit(uint64_t* mask, int32_t words) noexcept nogil:
+    cdef int32_t word
+    for word in range(words):
+        if mask[word]:
+            return True
+    return False

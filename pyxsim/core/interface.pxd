@@ -1,0 +1,11 @@
+"""Interfaces: messages become packets and flits at injection lanes, and messages again at sinks. See interface.pyx."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyxsim.core.state cimport State
+
+
+cdef void add_pending(State* s, int32_t message) noexcept nogil
+cdef void join_sources(State* s) noexcept nogil
+cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil
+cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil

@@ -1,0 +1,23 @@
+"""Links and their credits: see link.pyx."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyxsim.core.state cimport State
+
+
+cdef inline bint available(State* s, int32_t link, int64_t t) noexcept nogil:
+    """Can the link start a flit in cycle `t`?"""
+    return s.link_free[link] < (t + 1) * s.link_den[link]
+
+
+cdef inline int64_t available_at(State* s, int32_t link) noexcept nogil:
+    """The first cycle in which it can."""
+    return s.link_free[link] // s.link_den[link]
+
+
+cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil
+cdef void release_vc(State* s, int32_t vc) noexcept nogil
+cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil
+cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
+cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil
+cdef void take_credit(State* s, int32_t vc) noexcept nogil

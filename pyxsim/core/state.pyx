@@ -1,0 +1,81 @@
+"""Pools that grow while the network runs: FIFO nodes, packets, the launch log.
+
+The fixed arrays of `State` are numpy arrays owned by the Engine; these are C memory. Record 0 of a pool is as good as
+any: lists end with NONE.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport realloc
+
+
+cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil:
+    """`old` enlarged to `room` records of `size` bytes; on failure `failed` is set and `old` comes back."""
+    cdef void* new = realloc(old, <size_t> room * size)
+    if new == NULL:
+        s.failed = 1
+        return old
+    return new
+
+
+cdef int32_t new_node(State* s) noexcept nogil:
+    cdef int32_t node, room
+    if s.node_free == NONE:
+        room = s.node_room * 2 if s.node_room else 1024
+        s.nodes_pool = <Node*> grown(s, s.nodes_pool, room, sizeof(Node))
+        if s.failed:
+            return NONE
+        for node in range(s.node_room, room):
+            s.nodes_pool[node].next = node + 1
+        s.nodes_pool[room - 1].next = NONE
+        s.node_free = s.node_room
+        s.node_room = room
+    node = s.node_free
+    s.node_free = s.nodes_pool[node].next
+    s.nodes_pool[node].next = NONE
+    return node
+
+
+cdef void free_node(State* s, int32_t node) noexcept nogil:
+    s.nodes_pool[node].next = s.node_free
+    s.node_free = node
+
+
+cdef int32_t new_packet(State* s) noexcept nogil:
+    cdef int32_t packet, room
+    if s.packet_free == NONE:
+        room = s.packet_room * 2 if s.packet_room else 1024
+        s.packets = <Packet*> grown(s, s.packets, room, sizeof(Packet))
+        if s.failed:
+            return NONE
+        for packet in range(s.packet_room, room):
+            s.packets[packet].next = packet + 1
+        s.packets[room - 1].next = NONE
+        s.packet_free = s.packet_room
+        s.packet_room = room
+    packet = s.packet_free
+    s.packet_free = s.packets[packet].next
+    return packet
+
+
+cdef void free_packet(State* s, int32_t packet) noexcept nogil:
+    s.packets[packet].next = s.packet_free
+    s.packet_free = packet
+
+
+cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_t flit) noexcept nogil:
+    cdef int64_t room
+    cdef Launch* entry
+    if s.log_count == s.log_room:
+        room = s.log_room * 2 if s.log_room else 4096
+        s.log = <Launch*> grown(s, s.log, room, sizeof(Launch))
+        if s.failed:
+            return
+        s.log_room = room
+    entry = &s.log[s.log_count]
+    s.log_count += 1
+    entry.cycle = cycle
+    entry.link = s.vc_link[vc]
+    entry.vc = vc - s.link_base[entry.link]
+    entry.packet_message = s.packets[packet].message
+    entry.packet_number = s.packets[packet].number
+    entry.flit = flit
