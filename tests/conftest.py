@@ -31,7 +31,7 @@ def build_of_the_core() -> tuple[str, str]:
     """("release" or "debug", the file of the engine that `import` finds)."""
     from pyxsim.core import engine
 
-    return "debug" if engine.build_info["debug"] else "release", str(engine.__file__)
+    return str(engine.build_info["kind"]), str(engine.__file__)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

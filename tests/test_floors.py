@@ -28,8 +28,13 @@ FLOORS = {
     "cli": 9,
     **dict.fromkeys(("__init__", "__main__"), 10),  # the face: it may show everything
 }
-# Rooms of one floor do not see each other, except in one direction:
-NEIGHBOURS = {("topology", "routing"), ("report", "output"), ("__main__", "__init__")}
+# Rooms of one floor do not see each other, except in these directions:
+NEIGHBOURS = {
+    ("topology", "routing"),  # a block ships the tables that route in it; a relation knows no topology
+    ("report", "output"),  # what is shown is a result,
+    ("output", "report"),  # and a result shows itself: result.plot, and in a notebook
+    ("__main__", "__init__"),
+}
 # Lower rooms that are not seen although they are lower:
 CLOSED = {
     ("collective", "network"),  # a schedule is the same on every network
@@ -154,8 +159,8 @@ def fault(item: Import) -> str | None:
 
 def shelf_fault(item: Import, floor: int) -> str | None:
     """Why an import of a file on a shelf is not allowed, or None."""
-    if item.target.split(".")[0] in SHELVES or item.target.startswith("pyxsim._library"):
-        return "files of a shelf do not import each other: a user's copy of one must work alone"
+    if item.target.split(".")[0] in SHELF_FLOORS or item.target.startswith("pyxsim._library"):
+        return "siblings on a shelf are imported as pyxsim_library.<shelf>.<name>, or they are loaded twice"
     there = room_of_target(item.target)
     if there is not None and FLOORS[there] > floor:
         return f"upward: this shelf serves L{floor}, '{there}' is on L{FLOORS[there]}"
@@ -224,6 +229,7 @@ PLANTED = [
     ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.topology.block import Block\n", None),
     ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.collective import plan\n", 2),
     ("collectives/ring.py", "from collectives.direct import direct\n", 1),
+    ("collectives/ring.py", "from pyxsim_library.collectives.direct import direct\n", None),
 ]
 
 

@@ -32,7 +32,7 @@ from pyxsim import library, registry
 from pyxsim.core import engine
 library.load_all()
 print(json.dumps({
-    "package": pyxsim.__file__, "version": pyxsim.__version__, "debug": bool(engine.build_info["debug"]),
+    "package": pyxsim.__file__, "version": pyxsim.__version__, "build": engine.build_info["kind"],
     "topologies": registry.topologies.names(), "collectives": registry.collectives.names(),
     "shelf": sys.modules["pyxsim_library.topologies.ring"].__file__,
 }))
@@ -162,7 +162,7 @@ def test_a_wheel_works_away_from_the_tree(wheel: Path, environment: Installed) -
     answer = environment.probe()
     assert str(answer["package"]).startswith(str(environment.prefix))
     assert str(answer["shelf"]).startswith(str(environment.prefix))
-    assert answer["debug"] is False
+    assert answer["build"] == "release"
     assert {"ring", "torus"} <= set(answer["topologies"])
     assert "ring" in answer["collectives"]
     assert "run" in run(environment.prefix / "bin" / "pyxsim", "--help", cwd=environment.away)
@@ -179,12 +179,12 @@ def test_an_experiment_runs_from_a_wheel(tree: Path, wheel: Path, environment: I
 def test_an_editable_install_shows_the_tree_and_its_build(tree: Path, environment: Installed, tmp_path: Path) -> None:
     copy = clean_copy(tree, tmp_path)
     # Release again, with nothing else changed: the debug modules are newer than their sources and must go all the same.
-    for debug in (False, True, False):
-        pip_install(environment, "--editable", copy, PYXSIM_DEBUG=str(int(debug)))
+    for build in ("release", "debug", "release"):
+        pip_install(environment, "--editable", copy, PYXSIM_DEBUG=str(int(build == "debug")))
         answer = environment.probe()
         assert str(answer["package"]) == str(copy / "pyxsim" / "__init__.py")
         assert str(answer["shelf"]) == str(copy / "topologies" / "ring.py")
-        assert answer["debug"] is debug
+        assert answer["build"] == build
     # A new file of a shelf is there at once, without another installation.
     (copy / "topologies" / "mine.py").write_text(
         "from pyxsim.registry import topologies\n\n\n@topologies.register('mine')\ndef mine():\n    return None\n",
