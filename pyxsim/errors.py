@@ -102,7 +102,7 @@ def _rebuild(
     return kind(problem, file=file, key=key, allowed=allowed, given=given)
 
 
-class InputErrors(InputError):  # noqa: N818 - the plural says what it is
+class InputErrors(InputError):
     """Several faults of one input, in `faults`; the text has one line for each."""
 
     def __init__(self, faults: Sequence[InputError]) -> None:

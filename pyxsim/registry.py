@@ -11,6 +11,7 @@ user's own file and a shipped one use the same mechanism:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -46,9 +47,11 @@ class Registry(Generic[T]):
         Raises InputError when the name or an alias is taken.
         """
 
+        # The caller, not value.__module__: a functools.partial would name functools.
+        module = str(sys._getframe(1).f_globals.get("__name__", ""))
+        others = tuple(aliases)
+
         def put(value: V) -> V:
-            module = getattr(value, "__module__", "") or ""
-            others = tuple(aliases)
             for spelling in (name, *others):
                 if spelling in self._spellings:
                     owner = self._entries[self._spellings[spelling]].module
