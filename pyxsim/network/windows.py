@@ -132,6 +132,6 @@ class WindowRecorder:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same counts in half the memory where they fit: nearly always, as a link counts a thing once a cycle at most."""
+    """The same counts in half the memory where they fit: nearly always, as a link counts at most once a cycle."""
     fits = values.size == 0 or int(values.max()) <= np.iinfo(np.uint32).max
     return values.astype(np.uint32 if fits else np.uint64)

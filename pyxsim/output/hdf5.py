@@ -1,0 +1,205 @@
+"""The HDF5 file of a result: opens in xarray, h5py and everything that reads netCDF4, with no help.
+
+Choices that were measured: chunks of (1024, 64) make one link and one window both quick to read; gzip with shuffle is
+the one good compression that every reader has; dimension scales are what xarray calls coordinates; a NumPy bool would
+come back differently in each of xarray's engines, so there is none; units are never "ns" or "seconds since", which
+xarray would turn into dates.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.network.windows import Windows
+from pyxsim.output.layout import TABLES, Table
+from pyxsim.output.provenance import sha256
+from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, LinkTable, Result, plain
+
+CHUNKS = {1: (16384,), 2: (1024, 64)}
+FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+# The oldest format that both netCDF4 and h5netcdf are happy with and that keeps attributes of any length.
+VERSIONS = ("v110", "v110")
+TEXT = h5py.string_dtype("utf-8")
+
+Path_ = str | os.PathLike[str]
+
+
+def check_writable(path: Path_) -> Path:
+    """Make sure that a result can be written to `path`, before the time of a long simulation is spent on it.
+
+    Creates a missing parent folder. Returns the path with links followed. Raises InputError.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise _fault(path, "it is a folder", "the name of a file such as 'out.h5'")
+        if target.exists() and not target.is_file():
+            raise _fault(path, "it is no regular file")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise _fault(path, "the file is write-protected")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        probe = _beside(target)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _fault(path, _reason(error)) from error
+    return target
+
+
+def write(result: Result, path: Path_) -> None:
+    """Write another file beside `path` and rename it: a reader sees the old file or the new one, never half of it.
+
+    Raises InputError when the file cannot be written, or the disk is full.
+    """
+    target = check_writable(path)
+    part = _beside(target)
+    # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
+    image = io.BytesIO()
+    with h5py.File(image, "w", libver=VERSIONS) as file:
+        _write_root(file, result)
+        for name, table in TABLES.items():
+            if name != "layers" or result.layers:
+                _write_table(file.create_group(name), table(result))
+    try:
+        with part.open("xb") as out:
+            out.write(image.getbuffer())
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(part, target)
+    except OSError as error:
+        raise _fault(path, _reason(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: Path_) -> Result:
+    """The result in a file of `write`, without its topology object. InputError when the file is none of ours."""
+    try:
+        with h5py.File(path, "r") as file:
+            return _read(file)
+    except OSError as error:
+        known = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
+        raise InputError(_reason(error) if known else "is no readable HDF5 file", file=os.fspath(path)) from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError("is no result of pyxsim, or of another version", file=os.fspath(path)) from error
+
+
+def _reason(error: OSError) -> str:
+    """The system's words for an error. h5py sets the number only, and its own text is a page."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _fault(path: Path_, why: str, allowed: str | None = None) -> InputError:
+    return InputError(f"cannot be written: {why}", file=os.fspath(path), allowed=allowed)
+
+
+def _beside(target: Path) -> Path:
+    """A name in the folder of `target` that nobody else uses: only there is a rename one step."""
+    return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def _write_root(file: h5py.File, result: Result) -> None:
+    clock = result.clock_hz
+    attrs: dict[str, Any] = {
+        "Conventions": "CF-1.11",
+        "title": result.title,
+        **result.provenance,
+        "experiment": result.experiment_toml,
+        "sha256": sha256(result.experiment_toml),
+        # HDF5 knows no integer of more than 64 bits; a seed may be one.
+        "seed": result.seed if abs(result.seed) < 2**63 else str(result.seed),
+        "clock_hz": clock.numerator if clock.denominator == 1 else float(clock),
+        "complete": np.uint8(result.complete),
+        "backend": result.backend,
+        "summary": json.dumps(result.json()),
+        "warnings": json.dumps(result.warnings),
+        "record": json.dumps(
+            {
+                "cycles": int(result.time_cycles),
+                "clock_hz": str(clock),
+                "counts": {name: plain(value) for name, value in result.counts.items()},
+                "provenance": result.provenance,
+                **{key: plain(getattr(result, key)) for key in _RECORD},
+            }
+        ),
+    }
+    for name, value in attrs.items():
+        file.attrs[name] = value
+
+
+# What has no other place in the file in full precision.
+_RECORD = ("bound_ns", "sim_cpu_s", "total_cpu_s", "peak_rss_mb", "backend", "seed")
+
+
+def _write_table(group: h5py.Group, table: Table) -> None:
+    for name, variable in table.variables.items():
+        data = variable.data
+        options: dict[str, Any] = {}
+        if data.dtype == object:
+            options["dtype"] = TEXT
+        elif data.size:
+            limit = CHUNKS[data.ndim]
+            options.update(FILTERS, chunks=tuple(min(n, m) for n, m in zip(data.shape, limit, strict=True)))
+        group.create_dataset(name, data=data, **options).attrs.update(variable.attrs)
+    for name, variable in table.variables.items():
+        if variable.dims == (name,):
+            group[name].make_scale(name)
+    for name, variable in table.variables.items():
+        for axis, dim in enumerate(variable.dims):
+            if dim != name:
+                group[name].dims[axis].attach_scale(group[dim])
+    group.attrs.update(table.attrs)
+    if table.coordinates:
+        group.attrs["coordinates"] = " ".join(table.coordinates)
+
+
+def _read(file: h5py.File) -> Result:
+    record = json.loads(file.attrs["record"])
+    windows, total = file["links"], file["links_total"]
+    columns = {name: total[name][()] for name in ("src", "dst", "dim", "bandwidth", "latency", "s_num", "s_den")}
+    return Result(
+        time_cycles=record["cycles"],
+        clock_hz=Fraction(record["clock_hz"]),
+        complete=bool(file.attrs["complete"]),
+        links=LinkTable(_texts(total["name"]), **columns),
+        windows=Windows(
+            windows["time"][()],
+            int(windows.attrs["window_cycles"]),
+            {name: windows[name][()].astype(np.uint64) for name in COUNTERS},
+        ),
+        totals={name: total[name][()] for name in COUNTERS},
+        buffer_max=total["buffer_max"][()],
+        chunks={name: file["chunks"][name][()] for name in CHUNK_COLUMNS},
+        collectives=_read_collectives(file["collectives"]),
+        layers={name: _column(file["layers"][name]) for name in file.get("layers", ()) if name != "layer"},
+        counts=record["counts"],
+        **{key: record[key] for key in _RECORD},
+        experiment_toml=file.attrs["experiment"],
+        warnings=json.loads(file.attrs["warnings"]),
+        provenance=record["provenance"],
+    )
+
+
+def _texts(dataset: h5py.Dataset) -> list[str]:
+    return [str(text) for text in dataset.asstr()[()]]
+
+
+def _column(dataset: h5py.Dataset) -> Any:
+    return np.array(_texts(dataset), dtype=object) if dataset.dtype.kind == "O" else dataset[()]
+
+
+def _read_collectives(group: h5py.Group) -> list[dict[str, Any]]:
+    """Rows again; NaN, which stands for "there is none", becomes None."""
+    columns = {name: _column(dataset) for name, dataset in group.items() if name != "collective"}
+    rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(group["collective"]))]
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]

@@ -1,0 +1,194 @@
+"""The tables of a result as variables with dimensions, units and a description.
+
+One description for the HDF5 file and for xarray, so that opening the file and asking the Result give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.errors import InputError
+from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, Result
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An array, the names of its dimensions, and attributes (units, long_name)."""
+
+    dims: tuple[str, ...]
+    data: NDArray[Any]
+    attrs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Variables by name. One with the name of its only dimension holds the coordinates of that dimension; every
+    dimension has one. `coordinates`: further variables that describe entries rather than measure them."""
+
+    variables: dict[str, Variable]
+    coordinates: tuple[str, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+_COUNTER_TEXT = {
+    "flits": ("flits", "flits sent over the link"),
+    "stall_credit": ("cycles", "cycles in which a flit waited for a credit: the buffer downstream was full"),
+    "stall_vc": ("cycles", "cycles in which a packet waited for a free virtual channel"),
+    "stall_arbitration": ("cycles", "cycles in which a flit lost to another one"),
+    "stall_serial": ("cycles", "cycles in which a flit waited because the link was sending"),
+}
+_CHUNK_TEXT = {
+    "chunk": ("1", "number of the chunk"),
+    "phase": ("1", "phase of the chunk's plan, from 0"),
+    "rank": ("1", "NPU"),
+    "dimension": ("1", "network dimension in which the phase runs"),
+    "bytes": ("bytes", "data of the chunk on this NPU when the phase starts"),
+    "ready": ("cycles", "the chunk could start the phase"),
+    "start": ("cycles", "the phase starts"),
+    "end": ("cycles", "the phase ends"),
+}
+_COLLECTIVE_TEXT = {
+    "start": ("cycles", "first NPU starts"),
+    "end": ("cycles", "last NPU is done"),
+    "bytes": ("bytes", "buffer of one NPU; for an all-gather the shard that one NPU contributes"),
+    "bound": ("cycles", "lower bound of the time"),
+    "ratio": ("1", "time over its lower bound"),
+}
+_LINK_COORDINATES = ("name", "src", "dst", "dim", "bandwidth", "latency", "cycles_per_flit")
+
+
+def _variable(dims: tuple[str, ...], data: NDArray[Any], units: str, text: str) -> Variable:
+    return Variable(dims, data, {"units": units, "long_name": text})
+
+
+def _link_columns(result: Result) -> dict[str, Variable]:
+    links = result.links
+    dims = ("link",)
+    per_flit = links.s_num / np.maximum(links.s_den, 1)
+    return {
+        "link": _variable(dims, np.arange(len(links), dtype=np.int32), "1", "number of the link"),
+        "name": Variable(dims, np.array(links.name, dtype=object), {"long_name": "name of the link"}),
+        "src": _variable(dims, links.src, "1", "router that sends; NPU i is at router i"),
+        "dst": _variable(dims, links.dst, "1", "router that receives"),
+        "dim": _variable(dims, links.dim, "1", "network dimension"),
+        "bandwidth": _variable(dims, links.bandwidth, "bytes/second", "bandwidth"),
+        "latency": _variable(dims, links.latency, "cycles", "latency"),
+        "cycles_per_flit": _variable(dims, per_flit, "cycles", "time for which one flit holds the link"),
+    }
+
+
+def _clock(result: Result) -> dict[str, Any]:
+    return {"clock_hz": float(result.clock_hz)}
+
+
+def links(result: Result) -> Table:
+    """Counters per time window and link."""
+    dims = ("time", "link")
+    variables = {
+        "time": _variable(("time",), result.windows.start, "cycles", "start of the time window"),
+        **_link_columns(result),
+        "flits": _variable(dims, _compact(result.windows.counts["flits"]), *_COUNTER_TEXT["flits"]),
+        "busy": _variable(dims, _compact(result.busy), "cycles", "cycles in which the link was sending"),
+    }
+    for name in COUNTERS[1:]:
+        variables[name] = _variable(dims, _compact(result.windows.counts[name]), *_COUNTER_TEXT[name])
+    variables["buffer_max"] = _buffer_max(result)
+    return Table(variables, _LINK_COORDINATES, {"window_cycles": result.windows.length, **_clock(result)})
+
+
+def links_total(result: Result) -> Table:
+    """The same over the whole run."""
+    dims = ("link",)
+    variables = {
+        **_link_columns(result),
+        "s_num": _variable(dims, result.links.s_num, "1", "cycles_per_flit as an exact fraction: numerator"),
+        "s_den": _variable(dims, result.links.s_den, "1", "cycles_per_flit as an exact fraction: denominator"),
+        "flits": _variable(dims, result.totals["flits"], *_COUNTER_TEXT["flits"]),
+        "busy": _variable(dims, result.busy_total, "cycles", "cycles in which the link was sending"),
+        "utilization": _variable(dims, result.link_utilization, "1", "share of the run in which the link was sending"),
+    }
+    for name in COUNTERS[1:]:
+        variables[name] = _variable(dims, result.totals[name], *_COUNTER_TEXT[name])
+    variables["buffer_max"] = _buffer_max(result)
+    return Table(variables, (*_LINK_COORDINATES, "s_num", "s_den"), {"cycles": result.time_cycles, **_clock(result)})
+
+
+def chunks(result: Result) -> Table:
+    """One row per chunk, phase and rank."""
+    columns = {name: np.asarray(result.chunks[name], dtype=np.int64) for name in CHUNK_COLUMNS}
+    return Table(_rows("row", columns, _CHUNK_TEXT), attrs=_clock(result))
+
+
+def collectives(result: Result) -> Table:
+    """One row per collective."""
+    names = list(dict.fromkeys([*_COLLECTIVE_TEXT, *(key for row in result.collectives for key in row)]))
+    columns = {name: _column(name, [row.get(name) for row in result.collectives]) for name in names}
+    return Table(_rows("collective", columns, _COLLECTIVE_TEXT), attrs=_clock(result))
+
+
+def layers(result: Result) -> Table:
+    """One row per layer of the workload."""
+    return Table(_rows("layer", result.layers, {}), attrs=_clock(result))
+
+
+TABLES: dict[str, Callable[[Result], Table]] = {
+    "links": links,
+    "links_total": links_total,
+    "chunks": chunks,
+    "collectives": collectives,
+    "layers": layers,
+}
+
+
+def _buffer_max(result: Result) -> Variable:
+    peak = np.asarray(result.buffer_max, dtype=np.int32)
+    return _variable(("link",), peak, "flits", "most flits ever in one virtual channel buffer at the end of the link")
+
+
+def _rows(dim: str, columns: Mapping[str, NDArray[Any]], texts: dict[str, tuple[str, str]]) -> dict[str, Variable]:
+    count = max((len(values) for values in columns.values()), default=0)
+    variables = {dim: _variable((dim,), np.arange(count, dtype=np.int64), "1", f"number of the {dim}")}
+    for name, values in columns.items():
+        units, text = texts.get(name, ("", name.replace("_", " ")))
+        attrs = {"units": units, "long_name": text} if units else {"long_name": text}
+        variables[name] = Variable((dim,), values, attrs)
+    return variables
+
+
+def _column(name: str, values: list[Any]) -> NDArray[Any]:
+    """A column of int64 where all are whole numbers, of texts where all are texts, else float64 with NaN for None."""
+    if name in ("bound", "ratio"):
+        return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+    if name in _COLLECTIVE_TEXT or (values and all(isinstance(v, int | np.integer) for v in values)):
+        return np.array(values, dtype=np.int64)
+    if values and any(isinstance(v, str) for v in values):
+        return np.array(["" if v is None else str(v) for v in values], dtype=object)
+    return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+
+
+def _compact(counts: NDArray[Any]) -> NDArray[Any]:
+    """Counts in 32 bits where all fit: half the file, half the time to write it."""
+    fits = counts.size == 0 or int(counts.max()) <= np.iinfo(np.uint32).max
+    return counts.astype(np.uint32 if fits else np.uint64)
+
+
+def to_dataset(table: Table) -> xr.Dataset:
+    """A table as xarray.Dataset. InputError where xarray is not installed."""
+    try:
+        import xarray as xr
+    except ImportError as error:
+        raise InputError("xarray is not installed", allowed="pip install pyxsim[xarray]") from error
+    variables = {
+        name: (v.dims, v.data.astype(str) if v.data.dtype == object else v.data, v.attrs)
+        for name, v in table.variables.items()
+    }
+    dataset = xr.Dataset(variables, attrs=table.attrs)
+    return dataset.set_coords([name for name in table.coordinates if name in dataset])

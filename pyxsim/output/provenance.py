@@ -1,0 +1,48 @@
+"""Where a result comes from: which pyxsim, when, with which libraries. Written into every file."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import hashlib
+import platform
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from pyxsim import __version__
+
+
+def provenance() -> dict[str, str]:
+    """Name -> text: source, version, created (UTC, ISO 8601), python, numpy, h5py, platform; commit in a git tree."""
+    record = {
+        "source": f"pyxsim {__version__}",
+        "version": __version__,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "h5py": h5py.__version__,
+        "platform": platform.platform(),
+    }
+    commit = _commit(Path(__file__).resolve().parents[2])
+    return {**record, "commit": commit} if commit else record
+
+
+def sha256(text: str) -> str:
+    """Hexadecimal digest of a text in UTF-8: the same settings have the same one."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.cache
+def _commit(root: Path) -> str:
+    """What git calls the source tree, "-dirty" when it was changed since; "" for an installed package."""
+    if not (root / ".git").exists():
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--tags"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

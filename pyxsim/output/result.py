@@ -1,0 +1,339 @@
+"""The result of one simulation, as plain data: what the summary, the plots and the file are made from.
+
+Times are whole cycles of the network clock. Arrays over links have L entries, the network links in the order of the
+topology; injection and ejection lanes are not in them. T is the number of time windows.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.errors import InputError
+from pyxsim.network.windows import Windows
+from pyxsim.output.provenance import provenance
+from pyxsim.output.rates import Rates, rates
+from pyxsim.units import format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
+COUNTERS = ("flits", *STALLS)
+CHUNK_COLUMNS = ("chunk", "phase", "rank", "dimension", "bytes", "ready", "start", "end")
+
+
+@dataclass(eq=False)
+class LinkTable:
+    """The network links: names, ends (routers), dimension, bandwidth (bytes/s), latency (cycles), and the time that a
+    flit takes, `s_num / s_den` cycles."""
+
+    name: list[str]
+    src: Ints
+    dst: Ints
+    dim: Ints
+    bandwidth: Floats
+    latency: Longs
+    s_num: Longs
+    s_den: Longs
+    _result: Result | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for column, kind in _LINK_COLUMNS.items():
+            values = np.asarray(getattr(self, column), dtype=kind)
+            if values.shape != (len(self.name),):
+                raise ValueError(f"link column {column} has shape {values.shape} for {len(self.name)} names")
+            setattr(self, column, values)
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @classmethod
+    def empty(cls) -> LinkTable:
+        """The links of a system of one NPU."""
+        return cls([], *(np.zeros(0, dtype=kind) for kind in _LINK_COLUMNS.values()))
+
+    def to_xarray(self) -> xr.Dataset:
+        """The group /links of the HDF5 file as an xarray.Dataset: link columns, and the counters per time window."""
+        from pyxsim.output.layout import links, to_dataset
+
+        if self._result is None:
+            raise ValueError("this LinkTable belongs to no Result: it has no counters")
+        return to_dataset(links(self._result))
+
+
+_LINK_COLUMNS: dict[str, type[np.generic]] = {
+    "src": np.int32,
+    "dst": np.int32,
+    "dim": np.int32,
+    "bandwidth": np.float64,
+    "latency": np.int64,
+    "s_num": np.int64,
+    "s_den": np.int64,
+}
+
+
+def _no_chunks() -> dict[str, Longs]:
+    return {column: np.zeros(0, dtype=np.int64) for column in CHUNK_COLUMNS}
+
+
+@dataclass(eq=False, repr=False)
+class Result:
+    """Everything that is known at the end of a run.
+
+    `totals` {counter: int64[L]} and `windows` have the counters flits, stall_credit, stall_vc, stall_arbitration and
+    stall_serial; one that is missing counts as zero. `buffer_max` int32[L]: most flits in one VC buffer of the link.
+    `chunks` {column: int64}: one entry per chunk, phase and rank. `collectives`: dicts with start, end (cycles), bytes,
+    bound (cycles) and ratio, further keys allowed. `layers`: columns of equal length, cycles. `counts`: npus, messages,
+    packets, flits, flit_hops, router_visits, bytes_delivered, and what else a backend counts. `bound_ns`: lower bound
+    of the time, None if there is none. `topology` (optional) is what the drawing shows.
+    """
+
+    time_cycles: int
+    clock_hz: Fraction
+    complete: bool
+    links: LinkTable
+    windows: Windows
+    totals: dict[str, Longs]
+    buffer_max: Ints | None = None
+    chunks: dict[str, Longs] = field(default_factory=_no_chunks)
+    collectives: list[dict[str, Any]] = field(default_factory=list)
+    layers: dict[str, Longs] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    bound_ns: int | float | None = None
+    sim_cpu_s: float = 0.0
+    total_cpu_s: float = 0.0
+    peak_rss_mb: float = 0.0
+    backend: str = "packet"
+    seed: int = 1
+    experiment_toml: str = ""
+    warnings: list[str] = field(default_factory=list)
+    topology: Any = None
+    provenance: dict[str, str] = field(default_factory=provenance)
+
+    views: ClassVar[dict[str, Callable[[Result], Any]]] = {}
+    """How a result shows itself ("plot", "html"). Filled by pyxsim.report: data knows nothing of its pictures."""
+
+    def __post_init__(self) -> None:
+        count = len(self.links)
+        self.links._result = self
+        self.clock_hz = Fraction(self.clock_hz)
+        self.bound_ns = plain(self.bound_ns)
+        self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in COUNTERS}
+        peak = np.zeros(count) if self.buffer_max is None else self.buffer_max
+        self.buffer_max = np.asarray(peak, dtype=np.int32)
+        if not len(self.windows) and any(values.any() for values in self.totals.values()):
+            self.windows = Windows.whole(self.time_cycles, self.totals)
+        zeros = np.zeros((len(self.windows), count), dtype=np.uint64)
+        counts = {name: self.windows.counts.get(name, zeros) for name in COUNTERS}
+        self.windows = Windows(self.windows.start, self.windows.length, counts)
+        for name, values in self.totals.items():
+            if values.shape != (count,) or counts[name].shape != zeros.shape:
+                raise ValueError(f"counter {name}: {values.shape} and {counts[name].shape} for {count} links")
+        lengths = {len(values) for values in self.chunks.values()}
+        if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
+            raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")
+
+    # Time
+
+    @property
+    def time_ns(self) -> int | float:
+        """The simulated time; an int where it is whole nanoseconds."""
+        return self.to_ns(self.time_cycles)
+
+    def to_ns(self, cycles: int | Fraction) -> int | float:
+        """Cycles of this run's clock in nanoseconds."""
+        exact = Fraction(cycles) * 10**9 / self.clock_hz
+        return exact.numerator if exact.denominator == 1 else float(exact)
+
+    @property
+    def ratio(self) -> float | None:
+        """Simulated time over its lower bound."""
+        return self.time_ns / self.bound_ns if self.bound_ns else None
+
+    # Links
+
+    @cached_property
+    def busy(self) -> Longs:
+        """Cycles in which each link was sending, int64[T, L].
+
+        A flit keeps its link for s cycles from where it was counted; what does not fit into its window is told in the
+        next ones. Over all windows the sum is floor(flits * s), exactly.
+        """
+        flits = np.cumsum(self.windows.counts["flits"], axis=0, dtype=np.int64)
+        work = _times(flits, self.links.s_num, self.links.s_den)
+        if not len(work):
+            return work
+        # What a server that never idles with work waiting has done by the end of each window: Lindley's recursion.
+        ends = np.minimum(self.windows.start + self.windows.length, max(self.time_cycles, 1))[:, np.newaxis]
+        slack = np.vstack([np.zeros((1, work.shape[1]), dtype=np.int64), work - ends])
+        done = ends + np.minimum.accumulate(slack, axis=0)[1:]
+        # Work is left over at the end only where a model sends more than a link can carry; it shows as more than 100 %.
+        done[-1] = work[-1]
+        return np.diff(done, axis=0, prepend=0)
+
+    @property
+    def busy_total(self) -> Longs:
+        """Cycles in which each link was sending, int64[L]."""
+        return _times(self.totals["flits"], self.links.s_num, self.links.s_den)
+
+    @property
+    def window_cycles(self) -> Longs:
+        """Length of each window, int64[T]: the last one ends with the run."""
+        ends = np.minimum(self.windows.start + self.windows.length, max(self.time_cycles, 1))
+        return np.maximum(ends - self.windows.start, 1)
+
+    @property
+    def utilization(self) -> Floats:
+        """Share of each window in which each link was sending, float64[T, L]."""
+        return self.busy / self.window_cycles[:, np.newaxis].astype(np.float64)
+
+    @property
+    def link_utilization(self) -> Floats:
+        """Share of the whole run in which each link was sending, float64[L]."""
+        return self.busy_total / float(max(1, self.time_cycles))
+
+    # The experiment
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        """The resolved settings; empty where there is no text of them."""
+        try:
+            return tomllib.loads(self.experiment_toml)
+        except tomllib.TOMLDecodeError:
+            return {}
+
+    @property
+    def title(self) -> str:
+        """What was simulated, in a few words: "torus 4x4x4, all-reduce of 1 MiB"."""
+        parts = [_network_title(self.experiment.get("network", {})), _load_title(self.experiment)]
+        return ", ".join(part for part in parts if part) or "experiment"
+
+    @property
+    def rates(self) -> Rates | None:
+        """Algorithm and bus bandwidth where the run was one collective over all NPUs."""
+        if len(self.collectives) != 1 or not self.complete:
+            return None
+        row = self.collectives[0]
+        kind = row.get("kind") or self.experiment.get("collective", {}).get("kind", "")
+        seconds = float((row["end"] - row["start"]) / self.clock_hz)
+        return rates(str(kind), int(self.counts.get("npus", 0)), int(row["bytes"]), seconds)
+
+    # Ways out
+
+    def json(self) -> dict[str, Any]:
+        """The numbers that scripts rely on: docs/output.md lists the keys."""
+        known = {
+            "time_ns": self.time_ns,
+            "cycles": self.time_cycles,
+            **{key: self.counts.get(key, 0) for key in JSON_COUNTS},
+            "sim_cpu_s": self.sim_cpu_s,
+            "total_cpu_s": self.total_cpu_s,
+            "peak_rss_mb": self.peak_rss_mb,
+            "bound_ns": self.bound_ns,
+            "backend": self.backend,
+            "seed": self.seed,
+            "version": self.provenance.get("version", ""),
+            **{key: self.counts[key] for key in JSON_TRAFFIC if key in self.counts},
+        }
+        return {key: plain(value) for key, value in known.items()}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the HDF5 file; a file of that name is replaced in one step. InputError where that is impossible."""
+        from pyxsim.output.hdf5 import write
+
+        write(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read a file of `save` back. InputError where it is none."""
+        from pyxsim.output.hdf5 import read
+
+        return read(path)
+
+    @property
+    def plot(self) -> Any:
+        """The plots of this result: `result.plot.utilization()` and others; each takes and returns matplotlib Axes."""
+        if "plot" not in self.views:
+            raise AttributeError("plots come with pyxsim.report: import that first")
+        return self.views["plot"](self)
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", incomplete"
+        return f"Result({self.title}: {self.time_ns} ns{state})"
+
+    def _repr_html_(self) -> str:
+        return str(self.views["html"](self)) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
+
+
+JSON_COUNTS = (
+    "npus",
+    "messages",
+    "packets",
+    "flits",
+    "flit_hops",
+    "router_visits",
+    "bytes_delivered",
+    "skipped_cycles",
+)
+JSON_TRAFFIC = (
+    "offered_load",
+    "accepted_load",
+    "packet_latency",
+    "network_latency",
+    "hops",
+    "saturated",
+    "packet_latency_p99",
+)
+
+
+def plain(value: Any) -> Any:
+    """A number as Python and JSON know it: no NumPy type, no Fraction."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return value
+
+
+def _times(flits: Longs, num: Longs, den: Longs) -> Longs:
+    """floor(flits * num / den) without leaving 64 bits on the way."""
+    whole, rest = np.divmod(flits, den)
+    return np.asarray(whole * num + rest * num // den, dtype=np.int64)
+
+
+def _network_title(network: dict[str, Any]) -> str:
+    dims = network.get("dims") or []
+    if dims:
+        return " x ".join(f"{dim.get('block', '?')} {dim.get('npus', '?')}" for dim in dims)
+    shape = "x".join(str(n) for n in network.get("shape") or [])
+    return f"{network.get('topology') or ''} {shape}".strip()
+
+
+def _load_title(experiment: dict[str, Any]) -> str:
+    if collective := experiment.get("collective"):
+        return f"{collective.get('kind', 'collective')} of {_size(collective.get('size', '?'))}"
+    if traffic := experiment.get("traffic"):
+        return f"{traffic.get('pattern', '')} traffic at load {traffic.get('load', '?')}".strip()
+    return str(experiment.get("workload", {}).get("file", ""))
+
+
+def _size(value: object) -> str:
+    """A size from settings, which may be bytes or a text with a unit, for people."""
+    try:
+        return format_bytes(value if isinstance(value, int) else parse_bytes(value))
+    except InputError:
+        return str(value)

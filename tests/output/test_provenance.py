@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import datetime
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pyxsim import __version__
+from pyxsim.output import provenance as module
+from pyxsim.output.provenance import provenance, sha256
+
+
+def test_record() -> None:
+    record = provenance()
+    assert record["source"] == f"pyxsim {__version__}"
+    assert set(record) - {"commit"} == {"source", "version", "created", "python", "numpy", "h5py", "platform"}
+    created = datetime.datetime.fromisoformat(record["created"])
+    assert abs(datetime.datetime.now(datetime.UTC) - created) < datetime.timedelta(minutes=1)
+
+
+def test_sha256_of_nothing() -> None:
+    # FIPS 180-4: the digest of the empty message
+    assert sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert sha256("µ") != sha256("u")
+
+
+def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module._commit(tmp_path / "installed") == ""
+    (tmp_path / "broken" / ".git").mkdir(parents=True)
+    assert module._commit(tmp_path / "broken") == ""
+
+    def no_git(*args: object, **kwargs: object) -> None:
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(subprocess, "run", no_git)
+    (tmp_path / "tree" / ".git").mkdir(parents=True)
+    assert module._commit(tmp_path / "tree") == ""
