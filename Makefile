@@ -32,9 +32,7 @@ bench: $(VENV)/.ready-dev  ## the speed of the engine on fixed cases
 	$(VENV)/bin/python benchmarks/run.py $(ARGS)
 
 lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
-	$(VENV)/bin/ruff check
-	$(VENV)/bin/mypy
-	$(VENV)/bin/cython-lint pyxsim
+	@failed=; for tool in "ruff check" mypy "cython-lint pyxsim"; do echo "$$tool"; PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/$$tool || failed=1; done; test -z "$$failed"
 
 # The debug build is installed into a folder of its own and found by PYTHONPATH, so the release build stays as it is.
 debug: $(VENV)/.ready-dev  ## the tests of the core on a build with bounds checks, assertions and self-check
