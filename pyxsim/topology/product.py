@@ -1,0 +1,183 @@
+"""Products of blocks: every network whose NPUs stand in a grid of coordinates and are joined dimension by dimension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.routing.relation import ALWAYS, SKIP, Ints, Longs, Relation
+from pyxsim.topology.block import Block
+from pyxsim.topology.shape import check_shape
+from pyxsim.topology.topology import Queue, Topology
+
+# More than that is a mistake in the input, or needs another machine: 2 million links, 1 GB of tables.
+MAX_LINKS = 2**21
+MAX_ENTRIES = 2**27
+
+
+def product(name: str, blocks: Sequence[Block]) -> Topology:
+    """The network in which NPUs that differ in coordinate `i` only are joined by block `i`, routed in dimension order.
+
+    The first block has stride 1. A packet goes to the right coordinate in dimension 0, then 1, and so on; so a link of
+    a dimension is never waited for by one of a later dimension, and the network can deadlock only if one of its blocks
+    can. Planes are shared: a block with fewer than the others repeats its last.
+    Raises InputError when there are no blocks or too many NPUs, links or table entries.
+    """
+    shape = check_shape([block.npus for block in blocks])
+    planes = max(block.planes for block in blocks)
+    parts = [
+        Part(block, groups_of(shape, dim), tuple(min(p, block.planes - 1) for p in range(planes)))
+        for dim, block in enumerate(blocks)
+    ]
+    queues = tuple(native_queues(block) for block in blocks)
+    return assemble(name, shape, tuple(blocks), queues, parts, separable=True)
+
+
+def native_queues(block: Block) -> tuple[Queue, ...]:
+    """Clockwise, and anticlockwise where the block goes both ways."""
+    return (Queue(0, 1), Queue(1, -1)) if block.directions == 2 else (Queue(0, 1),)
+
+
+def groups_of(shape: Sequence[int], dim: int) -> Longs:
+    """int64[groups, shape[dim]]: NPUs that differ in one coordinate only, groups and members in order of id."""
+    ids = np.arange(math.prod(shape), dtype=np.int64)
+    below = math.prod(shape[:dim])
+    return ids.reshape(-1, shape[dim], below).transpose(0, 2, 1).reshape(-1, shape[dim])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One block laid over all NPUs.
+
+    members  int64[groups, block.npus]: the NPUs of each copy of the block; every NPU is in exactly one. Its place
+             in its group is its digit.
+    planes   for every plane of the network, the block's plane that it follows; None: the plane does not move here
+    """
+
+    block: Block
+    members: Longs
+    planes: tuple[int | None, ...]
+
+    @property
+    def groups(self) -> int:
+        return len(self.members)
+
+
+def assemble(
+    name: str,
+    shape: tuple[int, ...],
+    dims: tuple[Block, ...],
+    queues: tuple[tuple[Queue, ...], ...],
+    parts: Sequence[Part],
+    *,
+    separable: bool = False,
+    confined: bool = False,
+    lane_per_plane: bool = False,
+) -> Topology:
+    """Number routers and links and write the digit tables, part by part: what every network here is made of."""
+    _check_size(parts)
+    npus, planes = math.prod(shape), len(parts[0].planes)
+    routers = npus + sum(part.groups * part.block.switches for part in parts)
+    coords = np.stack(np.unravel_index(np.arange(npus), shape, order="F"), axis=1).astype(np.int32)
+
+    digits = np.zeros((npus, len(parts)), np.int32)
+    own = np.full((planes, routers, len(parts)), SKIP, np.int32)
+    offset = np.zeros((planes, routers, len(parts)), np.int64)
+    router_dim = np.full(routers, -1, np.int32)
+    router_name = [f"({','.join(map(str, row))})" for row in coords.tolist()]
+    src, dst, of_dim, classes, group = ([np.zeros(0, np.int32)] for _ in range(5))
+    link, vc_class = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    link_name: list[str] = []
+    entries = 0
+
+    for dim, part in enumerate(parts):
+        block, first_link, first_switch = part.block, len(link_name), len(router_name)
+        switches = first_switch + np.arange(part.groups * block.switches).reshape(part.groups, block.switches)
+        # Router ids by group and by number inside the block.
+        here = np.concatenate([part.members, switches], axis=1)
+        router_dim[switches.ravel()] = dim
+        router_name += _switch_names(coords[part.members], block.switches)
+
+        src.append(here[:, block.src].ravel().astype(np.int32))
+        dst.append(here[:, block.dst].ravel().astype(np.int32))
+        of_dim.append(np.full(len(src[-1]), dim, np.int32))
+        classes.append(np.full(len(src[-1]), block.classes, np.int32))
+        group.append(np.full(len(src[-1]), dim if block.keep_class else -1, np.int32))
+        prefixes = [f"d{dim}{label}:" for label in block.link_names] * part.groups
+        ends = zip(prefixes, src[-1].tolist(), dst[-1].tolist(), strict=True)
+        link_name += [f"{prefix}{router_name[a]}->{router_name[b]}" for prefix, a, b in ends]
+
+        digits[part.members.ravel(), dim] = np.tile(np.arange(block.npus), part.groups)
+        # Entries of this part: [plane of the block, group, router of the block, digit].
+        base = first_link + block.links * np.arange(part.groups)[None, :, None, None]
+        table = np.where(block.next[:, None] >= 0, block.next[:, None] + base, -1)
+        link.append(table.ravel().astype(np.int32))
+        vc_class.append(np.broadcast_to(block.vc_class[:, None], table.shape).ravel().astype(np.int32))
+        places = entries + np.arange(table.size // block.npus).reshape(table.shape[:3]) * block.npus
+        mine = np.where(np.arange(block.routers) < block.npus, np.arange(block.routers), ALWAYS)
+        for plane, followed in enumerate(part.planes):
+            if followed is not None:
+                own[plane, here, dim] = mine
+                offset[plane, here, dim] = places[followed]
+        entries += table.size
+
+    link_src, link_dst = np.concatenate(src), np.concatenate(dst)
+    relation = Relation(
+        npus=npus,
+        routers=routers,
+        planes=planes,
+        digits=digits,
+        own=own.reshape(-1, len(parts)),
+        offset=offset.reshape(-1, len(parts)),
+        link=np.concatenate(link),
+        vc_class=np.concatenate(vc_class),
+        link_src=link_src,
+        link_dst=link_dst,
+        link_classes=np.concatenate(classes),
+        link_group=np.concatenate(group),
+        link_name=link_name,
+        separable=separable,
+    )
+    return Topology(
+        name=name,
+        npus=npus,
+        routers=routers,
+        shape=shape,
+        dims=dims,
+        queues=queues,
+        coords=coords,
+        router_dim=router_dim,
+        router_name=router_name,
+        link_src=link_src,
+        link_dst=link_dst,
+        link_dim=np.concatenate(of_dim),
+        link_name=link_name,
+        relation=relation,
+        confined=confined,
+        lane_per_plane=lane_per_plane,
+    )
+
+
+def _check_size(parts: Sequence[Part]) -> None:
+    links = sum(part.groups * part.block.links for part in parts)
+    entries = sum(part.groups * part.block.next.size for part in parts)
+    if links > MAX_LINKS:
+        raise InputError(f"{links} links are too many", key="network.shape", allowed=f"at most {MAX_LINKS}")
+    if entries > MAX_ENTRIES:
+        raise InputError(f"{entries} table entries are too many", key="network.shape", allowed=f"at most {MAX_ENTRIES}")
+
+
+def _switch_names(coords: Ints, switches: int) -> list[str]:
+    """Names of the switches of groups whose members have these coords [groups, members, dimensions]."""
+    if not switches:
+        return []
+    low, high = coords.min(axis=1), coords.max(axis=1)
+    names = []
+    for least, most in zip(low.tolist(), high.tolist(), strict=True):
+        place = ",".join(str(a) if a == b else "*" for a, b in zip(least, most, strict=True))
+        names += [f"({place})" if switches == 1 else f"({place})#{i}" for i in range(switches)]
+    return names

@@ -1,0 +1,45 @@
+"""What a shape may be: whole positive numbers, one per dimension."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+
+from pyxsim.errors import InputError
+
+# Beyond these the arrays of a network do not fit in the memory of a workstation.
+MAX_DIMENSION = 4096
+MAX_NPUS = 2**20
+
+
+def check_npus(npus: object, key: str | None = "network.shape") -> int:
+    """The number of NPUs of one dimension as an int. Raises InputError."""
+    allowed = f"a whole number from 1 to {MAX_DIMENSION}"
+    try:
+        if isinstance(npus, bool):
+            raise TypeError
+        number = operator.index(npus)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{npus!r} is no number of NPUs", key=key, allowed=allowed) from None
+    if number < 1:
+        raise InputError(f"a dimension of {number} NPUs is no dimension", key=key, allowed=allowed)
+    if number > MAX_DIMENSION:
+        raise InputError(f"a dimension of {number} NPUs is too large", key=key, allowed=allowed)
+    return number
+
+
+def check_shape(shape: object, dimensions: int | None = None, key: str = "network.shape") -> tuple[int, ...]:
+    """The shape as a tuple; `dimensions`: how many numbers it must have (None: any). Raises InputError."""
+    if isinstance(shape, str) or not isinstance(shape, Iterable):
+        raise InputError(f"{shape!r} is no shape", key=key, allowed="a list of numbers such as [4, 4, 4]")
+    numbers = tuple(shape)
+    if not numbers:
+        raise InputError("the shape is empty", key=key, allowed="a list of numbers such as [4, 4, 4]")
+    if dimensions is not None and len(numbers) != dimensions:
+        wanted = "one number" if dimensions == 1 else f"{dimensions} numbers"
+        raise InputError(f"{list(numbers)} has {len(numbers)} dimensions", key=key, allowed=f"a list of {wanted}")
+    sizes = tuple(check_npus(number, key) for number in numbers)
+    if math.prod(sizes) > MAX_NPUS:
+        raise InputError(f"{math.prod(sizes)} NPUs are too many", key=key, allowed=f"at most {MAX_NPUS}")
+    return sizes
