@@ -117,6 +117,7 @@ class Oracle:
             if link.dst >= 0:
                 link.inputs[vc].put(flit, t)
             else:
+                link.inputs[vc].most = 1  # it fills a slot in the cycle in which it empties it
                 link.return_credit(vc, t)
                 self._consume(flit, t)
         launching = bool(link.queue) and link.available(t)

@@ -192,6 +192,13 @@ def hub(nodes: int) -> Net:
     return Net("hub", 1, [0] * nodes, [(0,)] * nodes, [], [[[(0, [])]]])
 
 
+def crowd(net: Net, nodes: int) -> Net:
+    """The same network with `nodes` nodes at each router that had one."""
+    net.homes = [home for home in net.homes for _ in range(nodes)]
+    net.digits = [digits for digits in net.digits for _ in range(nodes)]
+    return net
+
+
 def line(routers: int) -> Net:
     """Routers 0 .. n-1 in a row, a pair of links between neighbours: the odd ones lead down. One node each."""
     net = grid([routers], wrap=[False])
@@ -199,8 +206,8 @@ def line(routers: int) -> Net:
     return net
 
 
-def ring(routers: int, *, bidirectional: bool = True, datelines: bool = True) -> Net:
-    net = grid([routers], wrap=[True], bidirectional=bidirectional, datelines=datelines)
+def ring(routers: int, *, bidirectional: bool = True, datelines: bool = True, keep: bool = True) -> Net:
+    net = grid([routers], wrap=[True], bidirectional=bidirectional, datelines=datelines, keep=keep)
     net.name = "ring"
     return net
 
@@ -221,11 +228,13 @@ def full(nodes: int) -> Net:
     return Net("full", nodes, list(range(nodes)), [(i,) for i in range(nodes)], wires, [table])
 
 
-def grid(shape: list[int], *, wrap: list[bool], bidirectional: bool = True, datelines: bool = True) -> Net:
+def grid(
+    shape: list[int], *, wrap: list[bool], bidirectional: bool = True, datelines: bool = True, keep: bool = True
+) -> Net:
     """Lines and rings multiplied, dimension order, dimension 0 fastest; with two planes that break ties differently.
 
-    Datelines are static: class 1 for a packet that has still to pass from the last router of its ring to the first
-    (direction +) or from the first to the last (-), chosen on entering the ring.
+    Datelines: class 1 for a packet that has still to pass from the last router of its ring to the first (direction +)
+    or from the first to the last (-). With `keep` the class is chosen once, on entering the ring, by the links' group.
     """
     total = math.prod(shape)
     coords = [tuple(r // math.prod(shape[:i]) % k for i, k in enumerate(shape)) for r in range(total)]
@@ -240,7 +249,7 @@ def grid(shape: list[int], *, wrap: list[bool], bidirectional: bool = True, date
                     continue
                 number[r, i, step] = len(wires)
                 to = r + (x % k - coords[r][i]) * math.prod(shape[:i])
-                wires.append(Wire(r, to, 2 if classed else 1, i if classed else -1))
+                wires.append(Wire(r, to, 2 if classed else 1, i if classed and keep else -1))
 
     def turn(r: int, i: int, d: int, plane: int) -> Turn:
         here, k = coords[r][i], shape[i]

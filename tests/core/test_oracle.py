@@ -1,0 +1,187 @@
+"""The engine against the oracle: two implementations of docs/router.md, which must agree flit for flit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyxsim.core.engine import Engine
+from tests.oracle.cases import Case, cases
+from tests.oracle.machine import Oracle
+from tests.oracle.networks import garnet, hub, options, ring, star, style
+
+FAR = 50_000  # no case here has so much to do
+AFTER = 40  # cycles after a deadlock in which the oracle must not move either
+
+EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+few = settings(max_examples=120, suppress_health_check=EVERYWHERE)
+many = settings(max_examples=4000, suppress_health_check=EVERYWHERE)
+
+
+def engine_of(case: Case) -> Engine:
+    return Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True)
+
+
+def oracle_of(case: Case) -> Oracle:
+    return Oracle(case.net.routers, case.net.links(), case.net.routes(), case.options)
+
+
+def run_to(engine: Engine, until: int, **how: int) -> tuple[str, list[tuple[int, int]]]:
+    """Run on after deliveries and windows; returns why it stopped at last, and what was delivered."""
+    delivered: list[tuple[int, int]] = []
+    while True:
+        stop = engine.run(until, **how)
+        assert stop.cycle == engine.now
+        delivered += stop.delivered
+        if stop.reason not in ("delivered", "window") or engine.now >= until:
+            return stop.reason, delivered
+
+
+def results(machine: Engine | Oracle, messages: int) -> dict[str, Any]:
+    """All that is counted or timed, as plain lists."""
+    launches = machine.launches if isinstance(machine, Oracle) else machine.trace().tolist()
+    return {
+        "launches": sorted(tuple(launch) for launch in launches),
+        "messages": [tuple(machine.message_times(m)) for m in range(messages)],
+        "counters": {name: [int(v) for v in values] for name, values in sorted(machine.counters().items())},
+        "buffer_max": [int(v) for v in machine.buffer_max()],
+    }
+
+
+def agree(engine: Engine, oracle: Oracle, messages: int) -> None:
+    """Bring the oracle to the engine's cycle and compare everything."""
+    oracle.run(engine.now)
+    ours, theirs = results(engine, messages), results(oracle, messages)
+    # The first launch that differs says more than all that follows from it.
+    for mine, other in zip(ours["launches"], theirs["launches"], strict=False):
+        assert mine == other, "(cycle, link, vc, message, packet, flit)"
+    assert ours == theirs
+    engine.check()
+
+
+def same_verdict(reason: str, delivered: list[tuple[int, int]], oracle: Oracle) -> None:
+    times = {m.number: m.last_arrival for m in oracle.messages if m.last_arrival >= 0}
+    assert sorted(delivered) == sorted(times.items())
+    if reason == "idle":
+        assert oracle.finished
+        return
+    assert reason == "deadlock"
+    before = len(oracle.launches)
+    oracle.run(oracle.now + AFTER)
+    assert len(oracle.launches) == before
+    assert oracle.deadlocked
+
+
+def whole_run(case: Case) -> None:
+    engine, oracle = engine_of(case), oracle_of(case)
+    for send in case.messages:
+        assert engine.send(*send) == oracle.send(*send)
+    reason, delivered = run_to(engine, FAR)
+    agree(engine, oracle, len(case.messages))
+    same_verdict(reason, delivered, oracle)
+
+
+def sliced_run(case: Case, slices: list[int], window: int, slack: int) -> None:
+    """Messages are sent as late as their start allows, and all is compared at every stop."""
+    engine, oracle = engine_of(case), oracle_of(case)
+    waiting = list(case.messages)
+    sent = 0
+    delivered: list[tuple[int, int]] = []
+    reason = ""
+    ends = iter(slices)
+    while reason not in ("idle", "deadlock") or waiting:
+        until = engine.now + next(ends, FAR)
+        while waiting and waiting[0][-1] < until:
+            send = waiting.pop(0)
+            assert engine.send(*send) == oracle.send(*send) == sent
+            sent += 1
+        reason, here = run_to(engine, until, window=window, slack=slack)
+        delivered += here
+        agree(engine, oracle, sent)
+        if reason == "deadlock":
+            break
+        if reason == "idle" and waiting:
+            # Nothing to do until the next message starts; idle time passes in one step.
+            engine.run(max(engine.now, waiting[0][-1]))
+    same_verdict(reason, delivered, oracle)
+
+
+@few
+@given(case=cases())
+def test_engine_agrees_with_the_oracle(case: Case) -> None:
+    whole_run(case)
+
+
+@few
+@given(
+    case=cases(),
+    slices=st.lists(st.integers(1, 60), max_size=12),
+    window=st.sampled_from([0, 0, 1, 7, 100]),
+    slack=st.integers(0, 9),
+)
+def test_engine_agrees_at_every_stop(case: Case, slices: list[int], window: int, slack: int) -> None:
+    sliced_run(case, slices, window, slack)
+
+
+@settings(few, max_examples=15)
+@given(case=cases(vcs=st.sampled_from([1, 31, 63, 64, 65, 70]), limit=5))
+def test_many_vcs(case: Case) -> None:
+    """More VCs than a machine word has bits."""
+    whole_run(case)
+
+
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize("nodes", [64, 70])
+def test_many_ports(nodes: int, step: bool) -> None:
+    """More ports than a machine word has bits: all send to three of them."""
+    for net, last in ((hub(nodes), 0), (star(nodes), 3)):
+        net.plain(style(garnet(1), 2, vcs=2, depth=3))
+        case = Case(
+            net,
+            options(garnet(1), step_arbiter=step),
+            [(n, n % 3, n % 3, 0, 1, 2, 2, n % 5) for n in reversed(range(nodes)) if n > last],
+        )
+        whole_run(case)
+
+
+def test_deadlock_is_seen_by_both() -> None:
+    net = ring(5, bidirectional=False, datelines=False).plain(style(garnet(1), 1, depth=1))
+    case = Case(net, options(garnet(1)), [(n, (n + 3) % 5, (n + 3) % 5, 0, 1, 9, 9, 0) for n in range(5)])
+    engine, oracle = engine_of(case), oracle_of(case)
+    for send in case.messages:
+        engine.send(*send)
+        oracle.send(*send)
+    reason, delivered = run_to(engine, FAR)
+    assert (reason, delivered) == ("deadlock", [])
+    agree(engine, oracle, 5)
+    same_verdict(reason, delivered, oracle)
+
+
+@pytest.mark.slow
+@settings(many)
+@given(case=cases(limit=14))
+def test_engine_agrees_with_the_oracle_many(case: Case) -> None:
+    whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many)
+@given(
+    case=cases(limit=14),
+    slices=st.lists(st.integers(1, 200), max_size=12),
+    window=st.sampled_from([0, 1, 7, 100]),
+    slack=st.integers(0, 30),
+)
+def test_engine_agrees_at_every_stop_many(case: Case, slices: list[int], window: int, slack: int) -> None:
+    sliced_run(case, slices, window, slack)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=500)
+@given(case=cases(vcs=st.integers(60, 130), limit=8))
+def test_many_vcs_many(case: Case) -> None:
+    whole_run(replace(case))
