@@ -23,6 +23,7 @@ class Case:
     messages: list[Send]
 
 
+FEW_VCS = st.integers(1, 5)
 SERIALISATION = [Fraction(1), Fraction(1), Fraction(3, 2), Fraction(64, 25), Fraction(2), Fraction(8)]
 
 
@@ -64,10 +65,10 @@ def nets(draw: st.DrawFn) -> Net:
 
 
 @st.composite
-def cases(draw: st.DrawFn, vcs: st.SearchStrategy[int] | None = None, limit: int = 8) -> Case:
-    """`vcs`: VCs per link, 1 to 5 unless told; `limit`: the most messages."""
+def cases(draw: st.DrawFn, vcs: st.SearchStrategy[int] = FEW_VCS, limit: int = 8) -> Case:
+    """`vcs`: VCs per link; `limit`: the most messages."""
     net = draw(nets())
-    palette = draw(st.lists(styles(vcs or st.integers(1, 5)), min_size=1, max_size=3))
+    palette = draw(st.lists(styles(vcs), min_size=1, max_size=3))
 
     def pattern(values: st.SearchStrategy[int]) -> Callable[[int], int]:
         few = draw(st.lists(values, min_size=1, max_size=4))

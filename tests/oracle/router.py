@@ -57,8 +57,8 @@ class Lane:
         if not vcs or not self.link.available(t):
             return None
         vc = rotate(vcs, self.launch_pointer)
-        self.launch_pointer = (vc + 1) % len(self.link.outputs)
         flit = self.open[vc].next_flit()
+        self.launch_pointer = (vc + 1) % len(self.link.outputs) if flit.tail else vc
         self.link.outputs[vc].spend(flit, t)
         self.link.launch(flit, vc, t)
         if flit.tail:

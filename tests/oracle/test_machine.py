@@ -119,9 +119,10 @@ def garnet_pair(latency: int, vcs: int, depth: int = 5000) -> Net:
 
 
 # Measured with ASTRA-sim 1 over Garnet: one packet 514 (package link), 404 (local link); every further one 16*8 cycles.
+@pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize(("latency", "packets", "time"), [(200, 1, 514), (90, 1, 404), (200, 64, 514 + 63 * 128)])
-def test_garnet_sample_network(latency: int, packets: int, time: int) -> None:
-    machine = oracle(garnet_pair(latency, 50), garnet(1), drained=True, step_arbiter=True)
+def test_garnet_sample_network(latency: int, packets: int, time: int, interleaved: bool) -> None:
+    machine = oracle(garnet_pair(latency, 50), garnet(1), drained=True, step_arbiter=True, interleaved=interleaved)
     machine.send(0, 1, 1, 0, packets, 16, 16, 0)
     assert finish(machine).message_times(0) == (0, 0, time)
 
@@ -192,15 +193,15 @@ def test_output_arbiter(step: bool, order: list[int]) -> None:
 @pytest.mark.parametrize(
     ("step", "order"),
     [
+        # The lane sends 0 1 0 1 ..., there from cycle 2 on; the heads wait for RC until 5 and 6. Always past the winner.
         (False, [0, 1, 0, 1, 0, 1, 0, 1]),
-        (True, [0, 1, 0, 0, 1, 0, 0, 1]),  # pointers 0 1 2 0 1 2 0 1 over three VCs, of which 0 and 1 bid
+        # The lane's pointer goes 0 1 2 0 ..., and it sends 0 0 0 1 0 0 1 ...; the heads wait until 5 and 8. The input
+        # port's pointer goes 0 1 2 0 ... from cycle 5 on, and is at 1 in 9, the first cycle in which VC 1 bids.
+        (True, [0, 0, 0, 0, 1, 0, 0, 1]),
     ],
 )
 def test_input_arbiter(step: bool, order: list[int]) -> None:
-    """Two packets of one lane, on its VCs 0 and 1 of 3, to different sinks: only the input port decides.
-
-    The flits come alternately from cycle 2 on; the heads wait for RC until 5 and 6, so both VCs always have a flit.
-    """
+    """Two packets of one lane, on its VCs 0 and 1 of 3, to different sinks: only the input port decides."""
     stages = Stages(rc=3, va=0, st=0)
     net = short(3, stages, lane_vcs=3)
     machine = oracle(net, stages, step_arbiter=step, interleaved=True)
@@ -282,15 +283,18 @@ def test_without_va_the_lowest_vc_with_a_credit_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interleaved", "order"),
+    ("interleaved", "step", "order"),
     [
-        (False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)]),
-        (True, [(0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 2), (1, 1, 2)]),
+        (False, False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)]),
+        (False, True, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)]),
+        (True, False, [(0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 2), (1, 1, 2)]),
+        # The search starts at VC 1, 0, 1, 0, ...: in the first cycle only VC 0 is open.
+        (True, True, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (0, 0, 2), (1, 1, 1), (1, 1, 2)]),
     ],
 )
-def test_injection_lane(interleaved: bool, order: list[tuple[int, int, int]]) -> None:
+def test_injection_lane(interleaved: bool, step: bool, order: list[tuple[int, int, int]]) -> None:
     net = short(2, BOOKSIM, lane_vcs=2)
-    machine = oracle(net, BOOKSIM, interleaved=interleaved)
+    machine = oracle(net, BOOKSIM, interleaved=interleaved, step_arbiter=step)
     machine.send(0, 1, 1, 0, 2, 3, 3, 4)
     finish(machine)
     assert [(vc, packet, flit) for _, link, vc, _, packet, flit in machine.launches if link == 0] == order
