@@ -77,11 +77,18 @@ with open("pyproject.toml", "rb") as file:
 endef
 export BUILD_REQUIRES
 
+# An environment knows its tree by its path: in a copy of the tree it would run the original, so it is made anew there.
+ifneq ($(shell cat $(VENV)/tree.txt 2>/dev/null),$(CURDIR))
+$(VENV)/.made: moved
+endif
+.PHONY: moved
+
 $(VENV)/.made: pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "pyxsim: no '$(PYTHON)' found; it needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c "$$CHECK"
 	@echo "Setting up $(VENV)"
-	@$(VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@test "$$(cat $(VENV)/tree.txt 2>/dev/null)" = "$(CURDIR)" && $(VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@echo "$(CURDIR)" > $(VENV)/tree.txt
 	@$(VENV)/bin/python -c "$$BUILD_REQUIRES" > $(VENV)/build-requires.txt
 	@$(PIP) install -r $(VENV)/build-requires.txt
 	@touch $@
