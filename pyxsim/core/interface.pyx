@@ -137,7 +137,8 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
     s.in_flight += 1
     s.send_left[vc] -= 1
     send_flit(s, vc, packet, p.flits - s.send_left[vc] - 1, t)
-    s.launch_pointer[link] = after(number, s.link_vcs[link])
+    # Stay with a packet until its tail is launched, then turn to the next VC.
+    s.launch_pointer[link] = number if s.send_left[vc] else after(number, s.link_vcs[link])
     if s.send_left[vc] == 0:
         clear_bit(vcs_of(s.opened, s, link), number)
         release_vc(s, vc)
