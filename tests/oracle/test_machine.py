@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.oracle.machine import Oracle
-from tests.oracle.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, ring, star, style
+from tests.oracle.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, options, ring, star, style
 
 DEEP = 1000  # slots that never run out
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
@@ -165,11 +165,11 @@ def test_garnet_without_serialiser(latency: int) -> None:
     assert at == list(range(at[0], at[0] + 80))
 
 
-def short(nodes: int, stages: Stages, *, lane_vcs: int = 1, **ejection: Any) -> Net:
+def short(nodes: int, stages: Stages, **ejection: Any) -> Net:
     """`nodes` at one router with lanes of latency 1: a head launched at 0 is in its input VC at 2."""
     return hub(nodes).plain(
         style(stages, 1),
-        style(stages, 1, kind="injection", vcs=lane_vcs),
+        style(stages, 1, kind="injection"),
         style(stages, 1, kind="ejection", **ejection),
     )
 
@@ -193,20 +193,22 @@ def test_output_arbiter(step: bool, order: list[int]) -> None:
 @pytest.mark.parametrize(
     ("step", "order"),
     [
-        # The lane sends 0 1 0 1 ..., there from cycle 2 on; the heads wait for RC until 5 and 6. Always past the winner.
+        # The link brings 0 1 0 1 ... from cycle 7 on; the heads wait for RC until 10 and 11. Always past the winner.
         (False, [0, 1, 0, 1, 0, 1, 0, 1]),
-        # The lane's pointer goes 0 1 2 0 ..., and it sends 0 0 0 1 0 0 1 ...; the heads wait until 5 and 8. The input
-        # port's pointer goes 0 1 2 0 ... from cycle 5 on, and is at 1 in 9, the first cycle in which VC 1 bids.
+        # The first router's pointer goes 0 1 2 0 ... over its ports, of which 1 and 2 bid: the link brings 0 0 1 0 0 1;
+        # the heads wait until 10 and 12. The input port's pointer goes 0 1 2 0 ... over the VCs from cycle 10 on.
         (True, [0, 0, 0, 0, 1, 0, 0, 1]),
     ],
 )
 def test_input_arbiter(step: bool, order: list[int]) -> None:
-    """Two packets of one lane, on its VCs 0 and 1 of 3, to different sinks: only the input port decides."""
+    """Two packets come over VCs 0 and 1 (of 3) of one link and go to different sinks: only the input port decides."""
     stages = Stages(rc=3, va=0, st=0)
-    net = short(3, stages, lane_vcs=3)
-    machine = oracle(net, stages, step_arbiter=step, interleaved=True)
-    machine.send(0, 1, 1, 0, 1, 20, 20, 0)
-    machine.send(0, 2, 2, 0, 1, 20, 20, 0)
+    net = crowd(line(2), 2).plain(
+        style(stages, 1, vcs=3), style(stages, 1, kind="injection"), style(stages, 1, kind="ejection")
+    )
+    machine = oracle(net, stages, step_arbiter=step)
+    for node in (0, 1):
+        machine.send(node, 2 + node, 2 + node, 0, 1, 20, 20, 0)
     finish(machine)
     ejected = [launch for launch in machine.launches if launch[1] >= machine_ejection(net, 0)]
     assert [launch[3] for launch in ejected][:8] == order
@@ -283,22 +285,25 @@ def test_without_va_the_lowest_vc_with_a_credit_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interleaved", "step", "order"),
+    ("interleaved", "order", "at"),
     [
-        (False, False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)]),
-        (False, True, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)]),
-        (True, False, [(0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 2), (1, 1, 2)]),
-        # The search starts at VC 1, 0, 1, 0, ...: in the first cycle only VC 0 is open.
-        (True, True, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (0, 0, 2), (1, 1, 1), (1, 1, 2)]),
+        # The slot of a head launched at 4 is free in 8 (arrival 6, RC, VA) and the lane knows in 10.
+        (False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)], [4, 5, 10, 11, 12, 17]),
+        # The second packet is open from 5 on, and has its turn when the first is out of credit.
+        (True, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1), (0, 0, 2), (1, 1, 2)], [4, 5, 6, 7, 10, 12]),
     ],
 )
-def test_injection_lane(interleaved: bool, step: bool, order: list[tuple[int, int, int]]) -> None:
-    net = short(2, BOOKSIM, lane_vcs=2)
-    machine = oracle(net, BOOKSIM, interleaved=interleaved, step_arbiter=step)
+def test_injection_lane(interleaved: bool, order: list[tuple[int, int, int]], at: list[int]) -> None:
+    net = hub(2).plain(
+        style(BOOKSIM, 1),
+        style(BOOKSIM, 1, kind="injection", vcs=2, depth=2),
+        style(BOOKSIM, 1, kind="ejection", vcs=2),
+    )
+    machine = oracle(net, BOOKSIM, interleaved=interleaved)
     machine.send(0, 1, 1, 0, 2, 3, 3, 4)
     finish(machine)
     assert [(vc, packet, flit) for _, link, vc, _, packet, flit in machine.launches if link == 0] == order
-    assert cycles(machine, 0) == list(range(4, 10))
+    assert cycles(machine, 0) == at
 
 
 def test_messages_of_a_lane_keep_their_order() -> None:
