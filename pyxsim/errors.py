@@ -120,12 +120,15 @@ class InputErrors(InputError):
         return InputErrors([fault.at(file=file, key=key) for fault in self.faults])
 
 
+def bundle(faults: Sequence[InputError]) -> InputError:
+    """One fault as it is, several as InputErrors."""
+    return faults[0] if len(faults) == 1 else InputErrors(faults)
+
+
 def raise_all(faults: Sequence[InputError]) -> None:
-    """Raise one fault as it is, several as InputErrors, none not at all."""
-    if len(faults) == 1:
-        raise faults[0]
+    """Raise what there is: nothing, one fault, or several together."""
     if faults:
-        raise InputErrors(faults)
+        raise bundle(faults)
 
 
 class SimulationError(PyxsimError):

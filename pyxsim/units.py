@@ -60,6 +60,7 @@ _QUANTITY = re.compile(
 )
 _MAX_TEXT = 200  # a longer text is no quantity; keeps exact arithmetic on hostile input cheap
 _MAX_POWER = 60
+_MAX_PLACES = 15  # more decimals than that are shown as a power of ten
 
 
 def _shown(text: object) -> str:
@@ -161,14 +162,15 @@ def _decimal(number: Fraction) -> str:
     if rest != 1:
         return f"{number.numerator}/{number.denominator}"
     places = max(twos, fives)
+    if places > _MAX_PLACES:
+        return f"{number.numerator * 10**places // number.denominator}e-{places}"
     digits = str(number.numerator * 10**places // number.denominator).rjust(places + 1, "0")
     return f"{digits[:-places]}.{digits[-places:]}" if places else digits
 
 
 def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
     """The shortest exact text with a number of at least 1, the larger unit among equals; read back it is `value`."""
-    base = min(units, key=lambda u: abs(units[u] - 1))
-    fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u]) if value else base]
+    fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u])]
     numbers = {u: _decimal(value / units[u]) for u in fitting}
     best = min(fitting, key=lambda u: (len(numbers[u].replace(".", "")), -units[u]))
     return f"{numbers[best]} {best}"
@@ -190,7 +192,7 @@ def format_bandwidth(bandwidth: Fraction) -> str:
 
 def format_time(seconds: Fraction) -> str:
     """Exact inverse of parse_time: 1/2_000_000 -> "500 ns"."""
-    return _format(Fraction(seconds), _SHOWN_TIMES)
+    return _format(Fraction(seconds), _SHOWN_TIMES) if seconds else "0 ns"
 
 
 def format_duration(duration: Duration) -> str:

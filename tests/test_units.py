@@ -205,7 +205,7 @@ def test_the_other_quantities_are_shown_as_people_write_them() -> None:
     assert format_bandwidth(Fraction(0)) == "0 B/s"
     assert format_bandwidth(Fraction(1, 3)) == "1/3 B/s"
     assert format_time(Fraction(1, 2 * 10**6)) == "500 ns"
-    assert format_time(Fraction(0)) == "0 s"
+    assert format_time(Fraction(0)) == "0 ns"
     assert format_time(Fraction(1, 10**16)) == "0.1 fs"
     assert format_frequency(GHZ) == "1 GHz"
     assert format_duration(Cycles(1)) == "1 cycle"

@@ -1,0 +1,32 @@
+"""Settings: typed tables with units, their defaults and help in one place; reading, overriding, writing them.
+
+`load_experiment` reads a TOML file or a dict and raises InputError for whatever is wrong with it;
+`resolved_toml` writes every setting back as text that reads to an equal experiment.
+"""
+
+from __future__ import annotations
+
+from pyxsim.settings.collective import Collective
+from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.load import load_experiment, read_toml, resolved_toml
+from pyxsim.settings.network import Dimension, Network, PipelineTable, RouterSettings, Stages
+from pyxsim.settings.output import Output
+from pyxsim.settings.system import System, canonical_algorithm
+from pyxsim.settings.types import per_dimension
+
+__all__ = [
+    "Collective",
+    "Dimension",
+    "Experiment",
+    "Network",
+    "Output",
+    "PipelineTable",
+    "RouterSettings",
+    "Stages",
+    "System",
+    "canonical_algorithm",
+    "load_experiment",
+    "per_dimension",
+    "read_toml",
+    "resolved_toml",
+]

@@ -1,0 +1,144 @@
+"""pydantic's list of errors in plain words: one InputError for each, with the key path that the user wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pyxsim.errors import InputError, InputErrors, nearest
+from pyxsim.settings.describe import models_in, words_of
+from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
+
+Loc = Sequence[str | int]
+_BRANCHES = {ONE, MANY, WORD, TABLE}
+
+
+def key_path(loc: Loc) -> str:
+    """("network", "dims", 1, "block") -> "network.dims[1].block"; marks of a union's branch are left out."""
+    path = ""
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in _BRANCHES:
+            plain = part if re.fullmatch(r"[\w-]+", part) else f'"{part}"'
+            path += f".{plain}" if path else plain
+    return path
+
+
+def join(outer: str, inner: str | None) -> str:
+    """Two key paths as one; the inner one may start with an index."""
+    if not inner or not outer:
+        return outer or inner or ""
+    return f"{outer}{inner}" if inner.startswith("[") else f"{outer}.{inner}"
+
+
+def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
+    """The model of the table at a place, or None where there is no table with known keys."""
+    model: type[BaseModel] | None = root
+    for part in loc:
+        if isinstance(part, int) or part in _BRANCHES:
+            continue
+        if model is None or part not in model.model_fields:
+            return None
+        model = next(models_in(model.model_fields[part].annotation), None)
+    return model
+
+
+def places(model: type[BaseModel], name: str, path: str = "") -> Iterator[str]:
+    """The tables that have a key of that name, as key paths ("" for the file's top)."""
+    if name in model.model_fields:
+        yield path
+    for key, info in model.model_fields.items():
+        for inner in models_in(info.annotation):
+            yield from places(inner, name, join(path, key))
+
+
+def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
+    """The fault of a key that its table does not have: the closest one there, or the table where it belongs."""
+    name, model = str(loc[-1]), model_at(root, loc[:-1])
+    words = list(model.model_fields) if model is not None else []
+    problem = "unknown key"
+    if nearest(name, words) is None:
+        elsewhere = [f"[{place}]" if place else "the top of the file" for place in places(root, name)]
+        if elsewhere:
+            problem = f"unknown key here; it belongs to {' or '.join(elsewhere)}"
+    return InputError(problem, key=key_path(loc), allowed=words, given=name)
+
+
+def _missing(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    loc = error["loc"]
+    model = model_at(root, loc[:-1])
+    info = model.model_fields[str(loc[-1])] if model is not None else None
+    table = info is not None and next(models_in(info.annotation), None) is not None
+    if table:
+        return InputError(f"the table [{key_path(loc)}] is missing", key=key_path(loc))
+    allowed = words_of(model, str(loc[-1])) if model is not None else None
+    return InputError("is missing", key=key_path(loc), allowed=allowed)
+
+
+def _literal(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+    given = error["input"]
+    return InputError(
+        f"{shown(given)} is none of what is allowed",
+        key=key_path(error["loc"]),
+        allowed=words,
+        given=given if isinstance(given, str) else None,
+    )
+
+
+def _is_no(what: str) -> Callable[[type[BaseModel], Mapping[str, Any]], InputError]:
+    def told(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+        return InputError(f"{shown(error['input'])} is no {what}", key=key_path(error["loc"]))
+
+    return told
+
+
+def _empty(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    return InputError("the list is empty", key=key_path(error["loc"]), allowed="at least one entry")
+
+
+def _unknown(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    return unknown_key(root, error["loc"])
+
+
+def _no_text(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    return InputError(f"the key {shown(error['input'])} is no text", key=key_path(error["loc"][:-1]))
+
+
+_TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputError]] = {
+    "extra_forbidden": _unknown,
+    "missing": _missing,
+    "literal_error": _literal,
+    "model_type": _is_no("table"),
+    "model_attributes_type": _is_no("table"),
+    "dict_type": _is_no("table"),
+    "mapping_type": _is_no("table"),
+    "tuple_type": _is_no("list"),
+    "list_type": _is_no("list"),
+    "too_short": _empty,
+    "invalid_key": _no_text,
+}
+
+
+def translate(error: ValidationError, root: type[BaseModel]) -> list[InputError]:
+    """All faults in the order in which pydantic found them. `root`: the model that was read."""
+    faults: list[InputError] = []
+    for each in error.errors(include_url=False):
+        if each["type"] == "too_short" and each["input"]:
+            continue  # pydantic leaves faulty entries out before it counts; they are told of already
+        cause = each.get("ctx", {}).get("error")
+        if isinstance(cause, InputError):
+            key = key_path(each["loc"])
+            inner = cause.faults if isinstance(cause, InputErrors) else [cause]
+            for one in inner:
+                moved = InputError(one.problem, key=join(key, one.key), allowed=one.allowed, given=one.given)
+                faults.append(moved)
+        elif each["type"] in _TRANSLATIONS:
+            faults.append(_TRANSLATIONS[each["type"]](root, each))
+        else:  # a type that no setting has today: pydantic's own words, which are one line too
+            faults.append(InputError(each["msg"], key=key_path(each["loc"])))
+    return faults

@@ -1,0 +1,147 @@
+"""From a file, a dict and `--set` overrides to an Experiment, or to the list of all that is wrong with them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pyxsim.errors import InputError, bundle, closest
+from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.faults import key_path, translate
+from pyxsim.settings.override import Steps, parse_override, put
+from pyxsim.settings.toml import to_toml
+
+MAX_FILE = 16 * 2**20  # bytes; a larger file is no experiment, and reading a device would never end
+_OVERRIDE = "--set"
+
+Source = str | PathLike[str] | Mapping[str, Any] | Experiment
+
+
+def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment:
+    """The experiment of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
+
+    Raises InputError, or InputErrors with every fault that was found, each with its file and key path.
+    """
+    file, data = _source(source)
+    if not data:
+        allowed = "an experiment with the tables [network] and [collective]"
+        raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
+    faults: list[InputError] = []
+    overridden: list[Steps] = []
+    for text in overrides:
+        try:
+            steps, value = parse_override(text)
+            put(data, steps, value)
+            overridden.append(steps)
+        except InputError as error:
+            faults.append(error.at(file=_OVERRIDE))
+    try:
+        experiment = Experiment.model_validate(data)
+    except ValidationError as error:
+        faults += [_placed(fault, file, overridden) for fault in translate(error, Experiment) if not _echo(fault, data)]
+    else:
+        if not faults:
+            return experiment
+    raise bundle(faults)
+
+
+def _echo(fault: InputError, data: Mapping[str, Any]) -> bool:
+    """Whether a fault only repeats another: without [collective] there is [traffic], of which is told already."""
+    instead = any(data.get(table) is not None for table in ("traffic", "workload"))
+    return fault.key == "collective" and "collective" not in data and instead
+
+
+def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps]) -> InputError:
+    """The fault with the file of its key, or with `--set` where an override brought the value."""
+    key = fault.key or ""
+    by_hand = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in map(key_path, overridden))
+    return fault.at(file=_OVERRIDE if by_hand else file)
+
+
+def resolved_toml(experiment: Experiment) -> str:
+    """Every setting with its value, defaults included, as TOML: load_experiment reads an equal experiment from it."""
+    return to_toml(_plain(experiment))
+
+
+def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """The tables of a TOML file. Raises InputError, with the line where there is one."""
+    file = str(path)
+    raw = _read(Path(path), file)
+    try:
+        # A byte order mark is what some editors call saving as UTF-8.
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"is no text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply", file=file) from error
+    except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
+        raise _syntax(str(error), file, raw.count(b"\n") + 1) from error
+
+
+def _syntax(message: str, file: str, lines: int) -> InputError:
+    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
+    if match is None:
+        return InputError(f"is no valid TOML: {message}", file=file)
+    column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
+    return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
+
+
+def _read(path: Path, file: str) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_FILE + 1)
+    except FileNotFoundError as error:
+        raise InputError(f"no such file{_neighbour(path)}", file=file) from error
+    except IsADirectoryError as error:
+        raise InputError("is a folder", file=file, allowed="a TOML file") from error
+    except PermissionError as error:
+        raise InputError("may not be read (permission denied)", file=file) from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
+    if len(raw) > MAX_FILE:
+        raise InputError("is too large for an experiment", file=file, allowed=f"at most {MAX_FILE} bytes")
+    return raw
+
+
+def _neighbour(path: Path) -> str:
+    try:
+        return closest(path.name, [p.name for p in path.parent.iterdir() if p.suffix == ".toml"])
+    except OSError:
+        return ""
+
+
+def _source(source: object) -> tuple[str | None, dict[str, Any]]:
+    """(file name for error texts, fresh tables) of whatever the user has."""
+    if isinstance(source, Experiment):
+        return None, _plain(source)
+    if isinstance(source, Mapping):
+        return None, _copy(source)
+    if isinstance(source, str | PathLike):
+        return str(source), read_toml(source)
+    raise InputError(f"a {type(source).__name__} is no experiment", allowed="the path of a TOML file, or a dict")
+
+
+def _plain(experiment: Experiment) -> dict[str, Any]:
+    data = experiment.model_dump(mode="python")
+    for table, key in ((data["network"], "options"), (data, "sweep")):
+        if not table[key]:
+            del table[key]
+    return data
+
+
+def _copy(value: Any) -> Any:
+    """Tables and lists afresh: overrides must not change what the caller holds."""
+    if isinstance(value, Mapping):
+        return {key: _copy(each) for key, each in value.items()}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="python")
+    if isinstance(value, list | tuple):
+        return [_copy(each) for each in value]
+    return value

@@ -1,0 +1,283 @@
+"""[network] and [network.router]: the machine that is simulated. docs/router.md tells what each setting does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.types import (
+    Bandwidth,
+    Bytes,
+    Flag,
+    Frequency,
+    Options,
+    PerDimension,
+    PositiveBytes,
+    PositiveTime,
+    Table,
+    Word,
+    WordOrTable,
+    per_dimension,
+    whole,
+    written,
+)
+from pyxsim.units import MAX_CYCLES, Duration, format_bandwidth, format_duration, to_cycles
+
+MAX_NPUS = 2**20
+MAX_VCS = 1024
+
+_Npus = Annotated[int, *whole(1, MAX_NPUS)]
+_Delay = Annotated[int, *whole(0, 1000)]
+_AtLeastOne = Annotated[int, *whole(1, 1000)]
+
+
+class Stages(NamedTuple):
+    """Delays of the router's stages in cycles: buffer write, route, VC allocation, switch allocation, traversal."""
+
+    bw: int
+    rc: int
+    va: int
+    sa: int
+    st: int
+
+
+class PipelineTable(Table):
+    """A pipeline told stage by stage; a stage that is left out is as in `booksim`."""
+
+    bw: _Delay = Field(default=0, description="Buffer write: cycles before an arrived flit can be seen.")
+    rc: _Delay = Field(default=1, description="Route computation, heads only.")
+    va: _Delay = Field(
+        default=1, description="VC allocation, heads only; 0: no stage, a head takes its VC when it wins the switch."
+    )
+    sa: _AtLeastOne = Field(
+        default=1, description="Switch allocation; what is above 1 delays every flit at its arrival."
+    )
+    st: _Delay = Field(default=1, description="Switch traversal.")
+
+    def stages(self) -> Stages:
+        return Stages(self.bw, self.rc, self.va, self.sa, self.st)
+
+
+# Each preset takes the router latency r. Garnet does RC, VA and SA in the last of its r cycles.
+PIPELINES: dict[str, Callable[[int], Stages]] = {
+    "booksim": lambda r: Stages(bw=0, rc=1, va=1, sa=1, st=1),
+    "garnet": lambda r: Stages(bw=r - 1, rc=0, va=0, sa=1, st=0),
+}
+
+
+class RouterSettings(Table):
+    """Input-queued virtual-channel router with credits; docs/router.md is its contract."""
+
+    pipeline: WordOrTable[Literal["booksim", "garnet"], PipelineTable] = Field(
+        default="booksim", description="Stage delays: a preset, or a table of cycles `{ bw, rc, va, sa, st }`."
+    )
+    latency: _AtLeastOne = Field(default=1, description='Router latency in cycles, for `pipeline = "garnet"` only.')
+    vcs: Annotated[int, *whole(1, MAX_VCS)] = Field(default=4, description="Virtual channels per link.")
+    buffer: Annotated[int | Literal["auto"], *whole(1, 2**20, "auto")] = Field(
+        default="auto", description='Flits that the buffer of one VC holds; "auto": as many as cover the credit loop.'
+    )
+    vc_reuse: Literal["tail", "drained"] = Field(
+        default="tail",
+        description="An output VC is free again once the tail has left, or once all its credits are back.",
+    )
+    arbiter: Literal["round-robin", "step"] = Field(
+        default="round-robin", description="How arbiters move on: after the winner, or (Garnet) one further per grant."
+    )
+    injection: Literal["packet", "interleaved"] = Field(
+        default="packet", description="A lane has one open packet, or (Garnet) one for each VC."
+    )
+    output_queue: Flag = Field(
+        default=False, description="An unbounded queue in front of each link, as in Garnet's serialiser."
+    )
+    serdes: _Delay = Field(
+        default=0, description="Cycles that a hop costs more where a flit takes longer than one cycle."
+    )
+    routing: Word = Field(default="dimension-order", description="The routing relation by name.")
+    watchdog: Annotated[int, *whole(1, MAX_CYCLES)] = Field(
+        default=100_000, description="Cycles without any flit moving after which the run is declared deadlocked."
+    )
+
+    @field_validator("latency")
+    @classmethod
+    def _latency_is_garnets(cls, latency: int, info: ValidationInfo) -> int:
+        if latency != 1 and info.data.get("pipeline", "garnet") != "garnet":
+            raise InputError(f"{latency} has no effect with this pipeline", allowed="only with pipeline = 'garnet'")
+        return latency
+
+    def stages(self) -> Stages:
+        """The stage delays in cycles, whichever way the pipeline was told."""
+        if isinstance(self.pipeline, PipelineTable):
+            return self.pipeline.stages()
+        return PIPELINES[self.pipeline](self.latency)
+
+
+class Dimension(Table):
+    """One dimension of a product network."""
+
+    block: Word = Field(
+        description='What the dimension is: "ring", "mesh", "switch", "fully-connected", or another block.'
+    )
+    npus: _Npus = Field(description="NPUs along the dimension.")
+    bandwidth: Bandwidth | None = Field(default=None, description="Of its links; else that of the network.")
+    latency: PositiveTime | None = Field(default=None, description="Of its links; else that of the network.")
+    bidirectional: Flag | None = Field(
+        default=None, description="For blocks that can be either; else what the block does by itself."
+    )
+
+
+class Network(Table):
+    """The network: either `topology` (with `shape`) or `dims`, and what its links are like."""
+
+    topology: Word | None = Field(
+        default=None, description="A name on the shelf `topologies`; or leave it out and give `dims`."
+    )
+    dims: Annotated[tuple[Dimension, ...], Field(min_length=1)] | None = Field(
+        default=None, description="A product of blocks, one table `[[network.dims]]` per dimension."
+    )
+    shape: Annotated[tuple[_Npus, ...], Field(min_length=1)] | None = Field(
+        default=None, description="NPUs per dimension, the first dimension counts fastest. Only with `topology`."
+    )
+    options: Options = Field(
+        default_factory=dict, description="What else the topology wants to know, by name. Only with `topology`."
+    )
+    clock: Frequency = Field(
+        default=written("1 GHz"), description="The one clock of the network; simulated time is counted in its cycles."
+    )
+    flit: PositiveBytes = Field(default=written("256 B"), description="The unit of flow control.")
+    packet: PositiveBytes = Field(
+        default=written("4 KiB"), description="The most payload of one packet; the last one of a message is shorter."
+    )
+    header: Bytes = Field(default=written("0 B"), description="What the head flit of a packet carries besides payload.")
+    bandwidth: PerDimension[Bandwidth] = Field(
+        default=written("100 GB/s"),
+        description="Of a link, in its one direction. One for all, or a list with one per dimension.",
+    )
+    latency: PerDimension[PositiveTime] = Field(
+        default=written("500 ns"),
+        description="Of a link, rounded up to cycles. One for all, or a list with one per dimension.",
+    )
+    lanes: Annotated[int | Literal["per-link", "per-dimension"], *whole(1, 1024, "per-link", "per-dimension")] = Field(
+        default="per-link",
+        description="Injection and ejection lanes of an NPU: one per link of its own, one per dimension, or a number.",
+    )
+    lane_latency: PositiveTime = Field(
+        default=written("1 cycle"), description="Between an NPU's interface and its router."
+    )
+    router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
+
+    @field_validator("dims")
+    @classmethod
+    def _topology_or_dims(
+        cls, dims: tuple[Dimension, ...] | None, info: ValidationInfo
+    ) -> tuple[Dimension, ...] | None:
+        if "topology" not in info.data:  # present, but faulty: told already
+            return dims
+        if (dims is None) == (info.data["topology"] is None):
+            which = "neither 'topology' nor 'dims' is" if dims is None else "both 'topology' and 'dims' are"
+            raise InputError(f"{which} given", allowed="exactly one of them")
+        _check_npus([dim.npus for dim in dims or ()])
+        return dims
+
+    @field_validator("shape", "options")
+    @classmethod
+    def _belongs_to_a_topology(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("dims"):
+            raise InputError("goes with 'topology', not with 'dims'")
+        if info.field_name == "shape":
+            _check_npus(value or ())
+        return value
+
+    @field_validator("packet")
+    @classmethod
+    def _packet_holds_a_flit(cls, packet: int, info: ValidationInfo) -> int:
+        if packet < info.data.get("flit", 0):
+            raise InputError("the packet is smaller than the flit", allowed="at least one flit")
+        return packet
+
+    @field_validator("header")
+    @classmethod
+    def _header_fits_the_head(cls, header: int, info: ValidationInfo) -> int:
+        if header > info.data.get("flit", header):
+            raise InputError("the header is larger than the head flit", allowed="at most one flit")
+        return header
+
+    @field_validator("bandwidth", "latency")
+    @classmethod
+    def _one_per_dimension(cls, value: object, info: ValidationInfo) -> object:
+        wanted = len(info.data.get("dims") or info.data.get("shape") or ())
+        if isinstance(value, tuple) and wanted and len(value) != wanted:
+            raise InputError(
+                f"the list has {len(value)} entries, the network {wanted} dimensions",
+                allowed=f"one value for all, or a list of {wanted}",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _times_are_not_absurd(self) -> Network:
+        faults = []
+        for key, latency in self._latencies_by_key():
+            if to_cycles(latency, self.clock)[0] > MAX_CYCLES:
+                faults.append(InputError(_too_long(format_duration(latency)), key=key))
+        for key, bandwidth in self._bandwidths_by_key():
+            if self.cycles_per_flit(bandwidth) > MAX_CYCLES:
+                faults.append(InputError(_too_long(f"one flit at {format_bandwidth(bandwidth)}"), key=key))
+        raise_all(faults)
+        return self
+
+    def _latencies_by_key(self) -> list[tuple[str, Duration]]:
+        own = [(f"dims[{i}].latency", d.latency) for i, d in enumerate(self.dims or ()) if d.latency is not None]
+        return [*_by_key("latency", self.latency), ("lane_latency", self.lane_latency), *own]
+
+    def _bandwidths_by_key(self) -> list[tuple[str, Fraction]]:
+        own = [(f"dims[{i}].bandwidth", d.bandwidth) for i, d in enumerate(self.dims or ()) if d.bandwidth is not None]
+        return [*_by_key("bandwidth", self.bandwidth), *own]
+
+    @property
+    def dimensions(self) -> int | None:
+        """The number of dimensions as far as the settings tell it: from `dims` or `shape`, else None."""
+        return len(self.dims or self.shape or ()) or None
+
+    def cycles_per_flit(self, bandwidth: Fraction) -> Fraction:
+        """Exact serialisation time `s` of a flit on a link. Less than 1 is more than a router can switch."""
+        return self.flit * self.clock / bandwidth
+
+    def bandwidths(self, dimensions: int) -> list[Fraction]:
+        """Bytes per second of the links of each dimension; a dimension's own value counts before the network's."""
+        values: tuple[Fraction, ...] = per_dimension(self.bandwidth, dimensions)
+        own = [dim.bandwidth for dim in self.dims or ()] or [None] * dimensions
+        return [value if mine is None else mine for value, mine in zip(values, own, strict=True)]
+
+    def latencies(self, dimensions: int) -> list[Duration]:
+        """Latency of the links of each dimension (see units.to_cycles); a dimension's own value counts first."""
+        values: tuple[Duration, ...] = per_dimension(self.latency, dimensions)
+        own = [dim.latency for dim in self.dims or ()] or [None] * dimensions
+        return [value if mine is None else mine for value, mine in zip(values, own, strict=True)]
+
+    def warnings(self) -> list[str]:
+        """One line for each latency that rounding up to whole cycles makes longer by more than 1 %."""
+        lines = []
+        for key, latency in self._latencies_by_key():
+            cycles, changed = to_cycles(latency, self.clock)
+            if changed:
+                lines.append(f"network.{key}: {format_duration(latency)} is simulated as {cycles} cycles of the clock")
+        return lines
+
+
+def _by_key(key: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, tuple):
+        return [(f"{key}[{i}]", each) for i, each in enumerate(value)]
+    return [(key, value)]
+
+
+def _check_npus(counts: Sequence[int]) -> None:
+    if prod(counts) > MAX_NPUS:
+        raise InputError(f"{prod(counts)} NPUs are too many", allowed=f"at most {MAX_NPUS}")
+
+
+def _too_long(what: str) -> str:
+    return f"{what} takes more than {MAX_CYCLES} cycles of the clock"

@@ -1,0 +1,82 @@
+"""Overrides of single settings: the text of `--set network.router.vcs=8`, and putting its value into the tables."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+from pyxsim.errors import InputError
+from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.faults import key_path, model_at, unknown_key
+
+_SEGMENT = re.compile(r"([A-Za-z0-9_-]+)((?:\[\d{1,6}\])*)", re.ASCII)
+_EXAMPLE = "KEY=VALUE such as network.router.vcs=8"
+
+Steps = tuple[str | int, ...]
+
+
+def parse_override(text: str) -> tuple[Steps, Any]:
+    """ "network.dims[1].npus=4" -> (("network", "dims", 1, "npus"), 4). The value is TOML, or a bare word or quantity.
+
+    Raises InputError for a text that is no such thing, or a key path that no experiment has.
+    """
+    path, equals, value = text.partition("=")
+    path = path.strip()
+    if not equals:
+        raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
+    steps: list[str | int] = []
+    for segment in path.split("."):
+        match = _SEGMENT.fullmatch(segment)
+        if match is None:
+            raise InputError(f"'{path}' is no key path", allowed="such as network.router.vcs or network.dims[0].npus")
+        steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
+    _check_path(tuple(steps))
+    return tuple(steps), _override_value(value.strip(), path)
+
+
+def _check_path(steps: Steps) -> None:
+    for end, step in enumerate(steps, start=1):
+        table = model_at(Experiment, steps[: end - 1])
+        if isinstance(step, str) and table is not None and step not in table.model_fields:
+            raise unknown_key(Experiment, steps[:end])
+
+
+def put(data: dict[str, Any], steps: Steps, value: Any) -> None:
+    """Set one value inside nested tables and lists; tables on the way are made where there are none."""
+    place: Any = data
+    for end, step in enumerate(steps, start=1):
+        _check_place(place, step, steps[: end - 1])
+        if end == len(steps):
+            place[step] = value
+        else:
+            if isinstance(step, str) and place.get(step) is None and isinstance(steps[end], str):
+                place[step] = {}
+            place = place[step] if isinstance(step, int) else place.get(step)
+
+
+def _check_place(place: object, step: str | int, path: Steps) -> None:
+    key = key_path((*path, step))
+    if isinstance(step, str) and not isinstance(place, dict):
+        raise InputError(f"there is no table at '{key_path(path)}'", key=key)
+    if isinstance(step, int):
+        if not isinstance(place, list):
+            raise InputError(f"there is no list at '{key_path(path)}'", key=key)
+        if step >= len(place):
+            raise InputError(
+                f"the list at '{key_path(path)}' has {len(place)} entries", key=key, allowed="an index that there is"
+            )
+
+
+def _override_value(text: str, path: str) -> Any:
+    if not text:
+        raise InputError("has no value", key=path, allowed=_EXAMPLE)
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError) as error:
+        if text[0] in "[{\"'":
+            raise InputError(
+                f"'{text}' is no TOML value", key=path, allowed="such as 8, true, [4, 4] or a word"
+            ) from error
+        return text  # bare words and quantities need no quotes: the shell has taken them already
+    return read["value"] if len(read) == 1 else text

@@ -1,0 +1,69 @@
+"""A small writer of TOML: what `tomllib` reads back is equal to what was written.
+
+tomllib only reads. The values are those of a settings table: texts, integers, finite numbers, true and false, lists,
+tables; a None is left out, because TOML has no word for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """The tables as TOML text. Raises TypeError for a value that TOML cannot say."""
+    lines = _table(data, ())
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    present = {key: value for key, value in table.items() if value is not None}
+    # TOML wants the plain values of a table before the first header of a table inside it.
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in present.items() if not _has_header(value)]
+    for key, value in present.items():
+        inner = (*path, key)
+        name = ".".join(_key(part) for part in inner)
+        if isinstance(value, Mapping):
+            lines += ["", f"[{name}]", *_table(value, inner)]
+        elif _has_header(value):
+            for each in value:
+                lines += ["", f"[[{name}]]", *_table(each, inner)]
+    return lines
+
+
+def _has_header(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(each, Mapping) for each in value)
+    return isinstance(value, Mapping)
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def _text(text: str) -> str:
+    def escaped(c: str) -> str:
+        if c in _SHORT_ESCAPES:
+            return _SHORT_ESCAPES[c]
+        return f"\\u{ord(c):04x}" if ord(c) < 0x20 or ord(c) == 0x7F else c
+
+    return f'"{"".join(escaped(c) for c in text)}"'
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_value(each) for each in value)}]"
+    raise TypeError(f"TOML has no {type(value).__name__}")

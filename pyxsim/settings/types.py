@@ -1,0 +1,183 @@
+"""What a setting can be: the model of a table, quantities with units, counts, one value or one per dimension.
+
+Each type is `Annotated`: how it is read (a text becomes an exact number), how it is written back, and its JSON schema,
+whose `format` is the word for it in the documentation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+)
+
+from pyxsim import units
+from pyxsim.errors import InputError, closest
+
+T = TypeVar("T")
+
+ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # marks of a union's branch: no key can be spelled so
+
+
+class Table(BaseModel):
+    """One table of an experiment file. Unknown keys are refused, defaults are checked too, nothing changes later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
+
+
+def written(text: str) -> Any:
+    """A default as a user would write it: the field reads it as it reads a file (validate_default)."""
+    return text
+
+
+def shown(value: object) -> str:
+    """A value as the user wrote it, more or less, and not too long: texts in quotes, true for True."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}..."
+
+
+def _quantity(
+    parse: Callable[[object], Any], write: Callable[[Any], str], what: str, example: str, *, positive: bool = True
+) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
+    """A text with a unit; from Python also the exact number in base units (Fraction, Cycles) that such a text means."""
+
+    def read(value: object) -> Any:
+        # An exact number goes through its own text, so that the same limits hold for it.
+        number = parse(write(value) if isinstance(value, Fraction | units.Cycles) else value)
+        if positive and number in (0, units.Cycles(0)):
+            raise InputError(f"{shown(value)} is zero", allowed=f"a {what} above zero, such as '{example}'")
+        return number
+
+    schema = {"type": "string", "format": what, "examples": [example]}
+    return PlainValidator(read), PlainSerializer(write, return_type=str), WithJsonSchema(schema)
+
+
+_BANDWIDTH = _quantity(units.parse_bandwidth, units.format_bandwidth, "bandwidth", "100 GB/s")
+_FREQUENCY = _quantity(units.parse_frequency, units.format_frequency, "frequency", "1 GHz")
+_BYTES = _quantity(units.parse_bytes, units.format_bytes, "size", "4 KiB", positive=False)
+_POSITIVE_BYTES = _quantity(units.parse_bytes, units.format_bytes, "size", "4 KiB")
+_TIME = _quantity(units.parse_duration, units.format_duration, "time", "500 ns", positive=False)
+_POSITIVE_TIME = _quantity(units.parse_duration, units.format_duration, "time", "500 ns")
+
+# Zero is refused, except where the name does not say so: a size or a time may be called Positive.
+Bandwidth = Annotated[Fraction, *_BANDWIDTH]
+Frequency = Annotated[Fraction, *_FREQUENCY]
+Bytes = Annotated[int, *_BYTES]
+PositiveBytes = Annotated[int, *_POSITIVE_BYTES]
+Time = Annotated[units.Duration, *_TIME]
+PositiveTime = Annotated[units.Duration, *_POSITIVE_TIME]
+
+
+def _integer(value: object) -> int | None:
+    """The value as int where it is one (also a NumPy integer), else None; true is no number."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonSchema]:
+    """A whole number from `least` to `most`, or one of some words."""
+    either = "".join(f"{shown(word)} or " for word in words)
+    allowed = f"{either}a whole number from {least} to {most}"
+
+    def read(value: object) -> int | str:
+        if isinstance(value, str) and value in words:
+            return value
+        number = _integer(value)
+        if number is None:
+            is_no = "is none of what is allowed" if words else "is no whole number"
+            hint = closest(value, words) if isinstance(value, str) else ""
+            raise InputError(f"{shown(value)} {is_no}", allowed=allowed + hint)
+        if not least <= number <= most:
+            raise InputError(f"{shown(number)} is too {'small' if number < least else 'large'}", allowed=allowed)
+        return number
+
+    schema: dict[str, Any] = {"type": "integer", "minimum": least, "maximum": most}
+    return PlainValidator(read), WithJsonSchema({"anyOf": [{"enum": list(words)}, schema]} if words else schema)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{shown(value)} is neither true nor false", allowed="true, false")
+    return value
+
+
+Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{shown(value)} is no name", allowed="a text in quotes")
+    return value
+
+
+Word = Annotated[str, PlainValidator(_word), WithJsonSchema({"type": "string"})]
+
+
+def _plain(value: object) -> Any:
+    """A value that TOML can say, of which a topology's own options are made. Copies lists and tables."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{shown(value)} is no finite number")
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return _plain_table(value)
+    number = _integer(value)
+    if number is None or abs(number) >= 2**63:
+        raise InputError(f"{shown(value)} cannot be a setting", allowed="a text, number, true, false, list or table")
+    return number
+
+
+def _plain_table(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InputError(f"{shown(value)} is no table")
+    return {key: _plain(each) for key, each in value.items()}
+
+
+def _plain_list(value: object) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise InputError(f"{shown(value)} is no list of values", allowed="a list such as [1, 2, 4]")
+    return tuple(_plain(each) for each in value)
+
+
+Options = Annotated[dict[str, Any], PlainValidator(_plain_table), WithJsonSchema({"type": "object"})]
+Values = Annotated[tuple[Any, ...], PlainValidator(_plain_list), WithJsonSchema({"type": "array"})]
+
+
+def _one_or_many(value: object) -> str:
+    return MANY if isinstance(value, list | tuple) else ONE
+
+
+def _word_or_table(value: object) -> str:
+    return TABLE if isinstance(value, Mapping | BaseModel) else WORD
+
+
+PerDimension = Annotated[
+    Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(MANY)], Discriminator(_one_or_many)
+]
+W = TypeVar("W")
+WordOrTable = Annotated[Annotated[W, Tag(WORD)] | Annotated[T, Tag(TABLE)], Discriminator(_word_or_table)]
+
+
+def per_dimension(value: T | tuple[T, ...], dimensions: int) -> tuple[T, ...]:
+    """One value for each dimension from a setting that gives one for all, or the list itself."""
+    return value if isinstance(value, tuple) else (value,) * dimensions
