@@ -1,0 +1,1 @@
+"""Collective algorithms: the language they are written in, the proof that they are right, and plans over dimensions."""

@@ -1,0 +1,83 @@
+"""What a collective must achieve: which ranks hold a block at the start, and which must hold it at the end.
+
+A rank that holds a block at the start has one contribution to it. At the end the ranks of the goal must have the block
+with every contribution exactly once. That is all the checker knows of a kind; how it is done is the algorithm's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyxsim.collective.arrays import I64
+from pyxsim.errors import InputError
+
+Ranks = Callable[[int, int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A collective operation on a group of n ranks.
+
+    `homes` says how many ranks a block is named after: 0 (a cut of the buffer that may be anywhere: any number of
+    blocks), 1 (block r belongs to rank r: n blocks) or 2 (block i*n+j goes from rank i to rank j: n*n blocks). An
+    algorithm may cut each of these units further, into the same number of consecutive blocks.
+    """
+
+    name: str
+    homes: int
+    start: Ranks  # (n, unit) -> the ranks that hold the unit, or contribute to it, at the start
+    goal: Ranks  # (n, unit) -> the ranks that must have it complete at the end
+
+    def units(self, n: int) -> int:
+        """In how many pieces the meaning of the operation cuts the data of a group of n ranks."""
+        return int(n**self.homes)
+
+    def default_blocks(self, n: int) -> int:
+        """In how many blocks an algorithm cuts the data unless it says otherwise."""
+        return int(n ** max(self.homes, 1))
+
+    def moved(self, rank: I64) -> I64:
+        """Where the units go when rank r is renamed to rank[r]: int64[units]."""
+        unit = np.zeros(1, dtype=np.int64)
+        for _ in range(self.homes):
+            unit = (unit[:, None] * len(rank) + rank[None, :]).ravel()
+        return unit
+
+
+def _all(n: int, unit: int) -> Sequence[int]:
+    return range(n)
+
+
+def _own(n: int, unit: int) -> Sequence[int]:
+    return (unit,)
+
+
+def _source(n: int, unit: int) -> Sequence[int]:
+    return (unit // n,)
+
+
+def _destination(n: int, unit: int) -> Sequence[int]:
+    return (unit % n,)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("all-reduce", 0, _all, _all),
+        Kind("reduce-scatter", 1, _all, _own),
+        Kind("all-gather", 1, _own, _all),
+        Kind("all-to-all", 2, _source, _destination),
+    )
+}
+
+
+def get_kind(name: str | Kind) -> Kind:
+    """The kind of that name; a Kind of one's own is passed through. Raises InputError."""
+    if isinstance(name, Kind):
+        return name
+    if name not in KINDS:
+        raise InputError(f"unknown collective '{name}'", allowed=list(KINDS), given=name)
+    return KINDS[name]

@@ -1,0 +1,36 @@
+"""Schedules made from schedules: the same messages between other ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyxsim.collective.compiled import CompiledSchedule
+
+
+def renamed(schedule: CompiledSchedule, rank: npt.NDArray[np.integer]) -> CompiledSchedule:
+    """The schedule in which rank[r] does what rank r did; `rank` is a permutation of 0 .. n-1.
+
+    Blocks are renamed along with the ranks that they belong to, so the result is a schedule of the same kind: what rank
+    r must have at the end is still block r, and block i*n+j still goes from i to j.
+    """
+    s = schedule
+    name = np.asarray(rank, dtype=np.int64)
+    if not np.array_equal(np.sort(name), np.arange(s.n)):
+        raise ValueError(f"no permutation of {s.n} ranks: {rank}")
+    parts = s.blocks // s.kind.units(s.n)
+    block = (s.kind.moved(name)[:, None] * parts + np.arange(parts)).ravel()
+    empty = np.empty_like(s.empty)
+    empty[block] = s.empty
+    to = name.astype(np.int32)
+    return replace(s, src=to[s.src], dst=to[s.dst], block_ids=block.astype(np.int32)[s.block_ids], empty=empty)
+
+
+def mirrored(schedule: CompiledSchedule) -> CompiledSchedule:
+    """The schedule the other way round: rank (n - r) % n does what rank r did. Cached.
+
+    A ring that sends to the next rank becomes one that sends to the rank before it.
+    """
+    return schedule.variant("mirror", lambda: renamed(schedule, -np.arange(schedule.n) % schedule.n))
