@@ -163,6 +163,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
         if not s.arrived:
             if s.now >= boundary:
                 s.reported = s.now
+                s.changed = 0
                 return WINDOW
             arrivals(s)
             s.arrived = 1
@@ -186,8 +187,8 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
                 return DEADLOCK if s.in_flight else NOTHING_LEFT
             if following > stop:
                 following = stop
-            if s.in_flight and following > boundary:
-                following = boundary   # stalls are counted in the window in which they happen
+            if following > boundary and (s.in_flight or s.changed):
+                following = boundary   # everything is counted in the window in which it happens
         s.now = following
         s.arrived = 0
 
@@ -217,6 +218,7 @@ cdef class Engine:
         s.tracing = trace
         s.now = 0
         s.reported = 0
+        s.changed = 0
         s.node_free = NONE
         s.packet_free = NONE
         self._take_links(links)

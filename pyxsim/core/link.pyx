@@ -35,6 +35,7 @@ cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) 
         start = s.link_free[link]
     s.link_free[link] = start + s.link_num[link]
     s.flits[link] += 1
+    s.changed = 1
     if s.tracing:
         log_launch(s, t, vc, packet, flit)
     schedule(s, (s.link_free[link] + den - 1) // den + s.link_delay[link], vc, FLIT)

@@ -162,6 +162,7 @@ cdef struct State:
     int64_t in_flight            # flits that have left their source and are not consumed
 
     # --- what only counts ---
+    int32_t changed              # a flit was launched since the caller was told of a window's end
     int64_t* flits               # [links]
     int64_t* stall_vc
     int64_t* stall_credit

@@ -97,10 +97,11 @@ class RouterSettings(Table):
     serdes: _Delay = Field(
         default=0, description="Cycles that a hop costs more where a flit takes longer than one cycle."
     )
-    routing: Word = Field(default="dimension-order", description="The routing relation by name.")
-    watchdog: Annotated[int, *whole(1, MAX_CYCLES)] = Field(
-        default=100_000, description="Cycles without any flit moving after which the run is declared deadlocked."
+    serdes_credit: Annotated[int, *whole(0, MAX_CYCLES)] | None = Field(
+        default=None,
+        description="The same for the credits of such a hop. Left out: serdes, and the flit time that a credit waits.",
     )
+    routing: Word = Field(default="dimension-order", description="The routing relation by name.")
 
     @field_validator("latency")
     @classmethod
@@ -167,6 +168,12 @@ class Network(Table):
     )
     lane_latency: PositiveTime = Field(
         default=written("1 cycle"), description="Between an NPU's interface and its router."
+    )
+    lane_bandwidth: Bandwidth | None = Field(
+        default=None, description="Of a lane. Left out: that of the links which it serves (of the widest one)."
+    )
+    pad_packets: Flag = Field(
+        default=False, description="Every packet has the full size, the last one of a message too, as in Garnet."
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
 
@@ -235,7 +242,8 @@ class Network(Table):
 
     def _bandwidths_by_key(self) -> list[tuple[str, Fraction]]:
         own = [(f"dims[{i}].bandwidth", d.bandwidth) for i, d in enumerate(self.dims or ()) if d.bandwidth is not None]
-        return [*_by_key("bandwidth", self.bandwidth), *own]
+        lane = [] if self.lane_bandwidth is None else [("lane_bandwidth", self.lane_bandwidth)]
+        return [*_by_key("bandwidth", self.bandwidth), *lane, *own]
 
     @property
     def dimensions(self) -> int | None:

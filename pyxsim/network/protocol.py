@@ -1,0 +1,34 @@
+"""What the system layer knows of a network: send a message, let time pass, hear what arrived.
+
+A backend is any class with these members. Time is in whole cycles of the backend's clock, and never goes back.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Protocol
+
+
+class Network(Protocol):
+    """A network of `npus` endpoints, numbered from 0."""
+
+    npus: int
+    clock_hz: Fraction
+
+    @property
+    def now(self) -> int:
+        """The current cycle. Messages can still be sent in it."""
+
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+        """Hand over a message of `nbytes >= 1` bytes in cycle `at >= now`; returns its number.
+
+        `plane` is one of the planes of the topology (a queue's way through the network).
+        """
+
+    def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
+        """Let time pass to cycle `until` (None: until nothing is left to do), but stop at arrivals.
+
+        Returns [(message, cycle)] of messages that have arrived completely since the last call, in order of
+        (cycle, message), as soon as there is one; `slack` cycles later if the caller promises to send nothing
+        before that. An empty list: `until` is reached or nothing is left. Raises SimulationError.
+        """
