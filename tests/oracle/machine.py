@@ -24,6 +24,7 @@ class Oracle:
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
         self.in_network = 0
+        self._arrived = -1  # the last cycle whose arrivals have been dealt with
         self.last_change = -1  # the last cycle in which something arrived, started, was opened, granted or launched
         self._patience = int(options.rc) + int(options.va) + 1
         self._routers_count = routers
@@ -81,9 +82,8 @@ class Oracle:
     def step(self) -> None:
         """One cycle, in the order of the page."""
         t = self.now
+        self.arrive()
         changed = False
-        for link in self._links:
-            changed |= self._arrivals(link, t)
         for message in self.messages:
             if message.at == t:
                 self._lanes[message.inject].queue.append(message)
@@ -106,8 +106,15 @@ class Oracle:
             self.last_change = t
         self.now += 1
 
-    def _arrivals(self, link: Link, t: int) -> bool:
-        """Phase 1 of one link. True if anything happened."""
+    def arrive(self) -> None:
+        """Phase 1 of the present cycle. May be called ahead of `step`: the engine, too, stops only after it."""
+        if self._arrived < self.now:
+            self._arrived = self.now
+            for link in self._links:
+                self._arrivals(link, self.now)
+
+    def _arrivals(self, link: Link, t: int) -> None:
+        """Phase 1 of one link."""
         slots, flits = link.arriving_credits(t), link.arriving_flits(t)
         if len(flits) > 1:
             raise AssertionError(f"two flits reach the end of link {link.number} in cycle {t}")
@@ -123,7 +130,8 @@ class Oracle:
         launching = bool(link.queue) and link.available(t)
         if launching:
             link.launch(*link.queue.popleft(), t)
-        return bool(slots or flits or launching)
+        if slots or flits or launching:
+            self.last_change = t
 
     def _consume(self, flit: Flit, t: int) -> None:
         packet, message = flit.packet, flit.packet.message
