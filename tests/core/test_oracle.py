@@ -110,7 +110,7 @@ def sliced_run(case: Case, slices: list[int], window: int, slack: int) -> None:
         assert stop.cycle == engine.now <= until
         delivered += stop.delivered
         if stop.reason == "delivered":
-            assert engine.now == min(cycle for _, cycle in stop.delivered) + slack
+            assert engine.now == min(until, min(cycle for _, cycle in stop.delivered) + slack)
         elif stop.reason == "window":
             assert engine.now % window == 0
         agree(engine, oracle, len(oracle.messages), stop.reason)
