@@ -1,9 +1,9 @@
 """Halving-doubling: log2 N exchanges with partners 1, 2, 4, ... ranks away, of half, a quarter, ... of the data.
 
 All-reduce is recursive halving (reduce-scatter) followed by recursive doubling (all-gather) (Thakur, Rabenseifner and
-Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005): 2 log2 N steps, the bytes of a ring.
-When N is no power of two, the ranks beyond the largest power of two P hand their data to rank - P before it, and get
-the result from there after it.
+Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005): 2 log2 N steps and the bytes of a
+ring. When N is no power of two, the ranks beyond the largest power of two P hand their data to rank - P before it, and
+get the result from there after it.
 """
 
 from __future__ import annotations

@@ -20,10 +20,11 @@ from pyxsim.collective.schedule import Schedule, ScheduleError
 class CompiledSchedule:
     """The M messages of a collective on a group of `n` ranks, in an order in which they could be executed one by one.
 
-    Message m goes from rank src[m] to dst[m] with the blocks block_ids[block_ptr[m]:block_ptr[m+1]] and is added to what
-    is there (reduce[m]) or stored. It may leave as soon as
+    Message m goes from rank src[m] to dst[m] with the blocks block_ids[block_ptr[m] : block_ptr[m + 1]] and is added to
+    what is there (reduce[m]) or stored. It may leave as soon as
 
-    - every message of its gate has arrived at src[m]: gate_ids[gate_ptr[g]:gate_ptr[g+1]], g = gate[m]; -1: no gate; and
+    - every message of its gate g = gate[m] has arrived at src[m]: gate_ids[gate_ptr[g] : gate_ptr[g + 1]], none where
+      the gate is -1; and
     - src[m] has received need[m] messages, whichever they are (0 everywhere unless the algorithm has a window).
 
     A rank is through when it has sent all its messages and received all that go to it.
@@ -69,7 +70,7 @@ class CompiledSchedule:
 
     @cached_property
     def deps(self) -> tuple[I64, I32]:
-        """`waits_for` of all messages in CSR form (ptr[M+1], ids). Large where many sends share a gate: prefer gates."""
+        """CSR over messages: `waits_for` of each. Large where many sends share a gate: gates are cheaper."""
         waiting = self.gate >= 0
         lengths = np.zeros(len(self), dtype=np.int64)
         lengths[waiting] = np.diff(self.gate_ptr)[self.gate[waiting]]
@@ -197,7 +198,8 @@ def _check_messages(s: CompiledSchedule) -> None:
     """Refuse messages that no group of n ranks can exchange. Raises ScheduleError for the first one."""
     lengths = np.diff(s.block_ptr)
     beyond, twice = np.zeros((2, len(s)), dtype=bool)
-    beyond[np.searchsorted(s.block_ptr, np.flatnonzero((s.block_ids < 0) | (s.block_ids >= s.blocks)), "right") - 1] = True
+    unknown = np.flatnonzero((s.block_ids < 0) | (s.block_ids >= s.blocks))
+    beyond[np.searchsorted(s.block_ptr, unknown, "right") - 1] = True
     many = lengths > 1
     message = np.repeat(np.flatnonzero(many), lengths[many])
     keys = np.sort(message * s.blocks + s.block_ids[np.repeat(many, lengths)])

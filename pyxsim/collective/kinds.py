@@ -1,7 +1,7 @@
 """What a collective must achieve: which ranks hold a block at the start, and which must hold it at the end.
 
 A rank that holds a block at the start has one contribution to it. At the end the ranks of the goal must have the block
-with every contribution exactly once. That is all the checker knows of a kind; how it is done is the algorithm's business.
+with every contribution exactly once. That is all the checker knows of a kind; how it is done is up to the algorithm.
 """
 
 from __future__ import annotations

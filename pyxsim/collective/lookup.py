@@ -1,13 +1,14 @@
 """From the name of an algorithm to its schedule: "ring", "direct:4" (a window of 4), and ASTRA-sim's spellings.
 
-`one-` before a name means: one group over all dimensions together ("one-ring", ASTRA-sim's oneRing). That is a matter of
-the plan; the schedule is the one of the plain algorithm.
+`one-` before a name means: one group over all dimensions together ("one-ring", ASTRA-sim's oneRing). That is a matter
+of the plan; the schedule is the one of the plain algorithm.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from pyxsim.collective.compiled import CompiledSchedule, compiled
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import Schedule
 from pyxsim.collective.transform import mirrored
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, PyxsimError
 from pyxsim.registry import collectives
 
 _WINDOW = re.compile(r"(.*?):?(\d+)")
@@ -78,7 +79,13 @@ def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> Compi
 
 @lru_cache(maxsize=256)
 def _build(function: Callable[..., Any], name: str, window: int | None, kind: str, n: int) -> CompiledSchedule:
-    schedule = function(kind, n) if window is None else function(kind, n, window)
+    try:
+        schedule = function(kind, n) if window is None else function(kind, n, window)
+    except PyxsimError:
+        raise
+    except Exception as error:
+        what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
+        raise InputError(what, file=_place(error)) from error
     if not isinstance(schedule, Schedule):
         raise InputError(f"the collective algorithm '{name}' gave {type(schedule).__name__}", allowed="a Schedule")
     if (schedule.kind.name, schedule.n) != (kind, n):
@@ -87,3 +94,9 @@ def _build(function: Callable[..., Any], name: str, window: int | None, kind: st
             f"and gave {schedule.kind.name} on {schedule.n}"
         )
     return compiled(schedule, name)
+
+
+def _place(error: Exception) -> str:
+    """file:line where a user's function failed."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}"

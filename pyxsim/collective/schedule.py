@@ -85,7 +85,7 @@ class Schedule:
         self.steps.append(Step(_ints([src]), _ints([dst]), _ints(ids), len(ids), bool(reduce)))
 
     def step(self, src: npt.ArrayLike, dst: npt.ArrayLike, blocks: npt.ArrayLike, reduce: bool = False) -> None:
-        """Many messages that do not wait for each other: arrays src[k], dst[k], and blocks[k] or blocks[k, per message].
+        """Messages side by side, none waiting for another: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
         A single number stands for all k. The same as k sends, only faster, when no message of the step carries what
         another one brings.

@@ -1,0 +1,116 @@
+"""Times of the packet backend in closed form: one message, and a ring all-reduce, to the cycle. Plain numbers only.
+
+docs/router.md says what a flit does; docs/collectives.md derives these formulas from it and says when they hold: one
+message at a time on every link, and buffers and VCs that never hold a flit back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from pyxsim.collective.arrays import I64
+
+
+def packet_flits(size: int, *, flit: int, packet: int, header: int = 0) -> list[int]:
+    """Flits of every packet of a message of `size` bytes: at most `packet` bytes of data and a header in each."""
+    full, rest = divmod(size, packet)
+    return [-(-(data + header) // flit) for data in [packet] * full + ([rest] if rest else [])]
+
+
+def message_time(
+    flits: Sequence[int], s: Sequence[Fraction | int], delays: Sequence[int], rc_va: int | Sequence[int]
+) -> int:
+    """Cycles from the launch of the first flit of a message to the arrival of its last, nothing else being in the way.
+
+    `flits`: flits of each of its packets. Per link of the way (injection lane, network links, ejection lane): `s`, the
+    cycles that a flit holds it, and `delays`, the D of the link with the stages that every flit pays: + st after a
+    router, + bw + sa - 1 before a router, + serdes where s > 1. `rc_va`: rc + va of the routers between (one number, or
+    one for each), which only heads wait for. Raises ValueError when the lengths do not fit.
+
+    Flit j comes to a link in the cycle arrival(j) and is ready in arrival(j), or arrival(j) + rc_va if it is a head. In
+    the order of the flits, start(j) = max(ready(j), start(j-1) + s): the launch rule max(t, free) with the cycle
+    t = max(ready(j), floor(free)) and free = start(j-1) + s. Solved at once for all j,
+    start(j) = j*s + max over i <= j of (ready(i) - i*s).
+    """
+    waits = [rc_va] * (len(s) - 1) if isinstance(rc_va, int) else list(rc_va)
+    if not len(s) == len(delays) == len(waits) + 1:
+        raise ValueError(f"{len(s)} links, {len(delays)} delays, {len(waits)} routers between them")
+    if not flits or min(flits) < 1 or min(s) < 1:
+        raise ValueError("a message has packets, a packet has flits, and a flit takes a cycle")
+    number = np.arange(sum(flits), dtype=np.int64)
+    heads = np.cumsum([0, *flits[:-1]])
+    ready: I64 = np.zeros_like(number)
+    arrival = ready
+    for hop, (each, delay) in enumerate(zip(map(Fraction, s), delays, strict=True)):
+        # In units of 1/q cycle everything is a whole number.
+        q, step = each.denominator, each.numerator
+        start = number * step + np.maximum.accumulate(ready * q - number * step)
+        arrival = -(-(start + step) // q) + delay
+        if hop < len(waits):
+            ready = arrival.copy()
+            ready[heads] += waits[hop]
+    return int(arrival[-1])
+
+
+def neighbour_time(
+    size: int,
+    *,
+    flit: int,
+    packet: int,
+    header: int = 0,
+    s: Fraction | int,
+    latency: int,
+    lane_latency: int = 1,
+    bw: int = 0,
+    rc: int = 1,
+    va: int = 1,
+    sa: int = 1,
+    st: int = 1,
+    serdes: int = 0,
+    lane_s: Fraction | int | None = None,
+) -> int:
+    """`message_time` of `size` bytes between neighbours: injection lane, router, link, router, ejection lane.
+
+    `s`: cycles per flit on the link; on the lanes, too, unless `lane_s` says otherwise. The stages of the router are by
+    default those of the "booksim" pipeline.
+    """
+    lane = s if lane_s is None else lane_s
+    before, after = bw + sa - 1, st
+    delays = [lane_latency + before, latency + after + before, lane_latency + after]
+    per_link = [lane, s, lane]
+    delays = [delay + (serdes if each > 1 else 0) for delay, each in zip(delays, per_link, strict=True)]
+    return message_time(packet_flits(size, flit=flit, packet=packet, header=header), per_link, delays, rc + va)
+
+
+# Messages that every rank sends one after the other, and how many of those that it receives it must add up.
+_RING_STEPS: dict[str, Callable[[int], tuple[int, int]]] = {
+    "all-reduce": lambda n: (2 * (n - 1), n - 1),
+    "reduce-scatter": lambda n: (n - 1, n - 1),
+    "all-gather": lambda n: (n - 1, 0),
+    "all-to-all": lambda n: (n * (n - 1) // 2, 0),
+}
+
+
+def ring_time(kind: str, n: int, size: int, hop: Callable[[int], int], *, endpoint: int = 0, reduction: int = 0) -> int:
+    """Cycles of a collective in one chunk on a ring of n ranks, with the algorithm "ring".
+
+    endpoint + steps * (hop(block) + endpoint) + reducing * reduction, where `hop(bytes)` is the time of one message to
+    the neighbour (`neighbour_time`) and `block` the largest block: ceil(size / n) bytes, for all-gather all of `size`,
+    which is one rank's shard. The endpoint delay is paid before the first message and after each, the reduction delay
+    after each that is added up. All-to-all needs equal blocks: ValueError where n does not divide the size.
+    """
+    if kind == "all-to-all" and size % n:
+        raise ValueError(f"{size} bytes are not {n} equal blocks")
+    if n == 1 or not size:
+        return 0
+    steps, reducing = _RING_STEPS[kind](n)
+    block = size if kind == "all-gather" else -(-size // n)
+    return endpoint + steps * (hop(block) + endpoint) + reducing * reduction
+
+
+def ring_all_reduce_time(n: int, size: int, hop: Callable[[int], int], *, endpoint: int = 0, reduction: int = 0) -> int:
+    """endpoint + 2(n-1) * (hop(ceil(size/n)) + endpoint) + (n-1) * reduction; see `ring_time`."""
+    return ring_time("all-reduce", n, size, hop, endpoint=endpoint, reduction=reduction)
