@@ -1,0 +1,177 @@
+"""What holds in every run of the engine, whatever the network: nothing is lost, reordered, or left to chance."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from pyxsim.core.engine import Engine
+from tests.oracle.cases import Case, cases, risky_nets
+
+FAR = 50_000
+few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+every_case = st.one_of(cases(), cases(of=risky_nets(), vcs=st.integers(1, 2), limit=16))
+
+Launch = tuple[int, int, int, int, int, int]
+
+
+def engine_of(case: Case, *, send: bool = True) -> Engine:
+    engine = Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True)
+    if send:
+        for message in case.messages:
+            engine.send(*message)
+    return engine
+
+
+def run(engine: Engine, until: int = FAR, **how: int) -> str:
+    while True:
+        stop = engine.run(until, **how)
+        if stop.reason not in ("delivered", "window") or engine.now >= until:
+            return stop.reason
+
+
+def launches(engine: Engine) -> list[Launch]:
+    return [(c, link, vc, m, p, f) for c, link, vc, m, p, f in engine.trace().tolist()]
+
+
+def flits_of(message: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(packet, flit) of a message, in order."""
+    packets, flits, last = message[4:7]
+    return [(p, f) for p in range(packets) for f in range(last if p == packets - 1 else flits)]
+
+
+def everything(engine: Engine, messages: int) -> dict[str, Any]:
+    return {
+        "trace": engine.trace().tolist(),
+        "counters": {name: values.tolist() for name, values in engine.counters().items()},
+        "buffer_max": engine.buffer_max().tolist(),
+        "messages": [engine.message_times(m) for m in range(messages)],
+        "totals": {name: value for name, value in engine.totals().items() if name != "router_visits"},
+    }
+
+
+@few
+@given(case=every_case, stops=st.lists(st.integers(1, 80), min_size=1, max_size=15))
+def test_check_holds_at_any_stop(case: Case, stops: list[int]) -> None:
+    engine = engine_of(case)
+    engine.check()
+    for stop in stops:
+        run(engine, engine.now + stop)
+        engine.check()
+
+
+@few
+@given(case=every_case)
+def test_every_flit_goes_in_once_and_comes_out_once(case: Case) -> None:
+    engine = engine_of(case)
+    assume(run(engine) == "idle")
+    inside = len(case.net.wires)
+    outside = inside + len(case.net.injection)
+    entered: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    left: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for _, link, _, message, packet, flit in launches(engine):
+        if inside <= link < outside:
+            assert link == inside + case.messages[message][0]
+            entered[message].append((packet, flit))
+        elif link >= outside:
+            assert link == outside + case.messages[message][1]
+            left[message].append((packet, flit))
+    for number, message in enumerate(case.messages):
+        assert sorted(entered[number]) == flits_of(message)
+        assert sorted(left[number]) == flits_of(message)
+    assert engine.flits_in_flight == 0
+    assert engine.messages_pending == 0
+    totals = engine.totals()
+    assert totals["messages_delivered"] == totals["messages"] == len(case.messages)
+    assert totals["packets"] == sum(message[4] for message in case.messages)
+    assert totals["flits"] == sum(len(flits_of(message)) for message in case.messages)
+
+
+@few
+@given(case=every_case)
+def test_a_vc_carries_whole_packets_in_order(case: Case) -> None:
+    """From the head to the tail of a packet nothing else uses its VC, and its flits follow one path in order."""
+    engine = engine_of(case)
+    run(engine)
+    streams: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    paths: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for _, link, vc, message, packet, flit in launches(engine):
+        streams[link, vc].append((message, packet, flit))
+        paths[message, packet, flit].append(link)
+    for stream in streams.values():
+        before: tuple[int, int, int] | None = None
+        for message, packet, flit in stream:
+            if flit == 0:
+                # The one before was a tail, or this is the first.
+                assert before is None or before[2] == size(case, before) - 1
+            else:
+                assert before == (message, packet, flit - 1)
+            before = (message, packet, flit)
+    for (message, packet, flit), path in paths.items():
+        if flit > 0:
+            # A flit may still be under way where the run ended in a deadlock.
+            assert path == paths[message, packet, 0][: len(path)]
+
+
+def size(case: Case, flit: tuple[int, int, int]) -> int:
+    message, packet, _ = flit
+    packets, flits, last = case.messages[message][4:7]
+    return last if packet == packets - 1 else flits
+
+
+@few
+@given(case=every_case)
+def test_no_link_is_faster_than_its_width(case: Case) -> None:
+    """A flit launched in cycle t starts in [t, t+1), and the k-th one after it k*s later at the earliest."""
+    engine = engine_of(case)
+    run(engine)
+    links = case.net.links()
+    by_link: dict[int, list[int]] = defaultdict(list)
+    for cycle, link, *_ in launches(engine):
+        by_link[link].append(cycle)
+    for link, at in by_link.items():
+        s = Fraction(int(links.s_num[link]), int(links.s_den[link]))
+        assert all(at[k] - at[0] > k * s - 1 for k in range(1, len(at)))
+        assert all(b - a > s - 1 for a, b in pairwise(at))
+        assert engine.counters()["flits"][link] == len(at)
+
+
+@few
+@given(case=every_case)
+def test_the_same_run_twice_is_the_same_to_the_bit(case: Case) -> None:
+    one, two = engine_of(case), engine_of(case)
+    for engine in (one, two):
+        run(engine)
+    ours, theirs = one.state(), two.state()
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+    assert everything(one, len(case.messages)) == everything(two, len(case.messages))
+
+
+@few
+@given(
+    case=every_case,
+    stops=st.lists(st.integers(1, 40), max_size=20),
+    window=st.sampled_from([0, 1, 3, 50]),
+    slack=st.integers(0, 5),
+)
+def test_a_run_may_be_cut_anywhere(case: Case, stops: list[int], window: int, slack: int) -> None:
+    whole, cut = engine_of(case), engine_of(case, send=False)
+    verdict = run(whole)
+    waiting = list(case.messages)
+    for stop in [*stops, FAR]:
+        until = cut.now + stop
+        while waiting and waiting[0][-1] < until:
+            cut.send(*waiting.pop(0))
+        reason = run(cut, until, window=window, slack=slack)
+        if reason == "deadlock":
+            break
+    assert reason == verdict
+    assert everything(cut, len(case.messages)) == everything(whole, len(case.messages))
