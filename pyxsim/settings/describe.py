@@ -27,7 +27,9 @@ def words_of(model: type[BaseModel], key: str) -> str:
 def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
-        return " or ".join(_words(option, defs) for option in options if option.get("type") != "null")
+        words = [_words(option, defs) for option in options if option.get("type") != "null"]
+        # "one value, or one per dimension" repeats itself; what a list holds need not be said twice
+        return " or ".join("a list of such" if word == f"a list, each {words[0]}" else word for word in words)
     if "$ref" in schema or schema.get("type") == "object":
         return "a table"
     if "enum" in schema or "const" in schema:

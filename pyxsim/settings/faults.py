@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pyxsim.errors import InputError, InputErrors, nearest
+from pyxsim.errors import InputError, InputErrors
 from pyxsim.settings.describe import models_in, words_of
 from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
 
@@ -60,11 +60,8 @@ def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
     """The fault of a key that its table does not have: the closest one there, or the table where it belongs."""
     name, model = str(loc[-1]), model_at(root, loc[:-1])
     words = list(model.model_fields) if model is not None else []
-    problem = "unknown key"
-    if nearest(name, words) is None:
-        elsewhere = [f"[{place}]" if place else "the top of the file" for place in places(root, name)]
-        if elsewhere:
-            problem = f"unknown key here; it belongs to {' or '.join(elsewhere)}"
+    elsewhere = [f"[{place}]" if place else "the top of the file" for place in places(root, name)]
+    problem = f"unknown key here; it belongs to {' or '.join(elsewhere)}" if elsewhere else "unknown key"
     return InputError(problem, key=key_path(loc), allowed=words, given=name)
 
 

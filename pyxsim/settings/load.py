@@ -82,7 +82,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     except RecursionError as error:
         raise InputError("is nested too deeply", file=file) from error
     except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
-        raise _syntax(str(error), file, raw.count(b"\n") + 1) from error
+        raise _syntax(str(error), file, raw.rstrip().count(b"\n") + 1) from error
 
 
 def _syntax(message: str, file: str, lines: int) -> InputError:

@@ -7,6 +7,7 @@ import tomllib
 from typing import Any
 
 from pyxsim.errors import InputError
+from pyxsim.settings.describe import words_of
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, model_at, unknown_key
 
@@ -36,10 +37,16 @@ def parse_override(text: str) -> tuple[Steps, Any]:
 
 
 def _check_path(steps: Steps) -> None:
+    """Raise InputError where a step leads to no setting; inside free tables (options, sweep) every key is one."""
     for end, step in enumerate(steps, start=1):
         table = model_at(Experiment, steps[: end - 1])
-        if isinstance(step, str) and table is not None and step not in table.model_fields:
+        if not isinstance(step, str) or table is None:
+            continue
+        if step not in table.model_fields:
             raise unknown_key(Experiment, steps[:end])
+        inside = steps[end:]
+        if inside and isinstance(inside[0], str) and "a table" not in words_of(table, step):
+            raise InputError("is no table", key=key_path(steps[:end]), allowed=words_of(table, step))
 
 
 def put(data: dict[str, Any], steps: Steps, value: Any) -> None:

@@ -1,0 +1,144 @@
+"""`--set KEY=VALUE`: what it changes, what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Experiment, Stages, load_experiment
+from pyxsim.settings.override import parse_override
+from pyxsim.units import Cycles
+
+RINGS: dict[str, Any] = {
+    "network": {"dims": [{"block": "ring", "npus": 4}, {"block": "switch", "npus": 2, "latency": "1 us"}]},
+    "collective": {"kind": "all-reduce", "size": "1 MiB"},
+}
+
+
+def loaded(*overrides: str) -> Experiment:
+    return load_experiment(RINGS, overrides)
+
+
+def told(*overrides: str) -> str:
+    with pytest.raises(InputError) as caught:
+        loaded(*overrides)
+    return str(caught.value)
+
+
+def test_values_are_toml_or_bare_words_and_quantities() -> None:
+    experiment = loaded(
+        "network.router.vcs=8",
+        "network.router.output_queue = true",
+        "network.router.pipeline={ rc = 2 }",
+        "network.bandwidth=[\"1 GB/s\", '2 GB/s']",
+        "system.scheduling=FIFO",
+        "collective.size=2 MiB",
+        "network.lane_latency=3 cycles",
+        "system.all_reduce=direct4",
+    )
+    assert experiment.network.router.vcs == 8
+    assert experiment.network.router.output_queue is True
+    assert experiment.network.router.stages() == Stages(bw=0, rc=2, va=1, sa=1, st=1)
+    assert experiment.network.bandwidth == (10**9, 2 * 10**9)
+    assert experiment.system.scheduling == "FIFO"
+    assert experiment.collective.size == 2**21
+    assert experiment.network.lane_latency == Cycles(3)
+    assert experiment.system.all_reduce == "direct:4"
+
+
+def test_indices_reach_into_lists() -> None:
+    dims = loaded("network.dims[1].npus=8", "network.dims[0].block=mesh").network.dims
+    assert dims is not None
+    assert [(d.block, d.npus) for d in dims] == [("mesh", 4), ("switch", 8)]
+
+
+def test_the_last_of_two_overrides_counts() -> None:
+    assert loaded("system.chunks=2", "system.chunks=3").system.chunks == 3
+
+
+def test_tables_that_are_not_there_yet_are_made() -> None:
+    assert loaded("network.router.pipeline.sa=2").network.router.stages().sa == 2
+    assert loaded("output.seed=7").output.seed == 7
+
+
+def test_free_tables_take_any_key() -> None:
+    data = {**RINGS, "network": {"topology": "x"}}
+    assert load_experiment(data, ["network.options.radix=4"]).network.options == {"radix": 4}
+
+
+@pytest.mark.parametrize(
+    ("override", "line"),
+    [
+        ("vcs", "--set: 'vcs' has no '='; allowed: KEY=VALUE such as network.router.vcs=8"),
+        ("=3", "--set: '' is no key path; allowed: such as network.router.vcs or network.dims[0].npus"),
+        ("a b=3", "--set: 'a b' is no key path"),
+        ("network..clock=3", "--set: 'network..clock' is no key path"),
+        ("network.dims[x].npus=3", "is no key path"),
+        ("network.router.vcz=3", "--set: network.router.vcz: unknown key; allowed: pipeline, "),
+        ("network.router.vcz=3", "did you mean 'vcs'?"),
+        ("router.vcs=3", "--set: router: unknown key here; it belongs to [network]"),
+        ("network.dims[0].clock=3", "--set: network.dims[0].clock: unknown key here; it belongs to [network]"),
+        ("network.router.pipeline.x=3", "--set: network.router.pipeline.x: unknown key"),
+        ("network.clock=", "--set: network.clock: has no value"),
+        (
+            "network.bandwidth=[1",
+            "--set: network.bandwidth: '[1' is no TOML value; allowed: such as 8, true, [4, 4] or a",
+        ),
+        ("network.clock='x", "is no TOML value"),
+        ("network.clock.x=3", "--set: network.clock: is no table; allowed: a frequency such as '1 GHz'"),
+        ("network.dims[2].npus=3", "--set: network.dims[2]: the list at 'network.dims' has 2 entries"),
+        ("network.shape[0]=3", "--set: network.shape[0]: there is no list at 'network.shape'"),
+        ("network.dims.npus=3", "--set: network.dims.npus: there is no table at 'network.dims'"),
+        ("network[0]=3", "--set: network[0]: there is no list at 'network'"),
+        ("network.router.vcs=0", "--set: network.router.vcs: 0 is too small"),
+        ("network.router.vcs=many", "--set: network.router.vcs: 'many' is no whole number"),
+        ("network.router.vcs=08", "--set: network.router.vcs: '08' is no whole number"),
+        ("network.dims[0]={ blok = 'ring', npus = 2, block = 'x' }", "--set: network.dims[0].blok: unknown key"),
+        ("network.clock=1 GHz\nflit = 3", "--set: network.clock: '1 GHz\\nflit = 3' is no frequency"),
+        ("network.clock=1\nflit = 3", "is no unit of frequency"),
+        ("traffic.load=1", "--set: traffic: is no table; allowed: nothing"),
+        ("network.clock=" + "[" * 100_000, "is no TOML value"),
+    ],
+)
+def test_refusals_name_the_override(override: str, line: str) -> None:
+    text = told(override)
+    assert line in text
+    assert len(text.splitlines()) == 1
+
+
+def test_faults_of_overrides_and_of_the_file_come_together() -> None:
+    text = told("network.router.vcs=0", "nonsense", "system.chunks=0")
+    assert [line.split(": ")[0] for line in text.splitlines()] == ["--set", "--set", "--set"]
+    bad = {**RINGS, "system": {"chunks": 0}}
+    with pytest.raises(InputError) as caught:
+        load_experiment(bad, ["network.router.vcs=0"])
+    assert str(caught.value).splitlines() == [
+        "--set: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024",
+        "system.chunks: 0 is too small; allowed: a whole number from 1 to 1048576",
+    ]
+
+
+def test_a_switch_from_dims_to_a_topology_is_told_as_it_is() -> None:
+    assert told("network.topology=torus") == (
+        "network.dims: both 'topology' and 'dims' are given; allowed: exactly one of them"
+    )
+
+
+@given(st.text() | st.from_regex(r"[a-z.\[\]0-9]{1,12}=.*", fullmatch=True))
+def test_any_override_is_taken_or_told_plainly(override: str) -> None:
+    fault = ""
+    try:
+        loaded(override)
+    except InputError as error:
+        fault = str(error)
+    assert all(line.isprintable() for line in fault.split("\n"))
+
+
+@given(st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.lists(st.integers(0, 9)))
+def test_toml_values_mean_what_they_say(value: Any) -> None:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    assert parse_override(f"network.options.x={text}") == (("network", "options", "x"), value)
