@@ -29,7 +29,7 @@ def make_links() -> LinkTable:
         name=["d0+:(0)->(1)", "d0-:(0)->(1)", "d0+:(1)->(0)", "d0-:(1)->(0) é"],
         src=np.array([0, 0, 1, 1]),
         dst=np.array([1, 1, 0, 0]),
-        dim=np.zeros(4),
+        dim=np.zeros(4, dtype=np.int32),
         bandwidth=np.full(4, 1e11),
         latency=np.full(4, 500),
         s_num=np.array([5, 5, 5, 1]),

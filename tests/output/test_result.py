@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ KEYS = {
 def one_link(flits: list[int], num: int, den: int, window: int, cycles: int | None = None) -> Result:
     """A result of one link that sent `flits` in successive windows."""
     counts = np.array(flits, dtype=np.uint64)[:, np.newaxis]
-    links = LinkTable(["a"], *(np.zeros(1) for _ in range(5)), s_num=np.array([num]), s_den=np.array([den]))
+    zero: Any = np.zeros(1)
+    links = LinkTable(["a"], zero, zero, zero, zero, zero, s_num=np.array([num]), s_den=np.array([den]))
     windows = Windows(np.arange(len(flits)) * window, window, {"flits": counts})
     totals = {"flits": counts.sum(axis=0).astype(np.int64)}
     return Result(len(flits) * window if cycles is None else cycles, Fraction(10**9), True, links, windows, totals)
@@ -136,7 +138,7 @@ def test_arrays_of_wrong_length_are_refused(build: Callable[..., Result]) -> Non
     with pytest.raises(ValueError, match="chunks need the columns"):
         build(chunks={"chunk": np.zeros(3)})
     with pytest.raises(ValueError, match="link column src"):
-        LinkTable(["a"], *(np.zeros(2) for _ in range(7)))
+        LinkTable(["a"], *([np.zeros(2)] * 7))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no Result"):
         LinkTable.empty().to_xarray()
 

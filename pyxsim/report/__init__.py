@@ -1,0 +1,13 @@
+"""Results for people: the summary on the terminal, tables in notebooks, plots.
+
+Importing it teaches every Result to show itself: `result.plot`, and its face in notebooks.
+"""
+
+from __future__ import annotations
+
+from pyxsim.output.result import Result
+from pyxsim.report.plots import Plots
+from pyxsim.report.summary import html
+
+Result.views["plot"] = Plots
+Result.views["html"] = html

@@ -1,0 +1,157 @@
+"""Pictures of a result: `result.plot.utilization()`, and the page that `pyxsim run --plot` writes.
+
+matplotlib is an extra and takes long to import: only a call of one of these functions needs it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pyxsim import library
+from pyxsim.errors import InputError, PyxsimError
+from pyxsim.output.hdf5 import check_writable
+from pyxsim.output.result import Result
+from pyxsim.report.facts import percent, plural, rounded
+from pyxsim.report.panels import chunks, dimension_lines, link_lines, stalls, utilization
+from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nothing, percent_axis, titled
+from pyxsim.topology import build
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Plots", "figure", "save", "utilization"]
+
+
+@dataclass(frozen=True)
+class Plots:
+    """The plots of one result, as methods. Each takes matplotlib Axes or makes them, and returns them."""
+
+    result: Result
+
+    def utilization(self, ax: Axes | None = None) -> Axes:
+        """Heat map: how busy each link was in each time window."""
+        return utilization(self.result, ax)
+
+    def dimensions(self, ax: Axes | None = None) -> Axes:
+        """Lines: how busy the links of each dimension were over time."""
+        return dimension_lines(self.result, ax)
+
+    def chunks(self, ax: Axes | None = None, npu: int = 0) -> Axes:
+        """Bars: which chunk was in which dimension on one NPU."""
+        return chunks(self.result, ax, npu)
+
+    def stalls(self, ax: Axes | None = None) -> Axes:
+        """Bars: what flits waited for, per dimension."""
+        return stalls(self.result, ax)
+
+    def links(self, ax: Axes | None = None) -> Axes:
+        """Lines: the links of each dimension in order of how busy they were."""
+        return link_lines(self.result, ax)
+
+    def topology(self, ax: Axes | None = None) -> Axes:
+        """The network, its links coloured by how busy they were over the run."""
+        return network(self.result, ax)
+
+    def figure(self) -> Figure:
+        """All of it on one page."""
+        return figure(self.result)
+
+
+def network(result: Result, ax: Axes | None = None) -> Axes:
+    """The network, its links coloured by how busy they were over the run."""
+    ax = axes(ax, 6, 6)
+    topology = _topology(result)
+    if topology is None:
+        return nothing(ax, "the result does not know its network")
+    from pyxsim.report.draw import draw
+
+    figure = ax.get_figure()
+    before = set(figure.axes) if figure else set()
+    draw(topology, ax=ax, values=result.link_utilization, cmap=heat())
+    for bar in set(figure.axes) - before if figure else ():
+        percent_axis(bar.yaxis)
+    ax.set_title("")
+    titled(ax, "Share of the run spent sending")
+    return ax
+
+
+def _topology(result: Result) -> Any:
+    """The network of a result; of one from a file, made again from its settings. None where that gives another one."""
+    if result.topology is not None:
+        return result.topology
+    settings = result.experiment.get("network", {})
+    dims = [{k: v for k, v in dim.items() if k not in _LINK_SETTINGS} for dim in settings.get("dims") or []]
+    try:
+        library.load_all()
+        topology = build(settings.get("topology"), settings.get("shape"), dims, settings.get("options"))
+    except PyxsimError:  # a user's own topology, whose file may be gone
+        return None
+    return topology if list(topology.link_name) == result.links.name else None
+
+
+_LINK_SETTINGS = ("bandwidth", "latency")
+
+
+def figure(result: Result) -> Figure:
+    """One page: what was simulated and how fast; links, dimensions and chunks over time; the network; the waiting."""
+    need_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    with rc_context(STYLE):
+        page = Figure(figsize=(15, 9), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+        heights = [0.42, 1.2, 3.4] + ([1.7] if len(result.chunks["rank"]) else [])
+        grid = page.add_gridspec(len(heights), 2, width_ratios=(63, 37), height_ratios=heights)
+        _header(page.add_subplot(grid[0, :]), result)
+
+        over_time = [dimension_lines(result, page.add_subplot(grid[1, 0]))]
+        over_time.append(utilization(result, page.add_subplot(grid[2, 0])))
+        if len(heights) > 3:
+            over_time.append(chunks(result, page.add_subplot(grid[3, 0])))
+        for ax in over_time[:-1]:
+            ax.set_xlabel("")
+            ax.tick_params(labelbottom=False)
+
+        shown = [network, link_lines, stalls] if _topology(result) is not None else [link_lines, stalls]
+        right = grid[1:, 1].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
+        for i, panel in enumerate(shown):
+            ax = panel(result, page.add_subplot(right[i]))
+            if panel is link_lines and (legend := ax.get_legend()) is not None:
+                legend.remove()  # the same colours as above, and no room
+    return page
+
+
+def save(result: Result, path: str | os.PathLike[str]) -> None:
+    """Write `figure` to a file, in the format that its name ends with. InputError where that is impossible."""
+    target = check_writable(path)
+    try:
+        figure(result).savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+
+
+def _header(ax: Axes, result: Result) -> None:
+    """What was simulated, and its key numbers in one line."""
+    time = format_time_ns(Fraction(result.time_cycles) * 10**9 / result.clock_hz)
+    parts = [f"{time} ({plural(result.time_cycles, 'cycle')})"]
+    if result.ratio is not None and result.complete:
+        parts.append(f"{result.ratio:.3f} x the lower bound")
+    if rates := result.rates:
+        parts.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
+    parts.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")
+    if len(result.links):
+        share = result.link_utilization
+        parts.append(f"links busy {percent(float(share.mean()))} on average, {percent(float(share.max()))} at most")
+    ax.set_axis_off()
+    title = result.title if result.complete else f"{result.title} (interrupted)"
+    by = f"{result.backend}, pyxsim {result.provenance.get('version', '')}"
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+    ax.annotate(title, (0, 1), (0, 0), fontsize=15, weight="bold", **place)
+    ax.annotate("   |   ".join(parts), (0, 1), (0, -23), fontsize=10, color=GREY, **place)
+    ax.annotate(by, (1, 1), (0, -2), ha="right", color=GREY, **place)

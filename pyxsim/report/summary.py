@@ -1,0 +1,153 @@
+"""What a person sees at the end of a run: at most 30 lines of 100 columns, on a terminal or in a file."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from pyxsim.output.result import Result
+from pyxsim.report.facts import STALL_WORDS, Use, dimensions, facts, hottest, percent, rounded
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+WIDTH = 100
+MAX_DIMENSIONS = 6
+MAX_WARNINGS = 4
+INCOMPLETE = "interrupted: this is what was simulated so far"
+
+
+class Summary:
+    """The summary of a result for rich: `console.print(Summary(result))`."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.table import Table
+        from rich.text import Text
+
+        result, plain = self.result, options.ascii_only
+        by = f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}"
+        head = Table.grid(expand=True)
+        head.add_column(overflow="ellipsis", no_wrap=True, style="bold")
+        head.add_column(justify="right", no_wrap=True, style="dim")
+        head.add_row(Text(result.title), Text(by))
+        yield head
+        if not result.complete:
+            yield Text(INCOMPLETE, style="bold yellow")
+
+        lines = Table.grid(padding=(0, 2))
+        for style, align in (("dim", "left"), ("bold cyan", "right"), ("", "left")):
+            lines.add_column(style=style, justify=align, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+        for fact in facts(result):
+            lines.add_row(fact.label, Text(fact.value), Text(fact.note))
+        yield lines
+
+        if len(result.links):
+            yield Text()
+            yield _dimension_table(dimensions(result))
+            yield Text()
+            yield _link_table(hottest(result), plain)
+        if result.warnings:
+            yield Text()
+        for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
+            yield Text(line, style="yellow")
+
+
+def _dimension_table(uses: list[Use]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("dimension", no_wrap=True, overflow="ellipsis", max_width=22)
+    first, *others = (words.split()[-1] for words in STALL_WORDS.values())
+    # The other causes read on from the first: waited: credit, VC, ...
+    for title in ("links", "bandwidth", "busy", "most", f"waited: {first}", *others):
+        table.add_column(title, justify="right", no_wrap=True)
+    for use in uses[:MAX_DIMENSIONS]:
+        numbers = (f"{use.links:,}", rounded(use.bandwidth, "B/s"), percent(use.mean), percent(use.most))
+        table.add_row(Text(use.name), *numbers, *(percent(stall) for stall in use.stalls))
+    if len(uses) > MAX_DIMENSIONS:
+        table.add_row(f"and {len(uses) - MAX_DIMENSIONS} more")
+    return table
+
+
+def _link_table(uses: list[Use], plain: bool) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("busiest links", no_wrap=True, overflow="ellipsis", max_width=36)
+    table.add_column("busy", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, style="cyan")
+    table.add_column("flits waited most for", no_wrap=True, overflow="ellipsis")
+    for use in uses:
+        table.add_row(Text(use.name), percent(use.mean), bar(use.mean, 20, plain), use.cause)
+    return table
+
+
+def bar(share: float, width: int, plain: bool = False) -> str:
+    """A share as a bar of at most `width` characters; `plain`: ASCII."""
+    full, eighths = divmod(round(min(max(share, 0.0), 1.0) * width * 8), 8)
+    if plain:
+        return "#" * (full + (eighths >= 4))
+    return "\u2588" * full + _EIGHTHS[eighths]
+
+
+_EIGHTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589")
+
+
+def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
+    """At most `most` of the texts; the last line then tells how many are missing."""
+    if len(texts) <= most:
+        yield from texts
+        return
+    yield from itertools.islice(texts, most - 1)
+    yield f"and {len(texts) - most + 1} more {what} (all of them are in the file)"
+
+
+def print_summary(result: Result, console: Console | None = None) -> None:
+    """Print the summary, on stderr unless another console is given: stdout belongs to scripts."""
+    from rich.console import Console
+
+    if console is None:
+        console = Console(stderr=True, highlight=False)
+        # A file has no width: rich would cut at 80 columns.
+        console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.print(Summary(result), highlight=False)
+
+
+def text(result: Result, width: int = WIDTH) -> str:
+    """The summary without colours."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, color_system=None, force_terminal=False)
+    console.print(Summary(result))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def html(result: Result) -> str:
+    """The summary for a notebook."""
+    rows = "".join(
+        f"<tr><td>{escape(fact.label)}</td><td style='text-align:right'><b>{escape(fact.value)}</b></td>"
+        f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
+        for fact in facts(result)
+    )
+    links = "".join(
+        f"<tr><td style='text-align:left'><code>{escape(use.name)}</code></td><td>{percent(use.mean)}</td>"
+        f"<td style='text-align:left'>{escape(use.cause)}</td></tr>"
+        for use in (hottest(result) if len(result.links) else [])
+    )
+    head = "<tr><th style='text-align:left'>busiest links</th><th>busy</th><th>flits waited most for</th></tr>"
+    notes = [*([] if result.complete else [INCOMPLETE]), *(f"warning: {warning}" for warning in result.warnings)]
+    return (
+        f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
+        + (f"<table>{head}{links}</table>" if links else "")
+        + "".join(f"<div>{escape(note)}</div>" for note in notes)
+        + "</div>"
+    )

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from pyxsim.output.result import Result
+from pyxsim.report.facts import dimensions, facts, hottest, percent, plural, rounded
+from pyxsim.report.summary import Summary, bar, html, print_summary, text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "base", "shown"),
+    [
+        (0, "B", 1024, "0 B"),
+        (528, "B/s", 1000, "528 B/s"),
+        (999.6, "B/s", 1000, "1.00 kB/s"),
+        (8.49e9, "B/s", 1000, "8.49 GB/s"),
+        (1e11, "B/s", 1000, "100 GB/s"),
+        (2**20, "B", 1024, "1 MiB"),
+        (1.5 * 2**30, "B", 1024, "1.50 GiB"),
+        (4.5e18, "B/s", 1000, "4500 PB/s"),
+    ],
+)
+def test_rounded(value: float, unit: str, base: int, shown: str) -> None:
+    assert rounded(value, unit, base) == shown
+
+
+def test_words() -> None:
+    assert percent(0.4567) == "45.7 %"
+    assert plural(1, "link") == "1 link"
+    assert plural(2000, "link") == "2,000 links"
+
+
+def test_facts(result: Result) -> None:
+    told = {fact.label: (fact.value, fact.note) for fact in facts(result)}
+    assert told["time"] == ("250 ns", "250 cycles at 1 GHz")
+    assert told["bound"] == ("200 ns", "lower bound; the run took 1.250 times as long")
+    # 1024 bytes in 250 ns are 4.096 GB/s
+    assert told["bandwidth"] == ("4.10 GB/s", "algorithm bandwidth; bus bandwidth 4.10 GB/s (as nccl-tests)")
+    assert told["delivered"] == ("33 KiB", "4 messages, 8 packets, 132 flits")
+    assert told["network"] == ("2 NPUs", "4 links, 132 flit hops")
+    # busy 172, 7, 0, 60 of 250 cycles: on average 239 / 1000
+    assert told["links busy"] == ("23.9 %", "on average; 68.8 % the busiest one")
+    # 264 visits in half a second
+    assert told["simulated in"] == ("0.50 s CPU", "528 router visits/s, 0.75 s in all, peak memory 42 MB")
+
+
+def test_hottest_links_and_their_cause(result: Result) -> None:
+    links = hottest(result, 3)
+    assert [link.name for link in links] == ["d0+:(0)->(1)", "d0-:(1)->(0) é", "d0-:(0)->(1)"]
+    assert [link.cause for link in links] == ["a credit (1.2 % of the time)", "nothing", "a credit (2.8 % of the time)"]
+    assert links[0].mean == 172 / 250
+
+
+def test_dimension(result: Result) -> None:
+    (dim,) = dimensions(result)
+    assert dim.name == "0: 2 NPUs"
+    assert dim.links == 4
+    assert dim.mean == pytest.approx(239 / 1000)
+    assert dim.most == 172 / 250
+    # 3 and 7 cycles of stall_credit over 4 links of 250 cycles
+    assert dim.stalls == pytest.approx((10 / 1000, 0, 0, 0))
+
+
+def test_text(result: Result) -> None:
+    shown = text(result)
+    lines = shown.splitlines()
+    assert lines[0].startswith("ring 2, all-reduce of 1 KiB ")
+    assert lines[0].endswith("packet, seed 7")
+    assert re.search(r"^0: 2 NPUs +4 +100 GB/s 23\.9 % 68\.8 % +1\.0 %", shown, re.MULTILINE)
+    assert "warning: latency rounded up: 0.5 ns is 1 cycle" in lines
+    assert "interrupted" not in shown
+
+
+def test_incomplete_is_said_and_not_judged(build: Callable[..., Result]) -> None:
+    shown = text(build(complete=False))
+    assert "interrupted" in shown
+    assert "times as long" not in shown
+    assert "bandwidth; bus" not in shown
+
+
+def test_empty(empty: Result) -> None:
+    shown = text(empty)
+    assert "0 NPUs" in shown
+    assert "busiest" not in shown
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_fits_the_page(build: Callable[..., Result], encoding: str) -> None:
+    """Many dimensions, long names, many warnings: still 30 lines of 100 columns; and ASCII where there is no more."""
+    dims = ", ".join('{block = "fully-connected", npus = 1024}' for _ in range(8))
+    result = build(
+        warnings=[f"warning {i}" for i in range(9)],
+        experiment_toml=f'network.dims = [{dims}]\ncollective = {{kind = "all-reduce", size = "1 GiB"}}',
+    )
+    result.links.dim[:] = [0, 1, 2, 7]
+    result.links.name[0] = "x" * 200
+    result.links.name[2] = "[bold]no markup[/bold]"
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
+    Console(file=out, width=100, legacy_windows=False).print(Summary(result))
+    out.seek(0)
+    lines = out.read().splitlines()
+    assert len(lines) <= 30
+    assert all(len(line) <= 100 for line in lines)
+    assert any("and 6 more warnings" in line for line in lines)
+    assert any("[bold]no markup[/bold]" in line for line in lines)
+    if encoding == "ascii":
+        assert any("##########" in line for line in lines)
+        table = [line for line in lines if "\u2026" not in line]
+        assert all(line.isascii() for line in table)
+
+
+def test_bar() -> None:
+    assert bar(0.5, 20) == "\u2588" * 10
+    assert bar(1 / 16, 2) == "\u258f"
+    assert bar(2.0, 4) == "\u2588" * 4
+    assert bar(0.5, 20, plain=True) == "#" * 10
+
+
+def test_print_goes_to_stderr(result: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(result)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "all-reduce of 1 KiB" in captured.err
+    assert max(len(line) for line in captured.err.splitlines()) == 100
+
+
+def test_html(build: Callable[..., Result]) -> None:
+    result = build(experiment_toml='collective = {kind = "<b>", size = 1}')
+    page = html(result)
+    assert "&lt;b&gt; of 1 B" in page
+    assert "d0+:(0)-&gt;(1)" in page
+    assert "warning: latency" in page
+    assert result._repr_html_() == page
+
+
+def test_html_of_nothing(empty: Result) -> None:
+    assert "busiest" not in html(empty)
