@@ -53,12 +53,12 @@ def sent_bytes(plan: Plan) -> I64:
     """Bytes that each NPU sends in each phase with the algorithms of the plan: int64[NPUs, phases]."""
     sent = np.zeros((plan.npus, len(plan.phases)), dtype=np.int64)
     for number, phase in enumerate(plan.phases):
-        schedule = phase.schedule()
         pieces = phase.pieces[phase.groups[:, 0]]
         for piece in np.unique(pieces).tolist():
-            carried = np.zeros(phase.npus, dtype=np.int64)
-            np.add.at(carried, schedule.src, schedule.message_bytes(phase.block_sizes(piece)))
-            sent[phase.groups[pieces == piece], number] = carried
+            schedule, carried = phase.messages(piece)
+            by_rank = np.zeros(phase.npus, dtype=np.int64)
+            np.add.at(by_rank, schedule.src, carried)
+            sent[phase.groups[pieces == piece], number] = by_rank
     return sent
 
 

@@ -13,6 +13,7 @@ other blocks have no bytes. Windows are not needed for the proof: they only dela
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -71,34 +72,45 @@ class _Lists:
 
 
 class _Journey:
-    """One block through the schedule. Sets of messages are bit masks over the messages that carry it (`messages`)."""
+    """One block through the schedule: where its contributions get to, and whether that depends on luck."""
 
     def __init__(self, lists: _Lists, block: int, messages: list[int]) -> None:
         self.s = lists.schedule
         self.lists = lists
         self.block = block
-        self.messages = messages
-        kind, n = self.s.kind, self.s.n
-        unit = block // (self.s.blocks // kind.units(n))
-        self.goal = kind.goal(n, unit)
-        self.value = [0] * n
-        for rank in kind.start(n, unit):
-            self.value[rank] = 1 << rank
-        self.full = sum(self.value)
-        # Per rank: the last message that stored; the messages that wrote since (that one included) and that read since.
-        self.stored, self.wrote, self.read = [0] * n, [0] * n, [0] * n
-        self.before: list[int] = []  # of each message: those that are enforced to be before it
+        self.messages = messages  # those that carry the block, in order
 
     def prove(self) -> None:
-        self._order()
+        self._add_up()
+        self._keep_order()
+
+    def _add_up(self) -> None:
+        """Execute in the order of the schedule, contributions as bit masks of ranks."""
+        kind, n = self.s.kind, self.s.n
+        unit = self.block // (self.s.blocks // kind.units(n))
+        value = [0] * n
+        for rank in kind.start(n, unit):
+            value[rank] = 1 << rank
+        full = sum(value)
         for side_by_side in self._steps():
-            carried = [self._read(i) for i in side_by_side]
-            for i, value in zip(side_by_side, carried, strict=True):
-                self._write(i, value)
-        for rank in self.goal:
-            if self.value[rank] != self.full:
-                missing = _ranks(self.full & ~self.value[rank])
-                what = f"the contributions of ranks {_text(missing)}" if self.value[rank] else "anything"
+            carried = [value[self.lists.src[m]] for m in side_by_side]
+            for m, new in zip(side_by_side, carried, strict=True):
+                rank = self.lists.dst[m]
+                if not new:
+                    self._refuse(m, f"sends block {self.block}, which rank {{}} does not have", self.lists.src[m])
+                if not self.lists.reduce[m]:
+                    value[rank] = new
+                    continue
+                if not value[rank]:
+                    self._refuse(m, f"adds to block {self.block}, which rank {{}} does not have", rank)
+                if twice := _ranks(value[rank] & new):
+                    problem = f"adds the contributions of ranks {_text(twice)} to block {self.block} of rank {{}} again"
+                    self._refuse(m, problem, rank, twice)
+                value[rank] |= new
+        for rank in kind.goal(n, unit):
+            if value[rank] != full:
+                missing = _ranks(full & ~value[rank])
+                what = f"the contributions of ranks {_text(missing)}" if value[rank] else "anything"
                 raise ScheduleError(
                     f"{self.s}: rank {rank} ends without {what} in block {self.block}",
                     rank=rank,
@@ -106,73 +118,72 @@ class _Journey:
                     missing=missing,
                 )
 
-    def _order(self) -> None:
-        """Which message is enforced to be before which, over the waits between messages of this block."""
-        local = {m: i for i, m in enumerate(self.messages)}
-        behind: dict[int, int] = {-1: 0}  # gate -> the messages before it
+    def _steps(self) -> Iterator[list[int]]:
+        """The messages, those of one step together."""
+        step, group = self.lists.step, list[int]()
+        for m in self.messages:
+            if group and step[m] != step[group[0]]:
+                yield group
+                group = []
+            group.append(m)
+        if group:
+            yield group
+
+    def _keep_order(self) -> None:
+        """Compare accesses to the same cell. Sets of messages are bit masks over `self.messages`."""
+        src, dst, reduce = self.lists.src, self.lists.dst, self.lists.reduce
+        before = self._enforced()
+        # Per rank: the last message that stored; those that wrote since, that one included; those that read since.
+        stored, wrote, read = [0] * self.s.n, [0] * self.s.n, [0] * self.s.n
+        accesses = []
+        start = 0
+        for side_by_side in self._steps():
+            numbers = range(start, start + len(side_by_side))
+            start += len(side_by_side)
+            accesses += [(i, False) for i in numbers] + [(i, True) for i in numbers]
+        for i, writes in accesses:
+            m = self.messages[i]
+            if not writes:
+                rank = src[m]
+                loose = wrote[rank] & ~before[i]
+                read[rank] |= 1 << i
+            elif reduce[m]:
+                rank = dst[m]
+                loose = (read[rank] | stored[rank]) & ~before[i]
+                wrote[rank] |= 1 << i
+            else:
+                rank = dst[m]
+                loose = (read[rank] | wrote[rank]) & ~before[i]
+                stored[rank] = wrote[rank] = 1 << i
+                read[rank] = 0
+            if loose:
+                other = self._name(self.messages[(loose & -loose).bit_length() - 1])
+                problem = f"and {other} both touch block {self.block} at rank {{}}, and nothing puts them in order"
+                self._refuse(m, problem, rank)
+
+    def _enforced(self) -> list[int]:
+        """For each message those that are enforced to be before it, over the waits between messages of this block."""
         gate, ptr, ids = self.lists.gate, self.lists.gate_ptr, self.lists.gate_ids
+        number = {m: i for i, m in enumerate(self.messages)}
+        before: list[int] = []
+        behind = {-1: 0}  # gate -> the messages before it
         for m in self.messages:
             g = gate[m]
             if g not in behind:
                 mask = 0
                 for dep in ids[ptr[g] : ptr[g + 1]]:
-                    if dep in local:
-                        mask |= self.before[local[dep]] | 1 << local[dep]
+                    if dep in number:
+                        mask |= before[number[dep]] | 1 << number[dep]
                 behind[g] = mask
-            self.before.append(behind[g])
-
-    def _steps(self) -> Iterator[list[int]]:
-        step, group = self.lists.step, list[int]()
-        for i, m in enumerate(self.messages):
-            if group and step[m] != step[self.messages[group[0]]]:
-                yield group
-                group = []
-            group.append(i)
-        if group:
-            yield group
-
-    def _read(self, i: int) -> int:
-        rank = self.lists.src[self.messages[i]]
-        self._enforced(self.wrote[rank], i, rank)
-        self.read[rank] |= 1 << i
-        if not self.value[rank]:
-            raise self._error(i, f"sends block {self.block}, which rank {rank} does not have", rank)
-        return self.value[rank]
-
-    def _write(self, i: int, carried: int) -> None:
-        m = self.messages[i]
-        rank = self.lists.dst[m]
-        self._enforced(self.read[rank], i, rank)
-        if not self.lists.reduce[m]:
-            self._enforced(self.wrote[rank], i, rank)
-            self.stored[rank] = self.wrote[rank] = 1 << i
-            self.read[rank] = 0
-            self.value[rank] = carried
-            return
-        self._enforced(self.stored[rank], i, rank)
-        if not self.value[rank]:
-            raise self._error(i, f"adds to block {self.block}, which rank {rank} does not have", rank)
-        if twice := _ranks(self.value[rank] & carried):
-            problem = f"adds the contributions of ranks {_text(twice)} to block {self.block} of rank {rank} again"
-            raise self._error(i, problem, rank, duplicate=twice)
-        self.wrote[rank] |= 1 << i
-        self.value[rank] |= carried
-
-    def _enforced(self, earlier: int, i: int, rank: int) -> None:
-        """Every message in `earlier` must be enforced to be before message i; both touch the block at this rank."""
-        loose = earlier & ~self.before[i]
-        if loose:
-            other = self._name(self.messages[(loose & -loose).bit_length() - 1])
-            problem = f"and {other} both touch block {self.block} at rank {rank}, and nothing puts them in order"
-            raise self._error(i, problem, rank)
+            before.append(behind[g])
+        return before
 
     def _name(self, m: int) -> str:
         return f"step {self.s.order[m]} of rank {self.lists.src[m]} (-> {self.lists.dst[m]})"
 
-    def _error(self, i: int, problem: str, rank: int, duplicate: tuple[int, ...] = ()) -> ScheduleError:
-        m = self.messages[i]
-        return ScheduleError(
-            f"{self.s}: {self._name(m)} {problem}",
+    def _refuse(self, m: int, problem: str, rank: int, duplicate: tuple[int, ...] = ()) -> NoReturn:
+        raise ScheduleError(
+            f"{self.s}: {self._name(m)} {problem.format(rank)}",
             rank=rank,
             step=int(self.s.order[m]),
             block=self.block,

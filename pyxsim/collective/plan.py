@@ -54,6 +54,13 @@ class Phase:
         """Bytes of the blocks of the schedule for a group that works on a piece of these bytes (read-only)."""
         return _block_sizes(self.kind, self.npus, self.schedule().blocks, piece, self.copies)
 
+    def messages(self, piece: int, *, mirror: bool = False) -> tuple[CompiledSchedule, I64]:
+        """What a group really sends that works on a piece of these bytes; cached.
+
+        The schedule without the messages that would be empty, and the bytes of each message (int64[M], read-only).
+        """
+        return _messages(self.kind, self.algorithm, self.npus, piece, self.copies, mirror)
+
     @cached_property
     def groups(self) -> I32:
         """int32[groups, npus]: the NPUs of each group in the order of their ranks."""
@@ -107,6 +114,18 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
     sizes = block_sizes(get_kind(kind), n, blocks, piece, copies)
     frozen(sizes)
     return sizes
+
+
+@lru_cache(maxsize=1024)
+def _messages(
+    kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool
+) -> tuple[CompiledSchedule, I64]:
+    schedule = get_schedule(kind, algorithm, n, mirror=mirror)
+    sizes = _block_sizes(kind, n, schedule.blocks, piece, copies)
+    real = schedule.without_empty(sizes)
+    carried = real.message_bytes(sizes)
+    frozen(carried)
+    return real, carried
 
 
 def positions(shape: Dims, dims: Dims) -> I64:
