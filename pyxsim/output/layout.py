@@ -185,7 +185,7 @@ def to_dataset(table: Table) -> xr.Dataset:
     try:
         import xarray as xr
     except ImportError as error:
-        raise InputError("xarray is not installed", allowed="pip install pyxsim[xarray]") from error
+        raise InputError("to_xarray needs xarray: pip install pyxsim[xarray]") from error
     variables = {
         name: (v.dims, v.data.astype(str) if v.data.dtype == object else v.data, v.attrs)
         for name, v in table.variables.items()

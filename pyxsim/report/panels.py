@@ -160,23 +160,29 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
         inside = inside[np.lexsort((table["end"][inside], table["start"][inside]))]
         lanes = _lanes(table["start"][inside], table["end"][inside])
         height = int(lanes.max()) + 1
-        for lane, i in zip(lanes.tolist(), inside.tolist(), strict=True):
-            start, end, middle = clock.at(table["start"][i]), clock.at(table["end"][i]), row + lane + 0.5
-            which = int(np.searchsorted(numbers, table["chunk"][i]))
-            ax.barh(middle, end - start, left=start, height=0.86, color=tints[which], ec="white", lw=0.4)
-            ready = clock.at(table["ready"][i])
-            if ready < start:
-                ax.plot([ready, start], [middle, middle], color=tints[which], lw=0.8, alpha=0.7, zorder=0)
-            if len(numbers) <= MAX_NUMBERED and end - start > 0.012 * clock.end:
-                ink = "black" if tints[which][1] > 0.6 else "white"  # viridis is light where it is green
-                text = str(table["chunk"][i])
-                ax.text((start + end) / 2, middle, text, ha="center", va="center", fontsize=7, color=ink, clip_on=True)
+        ready, start, end = (clock.at(table[name][inside]) for name in ("ready", "start", "end"))
+        tint: Any = tints[np.searchsorted(numbers, table["chunk"][inside])]
+        for lane in range(height):
+            here = lanes == lane
+            ax.broken_barh(
+                np.stack([start[here], end[here] - start[here]], axis=1).tolist(),
+                (row + lane + 0.07, 0.86),
+                facecolors=tint[here],
+                edgecolors="white",
+                lw=0.4,
+            )
+        ax.hlines(row + lanes + 0.5, ready, start, colors=tint, lw=0.8, alpha=0.7, zorder=0)
+        if len(numbers) <= MAX_NUMBERED:
+            for i in np.flatnonzero(end - start > 0.012 * clock.end):
+                ink = "black" if tint[i][1] > 0.6 else "white"  # viridis is light where it is green
+                place = ((start[i] + end[i]) / 2, row + lanes[i] + 0.5)
+                ax.annotate(str(table["chunk"][inside[i]]), place, ha="center", va="center", fontsize=7, color=ink)
         strip(ax, row, row + height, colour(dim))
         ticks.append((row + height / 2, f"dim {names.get(dim, dim)}"))
         row += height + 0.25
     ax.set_yticks(*zip(*ticks, strict=True))
     ax.tick_params(axis="y", length=0, pad=9, labelsize=8)
-    ax.set(xlim=(0, clock.end), ylim=(max(2.0, row - 0.25), 0), xlabel=clock.label)
+    ax.set(xlim=(0, clock.end), ylim=(max(1.5, row - 0.25), 0), xlabel=clock.label)
     many = f" ({len(numbers)} chunks, dark to light)" if len(numbers) > MAX_NUMBERED else ""
     titled(ax, f"NPU {npu}: which chunk is in which dimension{many}")
     ax.spines["left"].set_visible(False)

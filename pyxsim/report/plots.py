@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyxsim import library
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.output.hdf5 import check_writable
@@ -106,7 +108,8 @@ def figure(result: Result) -> Figure:
 
     with rc_context(STYLE):
         page = Figure(figsize=(15, 9), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
-        heights = [0.42, 1.2, 3.4] + ([1.7] if len(result.chunks["rank"]) else [])
+        dims = len(np.unique(result.chunks["dimension"]))
+        heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else [])
         grid = page.add_gridspec(len(heights), 2, width_ratios=(63, 37), height_ratios=heights)
         _header(page.add_subplot(grid[0, :]), result)
 

@@ -1,9 +1,8 @@
-"""How the plots look: colours, fonts, the time axis. matplotlib is imported here, late and with a clear word if it is missing."""
+"""How the plots look: colours, fonts, scales, the time axis."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +39,7 @@ def need_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            "plots need matplotlib, which is not installed", allowed="pip install pyxsim[report]"
-        ) from error
+        raise InputError("plots need matplotlib: pip install pyxsim[report]") from error
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -62,7 +59,7 @@ def colour(dim: int) -> str:
 
 
 def heat() -> str:
-    """Name of the colours for shares, from nearly white (idle) to nearly black: read by the colour-blind, and in grey."""
+    """Name of the colours for shares, from nearly white (idle) to nearly black: for the colour-blind, and in grey."""
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -113,7 +110,7 @@ class Clock:
 
 
 def thinned(values: Floats, most: int) -> tuple[Floats, Longs]:
-    """At most `most` rows of values[T, n], as means of neighbours, and where each of them starts: more would be a smear."""
+    """At most `most` rows of values[T, n], as means of neighbours, and where each starts: more would be a smear."""
     starts = np.arange(0, len(values), max(1, -(-len(values) // most)))
     counts = np.diff([*starts.tolist(), len(values)])
     return np.add.reduceat(values, starts, axis=0) / counts[:, np.newaxis], starts

@@ -96,9 +96,10 @@ def test_bands_cover_every_link_once(torus: Result) -> None:
 
 def test_chunks_of_another_npu(result: Result) -> None:
     ax = result.plot.chunks(npu=1)
-    patches = [patch for container in ax.containers for patch in container]
-    bars = [(round(patch.get_x(), 6), round(patch.get_x() + patch.get_width(), 6)) for patch in patches]
-    assert bars == [(0, 110), (120, 240)]
+    bars = [path.get_extents() for path in ax.collections[0].get_paths()]
+    assert [(bar.x0, bar.x1) for bar in bars] == [(0, 110), (120, 240)]
+    waits = [path.get_extents() for path in ax.collections[1].get_paths()]
+    assert [(wait.x0, wait.x1) for wait in waits] == [(0, 0), (110, 120)]
     assert result.plot.chunks(npu=5).texts[0].get_text() == "no chunks on NPU 5"
     matplotlib.pyplot.close("all")
 

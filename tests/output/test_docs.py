@@ -1,0 +1,64 @@
+"""docs/output.md tells every name that is written, and no other file format than the one that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyxsim.output.layout import TABLES
+from pyxsim.output.result import JSON_TRAFFIC, Result
+
+
+@pytest.fixture
+def page(tree: Path) -> str:
+    return (tree / "docs" / "output.md").read_text(encoding="utf-8")
+
+
+def words(page: str) -> set[str]:
+    """What the page sets as code."""
+    return set(re.findall(r"`([^`\n]+)`", page))
+
+
+def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None:
+    result = build(layers={})
+    for group, table in TABLES.items():
+        assert f"/{group}" in words(page)
+        told = words(page) | {"kind"}  # what a system adds to /collectives is its own to tell
+        missing = set(table(result).variables) - told
+        assert not missing, group
+
+
+def test_every_key_is_told(page: str, result: Result) -> None:
+    assert set(result.json()) | set(JSON_TRAFFIC) <= words(page)
+
+
+def test_every_attribute_is_told(page: str, result: Result, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    result.save(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert set(file.attrs) - {"Conventions", "title"} <= words(page)
+
+
+def test_examples_run(page: str, build: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("xarray")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    result = build()
+    result.links.name[0] = "d0+:(0,0,0)->(1,0,0)"
+    result.save("results/torus_all_reduce.h5")
+    examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        names: dict[str, object] = {}
+        exec(compile(example, "docs/output.md", "exec"), names)
+        for dataset in (names.get("links"), names.get("tree")):
+            if dataset is not None:
+                dataset.close()  # type: ignore[attr-defined]
+    matplotlib.pyplot.close("all")
+    assert (tmp_path / "page.png").stat().st_size > 10_000
+    assert np.asarray(names["ax"].images[0].get_array()).shape[1] == 3  # type: ignore[attr-defined]
