@@ -13,6 +13,7 @@ from pyxsim.settings.network import Dimension, Network, PipelineTable, RouterSet
 from pyxsim.settings.output import Output
 from pyxsim.settings.system import System, canonical_algorithm
 from pyxsim.settings.types import per_dimension
+from pyxsim.settings.workload import Workload
 
 __all__ = [
     "Collective",
@@ -24,6 +25,7 @@ __all__ = [
     "RouterSettings",
     "Stages",
     "System",
+    "Workload",
     "canonical_algorithm",
     "load_experiment",
     "per_dimension",

@@ -1,13 +1,11 @@
-"""The settings in words: what a key may be, and the reference of all keys as Markdown (docs/settings.md holds it)."""
+"""What a key of the settings may be, in words, from the types in its model."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:
@@ -40,32 +38,7 @@ def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
     if schema.get("type") == "array":
         return "a list, each " + _words(schema["items"], defs) if "items" in schema else "a list"
-    return {"boolean": "true or false", "string": "a text", "null": "nothing"}[schema["type"]]
+    return _PLAIN[schema["type"]]
 
 
-def reference(model: type[BaseModel]) -> str:
-    """All keys of an experiment as Markdown, one section for each table: what each may be, its default, what it is."""
-    return "\n".join(_section("", model, is_list=False)).strip() + "\n"
-
-
-def _section(path: str, model: type[BaseModel], *, is_list: bool) -> Iterator[str]:
-    if path:
-        yield from ("", f"## `[[{path}]]`" if is_list else f"## `[{path}]`")
-    yield from ("", " ".join((model.__doc__ or "").split()), "")
-    yield from ("| key | may be | default | |", "|---|---|---|---|")
-    for key, info in model.model_fields.items():
-        may_be = words_of(model, key)
-        yield f"| `{key}` | {may_be} | {_default(info)} | {info.description} |".replace("  ", " ")
-    for key, info in model.model_fields.items():
-        for inner in models_in(info.annotation):
-            inside = f"{path}.{key}" if path else key
-            yield from _section(inside, inner, is_list="tuple[" in str(info.annotation))
-
-
-def _default(info: FieldInfo) -> str:
-    if info.is_required():
-        return "required"
-    value = info.get_default(call_default_factory=True)
-    if value is None or isinstance(value, BaseModel) or value == {}:
-        return ""
-    return f"`{json.dumps(value)}`"
+_PLAIN = {"boolean": "true or false", "string": "a text", "number": "a number", "null": "nothing"}

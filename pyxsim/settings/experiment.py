@@ -12,12 +12,13 @@ from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
 from pyxsim.settings.system import System
 from pyxsim.settings.types import Table, Values
-from pyxsim.units import format_duration, to_cycles
+from pyxsim.settings.workload import Workload
+from pyxsim.units import rounding_warnings
 
 
 def _not_yet(value: object) -> None:
     if value is not None:
-        raise InputError("this table is not in this version", allowed="[collective]")
+        raise InputError("this table is not in this version", allowed="[collective] or [workload]")
 
 
 # Known names, so that nobody is told that [traffic] were a typing error.
@@ -29,9 +30,9 @@ class Experiment(Table):
 
     network: Network = Field(description="The network.")
     system: System = Field(default_factory=System, description="Chunks, queues, schedules, algorithms.")
-    collective: Collective = Field(description="The collective operation.")
+    collective: Collective | None = Field(default=None, description="One collective operation; or a workload.")
     traffic: NotYet = Field(default=None, description="Open traffic: not in this version.")
-    workload: NotYet = Field(default=None, description="A training loop: not in this version.")
+    workload: Workload | None = Field(default=None, description="A workload file; or one collective.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
     sweep: dict[str, Values] = Field(
         default_factory=dict,
@@ -54,13 +55,9 @@ class Experiment(Table):
 
     def warnings(self) -> list[str]:
         """One line for each time that rounding up to whole cycles makes longer by more than 1 %."""
-        lines = self.network.warnings()
-        for key, time in (
+        times = [
             ("system.endpoint_delay", self.system.endpoint_delay),
             ("system.reduction_delay", self.system.reduction_delay),
             ("output.window", self.output.window),
-        ):
-            cycles, changed = to_cycles(time, self.network.clock)
-            if changed:
-                lines.append(f"{key}: {format_duration(time)} is simulated as {cycles} cycles of the clock")
-        return lines
+        ]
+        return [*self.network.warnings(), *rounding_warnings(times, self.network.clock)]

@@ -19,6 +19,7 @@ from pyxsim.settings.toml import to_toml
 
 MAX_FILE = 16 * 2**20  # bytes; a larger file is no experiment, and reading a device would never end
 _OVERRIDE = "--set"
+LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
 
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 
@@ -41,20 +42,23 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
             overridden.append(steps)
         except InputError as error:
             faults.append(error.at(file=_OVERRIDE))
+    faults += [_placed(fault, file, overridden) for fault in _load_faults(data)]
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        faults += [_placed(fault, file, overridden) for fault in translate(error, Experiment) if not _echo(fault, data)]
+        faults += [_placed(fault, file, overridden) for fault in translate(error, Experiment)]
     else:
         if not faults:
             return experiment
     raise bundle(faults)
 
 
-def _echo(fault: InputError, data: Mapping[str, Any]) -> bool:
-    """Whether a fault only repeats another: without [collective] there is [traffic], of which is told already."""
-    instead = any(data.get(table) is not None for table in ("traffic", "workload"))
-    return fault.key == "collective" and "collective" not in data and instead
+def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
+    """Exactly one of the tables that say what the network has to do."""
+    given = [table for table in LOADS if data.get(table) is not None]
+    if not given:
+        return [InputError("the table [collective] is missing", key="collective", allowed="[collective] or [workload]")]
+    return [InputError(f"[{given[0]}] is given, too", key=table, allowed="one of them") for table in given[1:]]
 
 
 def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps]) -> InputError:

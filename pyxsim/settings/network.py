@@ -26,7 +26,7 @@ from pyxsim.settings.types import (
     whole,
     written,
 )
-from pyxsim.units import MAX_CYCLES, Duration, format_bandwidth, format_duration, to_cycles
+from pyxsim.units import MAX_CYCLES, Duration, format_bandwidth, format_duration, rounding_warnings, to_cycles
 
 MAX_NPUS = 2**20
 MAX_VCS = 1024
@@ -268,12 +268,7 @@ class Network(Table):
 
     def warnings(self) -> list[str]:
         """One line for each latency that rounding up to whole cycles makes longer by more than 1 %."""
-        lines = []
-        for key, latency in self._latencies_by_key():
-            cycles, changed = to_cycles(latency, self.clock)
-            if changed:
-                lines.append(f"network.{key}: {format_duration(latency)} is simulated as {cycles} cycles of the clock")
-        return lines
+        return rounding_warnings([(f"network.{key}", time) for key, time in self._latencies_by_key()], self.clock)
 
 
 def _by_key(key: str, value: Any) -> list[tuple[str, Any]]:

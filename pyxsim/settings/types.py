@@ -28,7 +28,7 @@ from pyxsim.errors import InputError, closest
 
 T = TypeVar("T")
 
-ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # marks of a union's branch: no key can be spelled so
+ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # marks of a union's branch; no setting is spelled so
 
 
 class Table(BaseModel):

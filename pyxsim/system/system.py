@@ -164,13 +164,14 @@ class System:
         return max((collective.end for collective in self.collectives), default=0)
 
     def _stuck(self) -> str:
-        for stage in self._stages():
+        for stage in self.stages():
             if (stage.end < 0).any():
                 npu = int(np.argmax(stage.end < 0))
                 return f"chunk {stage.chunk.number}, phase {stage.number} ({stage.phase.kind}), NPU {npu}"
         return "nothing is left to do"
 
-    def _stages(self) -> Iterator[Stage]:
+    def stages(self) -> Iterator[Stage]:
+        """Every phase of every chunk of every collective, in order of issue."""
         for collective in self.collectives:
             for chunk in collective.chunks:
                 yield from chunk.stages
@@ -181,7 +182,7 @@ class System:
         """Rows (source, destination, plane): everything that the issued collectives send, for the deadlock proof."""
         found: set[tuple[int, int, int]] = set()
         seen: set[Any] = set()
-        for stage in self._stages():
+        for stage in self.stages():
             for task in stage.tasks:
                 key = (id(task.program), stage.queue.plane, tuple(task.members))
                 if key in seen:

@@ -1,0 +1,57 @@
+"""The reference of all keys as Markdown, from the models: it cannot say anything else than what is read.
+
+docs/settings.md holds it; `python -m pyxsim.settings.page docs/settings.md` brings the page up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from pyxsim.settings.describe import models_in, words_of
+from pyxsim.settings.experiment import Experiment
+
+MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
+
+
+def reference(model: type[BaseModel]) -> str:
+    """All keys of an experiment as Markdown, one section for each table: what each may be, its default, what it is."""
+    return "\n".join(_section("", model, is_list=False)).strip() + "\n"
+
+
+def _section(path: str, model: type[BaseModel], *, is_list: bool) -> Iterator[str]:
+    if path:
+        yield from ("", f"## `[[{path}]]`" if is_list else f"## `[{path}]`")
+    yield from ("", " ".join((model.__doc__ or "").split()), "")
+    yield from ("| key | may be | default | |", "|---|---|---|---|")
+    for key, info in model.model_fields.items():
+        may_be = words_of(model, key)
+        yield f"| `{key}` | {may_be} | {_default(info)} | {info.description} |".replace("  ", " ")
+    for key, info in model.model_fields.items():
+        for inner in models_in(info.annotation):
+            inside = f"{path}.{key}" if path else key
+            yield from _section(inside, inner, is_list="tuple[" in str(info.annotation))
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    value = info.get_default(call_default_factory=True)
+    if value is None or isinstance(value, BaseModel) or value == {}:
+        return ""
+    return f"`{json.dumps(value) if isinstance(value, str | int) else value}`"
+
+
+def main(path: Path) -> None:
+    """Write the reference anew below the mark of a Markdown page."""
+    prose = path.read_text(encoding="utf-8").partition(MARK)[0]
+    path.write_text(f"{prose}{MARK}\n{reference(Experiment)}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,167 @@
+"""One experiment, from whatever describes it to a Result."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import SimulationError
+from pyxsim.output.result import LinkTable, Result
+from pyxsim.settings import Experiment, load_experiment, resolved_toml
+from pyxsim.settings.load import Source
+from pyxsim.study.bound import bound_cycles
+from pyxsim.study.prepare import PathLike, Prepared, prepare
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands."""
+
+    cycle: int
+    bytes_delivered: int
+    bytes_total: int
+    router_visits: int
+    clock_hz: Fraction
+
+
+def run(
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    backend: str = "packet",
+    libraries: Iterable[PathLike] = (),
+    allow_deadlock: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Simulate the experiment of a TOML file, a dict or an Experiment.
+
+    Raises InputError for what is wrong with it; SimulationError (DeadlockError, UnreachableError) when the simulated
+    system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt ends the run early: the
+    result is then marked incomplete (`result.complete`).
+    """
+    experiment = load_experiment(source, overrides)
+    folder = Path(source).parent if isinstance(source, str | Path) else Path()
+    meter = _Meter(progress)
+    prepared = prepare(
+        experiment,
+        folder=folder,
+        libraries=libraries,
+        backend=backend,
+        allow_deadlock=allow_deadlock,
+        tick=meter.tick,
+    )
+    meter.prepared = prepared
+    return simulate(prepared, backend=backend)
+
+
+class _Meter:
+    """Calls the user's progress function, not more often than every tenth of a second."""
+
+    def __init__(self, show: Callable[[Progress], None] | None) -> None:
+        self.show = show
+        self.prepared: Prepared | None = None
+        self.last = time.monotonic()
+
+    def tick(self) -> None:
+        if self.show is None or self.prepared is None or time.monotonic() - self.last < 0.1:
+            return
+        self.last = time.monotonic()
+        network = self.prepared.network
+        total = self.prepared.system.bytes_planned
+        visits = network.engine.router_visits
+        self.show(Progress(network.now, network.bytes_delivered, total, visits, network.clock_hz))
+
+
+def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
+    """Run what was prepared. See `run` for how it can end."""
+    begin = time.process_time()
+    failure: SimulationError | None = None
+    complete = False
+    try:
+        prepared.system.run()
+        complete = True
+    except SimulationError as error:
+        failure = error
+    except KeyboardInterrupt:
+        pass   # what there is so far is worth keeping; `complete` says that it is not all
+    cpu = time.process_time() - begin
+    end = prepared.job.end if complete else prepared.network.now
+    prepared.network.finish(end)
+    result = _result(prepared, end, complete, cpu, backend)
+    if failure is not None:
+        failure.result = result   # type: ignore[attr-defined]
+        raise failure
+    return result
+
+
+def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: str) -> Result:
+    experiment, network, system = prepared.experiment, prepared.network, prepared.system
+    topology, machine = prepared.topology, network.machine
+    wires = [machine.wires[dim] for dim in topology.link_dim]
+    width = [float(experiment.network.flit * experiment.network.clock / wire.s) for wire in wires]
+    links = LinkTable(
+        name=list(topology.link_name),
+        src=topology.link_src,
+        dst=topology.link_dst,
+        dim=topology.link_dim,
+        bandwidth=np.array(width),
+        latency=np.array([wire.latency for wire in wires], dtype=np.int64),
+        s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64),
+        s_den=np.array([wire.s.denominator for wire in wires], dtype=np.int64),
+    )
+    clock = experiment.network.clock
+    bounds = [bound_cycles(collective, system, network) for collective in system.collectives]
+    rows = [_row(collective, bound) for collective, bound in zip(system.collectives, bounds, strict=True)]
+    bound = max(bounds, default=Fraction(0)) * 10**9 / clock
+    return Result(
+        time_cycles=end,
+        clock_hz=clock,
+        complete=complete,
+        links=links,
+        windows=network.windows.table(),
+        totals=network.totals(),
+        buffer_max=network.buffer_max(),
+        chunks=system.chunk_table(),
+        collectives=rows,
+        counts=network.counts(),
+        bound_ns=bound,
+        sim_cpu_s=cpu,
+        total_cpu_s=time.process_time(),
+        peak_rss_mb=peak_rss_mb(),
+        backend=backend,
+        seed=experiment.output.seed,
+        experiment_toml=resolved_toml(experiment),
+        warnings=list(prepared.warnings),
+        topology=topology,
+    )
+
+
+def _row(collective: Any, bound: Fraction) -> dict[str, Any]:
+    """A row of /collectives; cycles. `end` is -1 and `ratio` NaN for one that did not end."""
+    took = collective.end - collective.start
+    ratio = float(took / bound) if bound and collective.end >= 0 else float("nan")
+    return {
+        "kind": collective.kind,
+        "start": collective.start,
+        "end": collective.end,
+        "bytes": collective.size,
+        "bound": float(bound),
+        "ratio": ratio,
+    }
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process ever had, in 10^6 bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+__all__ = ["Experiment", "Progress", "peak_rss_mb", "run", "simulate"]

@@ -1,0 +1,41 @@
+"""Reading a user's text file: whatever can be wrong with it is one InputError."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from pyxsim.errors import InputError, closest
+
+MAX_FILE = 16 * 2**20  # bytes; a larger file is no input of ours, and reading a device would never end
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file, without a byte order mark. Raises InputError."""
+    file = str(path)
+    try:
+        if stat.S_ISDIR(Path(path).stat().st_mode):
+            raise InputError("is a folder", file=file, allowed="a text file")
+        with Path(path).open("rb") as stream:
+            raw = stream.read(MAX_FILE + 1)
+    except FileNotFoundError as error:
+        raise InputError(f"no such file{_neighbour(Path(path))}", file=file) from error
+    except PermissionError as error:
+        raise InputError("may not be read (permission denied)", file=file) from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
+    if len(raw) > MAX_FILE:
+        raise InputError("is too large for an input", file=file, allowed=f"at most {MAX_FILE} bytes")
+    try:
+        # A byte order mark is what some editors call saving as UTF-8.
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"is no text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
+
+
+def _neighbour(path: Path) -> str:
+    try:
+        return closest(path.name, [p.name for p in path.parent.iterdir() if p.suffix == path.suffix])
+    except OSError:
+        return ""
