@@ -1,105 +1,17 @@
-"""Small results made by hand, whose every number can be checked on paper."""
+"""The same small results as the tests of pyxsim.output use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
+import importlib.util
+from pathlib import Path
 
-import numpy as np
-import pytest
+_path = Path(__file__).parents[1] / "output" / "conftest.py"
+_spec = importlib.util.spec_from_file_location("results_made_by_hand", _path)
+assert _spec is not None
+assert _spec.loader is not None
+_by_hand = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_by_hand)
 
-from pyxsim.network.windows import Windows
-from pyxsim.output.result import LinkTable, Result
-
-TOML = """\
-[network]
-topology = "ring"
-shape = [2]
-bandwidth = "100 GB/s"
-[collective]
-kind = "all-reduce"
-size = "1 KiB"
-"""
-
-
-def make_links() -> LinkTable:
-    """A ring of two NPUs, its four links; a flit takes 5/2 cycles on three of them and 1 on the last."""
-    return LinkTable(
-        name=["d0+:(0)->(1)", "d0-:(0)->(1)", "d0+:(1)->(0)", "d0-:(1)->(0) é"],
-        src=np.array([0, 0, 1, 1]),
-        dst=np.array([1, 1, 0, 0]),
-        dim=np.zeros(4, dtype=np.int32),
-        bandwidth=np.full(4, 1e11),
-        latency=np.full(4, 500),
-        s_num=np.array([5, 5, 5, 1]),
-        s_den=np.array([2, 2, 2, 1]),
-    )
-
-
-def make_result(**changes: Any) -> Result:
-    """Three windows of 100 cycles, the last one cut at cycle 250; a flit in nearly every window."""
-    flits = np.array([[39, 1, 0, 10], [20, 0, 0, 20], [10, 2, 0, 30]], dtype=np.uint64)
-    credit = np.array([[0, 7, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]], dtype=np.uint64)
-    counts = {"flits": flits, "stall_credit": credit}
-    columns = {
-        "chunk": [0, 0, 0, 0],
-        "phase": [0, 0, 1, 1],
-        "rank": [0, 1, 0, 1],
-        "dimension": [0, 0, 0, 0],
-        "bytes": [1024, 1024, 512, 512],
-        "ready": [0, 0, 100, 110],
-        "start": [0, 0, 105, 120],
-        "end": [100, 110, 250, 240],
-    }
-    values: dict[str, Any] = {
-        "time_cycles": 250,
-        "clock_hz": Fraction(10**9),
-        "complete": True,
-        "links": make_links(),
-        "windows": Windows(np.array([0, 100, 200]), 100, counts),
-        "totals": {name: table.sum(axis=0).astype(np.int64) for name, table in counts.items()},
-        "buffer_max": np.array([4, 1, 0, 32]),
-        "chunks": {name: np.array(column, dtype=np.int64) for name, column in columns.items()},
-        "collectives": [
-            {"start": 0, "end": 250, "bytes": 1024, "bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
-        ],
-        "counts": {
-            "npus": 2,
-            "messages": 4,
-            "packets": 8,
-            "flits": 132,
-            "flit_hops": int(flits.sum()),
-            "router_visits": 264,
-            "bytes_delivered": 33792,
-        },
-        "bound_ns": 200,
-        "sim_cpu_s": 0.5,
-        "total_cpu_s": 0.75,
-        "peak_rss_mb": 42.5,
-        "seed": 7,
-        "experiment_toml": TOML,
-        "warnings": ["latency rounded up: 0.5 ns is 1 cycle"],
-    }
-    return Result(**{**values, **changes})
-
-
-def make_empty() -> Result:
-    """One NPU: no links, no time, nothing to tell."""
-    return Result(0, Fraction(10**9), True, LinkTable.empty(), Windows(np.zeros(0, dtype=np.int64), 1, {}), {})
-
-
-@pytest.fixture
-def result() -> Result:
-    return make_result()
-
-
-@pytest.fixture
-def build() -> Callable[..., Result]:
-    """make_result with some fields changed."""
-    return make_result
-
-
-@pytest.fixture
-def empty() -> Result:
-    return make_empty()
+result = _by_hand.result
+build = _by_hand.build
+empty = _by_hand.empty
