@@ -8,7 +8,7 @@ what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -228,6 +228,19 @@ def to_cycles(duration: Duration, clock: Fraction) -> tuple[int, bool]:
     exact = duration * clock
     cycles = -(-exact.numerator // exact.denominator)
     return cycles, (cycles - exact) * 100 > exact
+
+
+def rounding_warnings(times: Iterable[tuple[str, Duration]], clock: Fraction) -> list[str]:
+    """One line for each named time that to_cycles makes longer by more than 1 %."""
+    lines = []
+    for name, time in times:
+        cycles, changed = to_cycles(time, clock)
+        if changed:
+            counted = format_duration(Cycles(cycles))
+            lines.append(
+                f"{name}: {format_duration(time)} is simulated as {counted} of the {format_frequency(clock)} clock"
+            )
+    return lines
 
 
 def to_seconds(duration: Duration, clock: Fraction) -> Fraction:

@@ -45,7 +45,7 @@ def test_values_that_toml_has_not_are_refused(value: object) -> None:
 # Experiments
 
 COUNTS = st.integers(1, 1000)
-BANDWIDTHS = st.fractions(1, 10**12, max_denominator=10**6).map(format_bandwidth)
+BANDWIDTHS = st.fractions(10**4, 10**12, max_denominator=10**6).map(format_bandwidth)
 LATENCIES = st.fractions(Fraction(1, 10**12), 1, max_denominator=10**12).map(format_duration) | st.sampled_from(
     ["1 cycle", "17 cycles"]
 )
@@ -124,20 +124,18 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         all_gather=algorithms,
         all_to_all=algorithms,
     )
-    data = {
-        "network": network,
-        "collective": {
-            "kind": draw(st.sampled_from(["all-reduce", "reduce-scatter", "all-gather", "all-to-all"])),
-            "size": format_bytes(draw(st.integers(1, 2**62))),
-        },
-    }
+    kinds = st.sampled_from(["all-reduce", "reduce-scatter", "all-gather", "all-to-all"])
+    scales = st.floats(1e-6, 1e6)
+    loads = tables(
+        {"collective": st.fixed_dictionaries({"kind": kinds, "size": st.integers(1, 2**62).map(format_bytes)})}
+    ) | tables({"workload": tables({"file": NAMES}, passes=COUNTS, comm_scale=scales, compute_scale=scales)})
     rest = tables(
         {},
         system=system,
         output=tables({}, window=LATENCIES, seed=st.integers(0, 2**63 - 1)),
         sweep=st.dictionaries(TEXTS, st.lists(VALUES, min_size=1, max_size=2), max_size=2),
     )
-    return {**data, **draw(rest)}
+    return {"network": network, **draw(loads), **draw(rest)}
 
 
 @given(experiments())

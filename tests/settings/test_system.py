@@ -1,0 +1,63 @@
+"""[system]: names of algorithms in both spellings, and which of them are wanted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.errors import InputError
+from pyxsim.settings import System, canonical_algorithm
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"),
+    [
+        ("ring", "ring"),
+        ("oneRing", "one-ring"),
+        ("one-ring", "one-ring"),
+        ("direct", "direct"),
+        ("direct4", "direct:4"),
+        ("direct:4", "direct:4"),
+        ("direct:04", "direct:4"),
+        ("oneDirect", "one-direct"),
+        ("oneDirect16", "one-direct:16"),
+        ("one-direct:16", "one-direct:16"),
+        ("halvingDoubling", "halving-doubling"),
+        ("oneHalvingDoubling", "one-halving-doubling"),
+        ("doubleBinaryTree", "double-binary-tree"),
+        ("myOwn_Ring2", "myOwn_Ring2"),
+        ("directed", "directed"),
+    ],
+)
+def test_both_spellings_have_one_name(given_name: str, name: str) -> None:
+    assert canonical_algorithm(given_name) == name
+    assert canonical_algorithm(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["direct0", "direct:0", "direct:", "direct:x", "direct:-1", "direct:1.5", "one-direct:"]
+)
+def test_a_window_is_a_count(name: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"the window of '{name}' is no count")):
+        canonical_algorithm(name)
+
+
+@given(st.text())
+def test_a_name_is_kept_or_translated_once_and_for_all(name: str) -> None:
+    try:
+        once = canonical_algorithm(name)
+    except InputError:
+        assert "direct:" in name or "Direct:" in name or name.rstrip("0").endswith("irect")
+    else:
+        assert canonical_algorithm(once) == once
+
+
+def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
+    system = System.model_validate({"all_reduce": ["oneRing", "direct4"], "all_to_all": "direct"})
+    assert system.algorithms("all-reduce") == ("one-ring", "direct:4")
+    assert system.algorithms("all-to-all") == "direct"
+    assert system.algorithms("all-gather") is None
+    assert system.algorithms("reduce-scatter") is None
