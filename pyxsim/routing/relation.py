@@ -69,6 +69,9 @@ class Relation:
     link_name: Sequence[str]
     separable: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Relation: {self.npus} NPUs, {self.routers} routers, {self.links} links, {self.planes} planes>"
+
     @property
     def links(self) -> int:
         return len(self.link_src)
@@ -107,15 +110,18 @@ class Relation:
 
     def next_hop(self, router: int, dst: int, plane: int = 0) -> tuple[int, int] | None:
         """(link, VC class by the table) at a router, None at the destination. Raises UnreachableError."""
-        row = np.array([plane * self.routers + router])
-        link, vc_class, home = self.decide(row, self.digits[[dst]], range(self.digits.shape[1]))
-        if home[0]:
-            if router != dst:
-                raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
-            return None
-        if link[0] < 0:
-            raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
-        return int(link[0]), int(vc_class[0])
+        row = plane * self.routers + router
+        for dim, digit in enumerate(self.digits[dst].tolist()):
+            mine = self.own[row, dim]
+            if mine in (SKIP, digit):
+                continue
+            entry = self.offset[row, dim] + digit
+            if self.link[entry] < 0:
+                raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
+            return int(self.link[entry]), int(self.vc_class[entry])
+        if router != dst:
+            raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
+        return None
 
     def route(self, src: int, dst: int, plane: int = 0) -> list[tuple[int, int]]:
         """Every (link, VC class) that a packet takes, in order, after the keep rule. Raises UnreachableError."""
