@@ -69,6 +69,7 @@ class WindowRecorder:
         What was counted since the last call is booked to the window of cycle `cycle - 1`. So the call has to come at
         every multiple of `window` before which something was counted, and once more at the end, at any cycle; windows
         in which nothing happens need no call. `window` may have doubled when the call returns: read it again.
+        Raises ValueError when time or a total goes back.
         """
         now = self._stack(totals)
         if cycle < self.end:
@@ -77,8 +78,8 @@ class WindowRecorder:
         if (new < 0).any():
             raise ValueError(f"a running total became smaller before cycle {cycle}")
         counted = bool(new.any())
-        if counted and cycle == self.end:
-            raise ValueError(f"counted more although no cycle passed since {cycle}")
+        if counted and cycle < 1:
+            raise ValueError("counted before the first cycle")
         self.end = cycle
         while self._count() > self._limit():
             self._double()

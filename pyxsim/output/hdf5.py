@@ -138,7 +138,7 @@ def _write_root(file: h5py.File, result: Result) -> None:
 
 
 # What has no other place in the file in full precision.
-_RECORD = ("bound_ns", "sim_cpu_s", "total_cpu_s", "peak_rss_mb", "backend", "seed")
+_RECORD = ("dimensions", "bound_ns", "sim_cpu_s", "total_cpu_s", "peak_rss_mb", "backend", "seed")
 
 
 def _write_table(group: h5py.Group, table: Table) -> None:

@@ -99,7 +99,8 @@ class Result:
     `chunks` {column: int64}: one entry per chunk, phase and rank. `collectives`: dicts with start, end (cycles), bytes,
     bound (cycles) and ratio, further keys allowed. `layers`: columns of equal length, cycles. `counts`: npus, messages,
     packets, flits, flit_hops, router_visits, bytes_delivered, and what else a backend counts. `bound_ns`: lower bound
-    of the time, None if there is none. `topology` (optional) is what the drawing shows.
+    of the time, None if there is none. `topology` (optional) is what the drawing shows. `dimensions`: what each network
+    dimension is, "ring 4"; by default as topology and settings say.
     """
 
     time_cycles: int
@@ -122,6 +123,7 @@ class Result:
     experiment_toml: str = ""
     warnings: list[str] = field(default_factory=list)
     topology: Any = None
+    dimensions: list[str] = field(default_factory=list)
     provenance: dict[str, str] = field(default_factory=provenance)
 
     views: ClassVar[dict[str, Callable[[Result], Any]]] = {}
@@ -143,9 +145,19 @@ class Result:
         for name, values in self.totals.items():
             if values.shape != (count,) or counts[name].shape != zeros.shape:
                 raise ValueError(f"counter {name}: {values.shape} and {counts[name].shape} for {count} links")
+        if not self.dimensions:
+            self.dimensions = self._known_dimensions()
         lengths = {len(values) for values in self.chunks.values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")
+
+    def _known_dimensions(self) -> list[str]:
+        if self.topology is not None:
+            return [f"{dim.name} {dim.npus}" for dim in self.topology.dims]
+        network: dict[str, Any] = self.experiment.get("network", {})
+        if dims := network.get("dims"):
+            return [f"{dim.get('block')} {dim.get('npus')}" for dim in dims]
+        return [f"{npus} NPUs" for npus in network.get("shape") or []]
 
     # Time
 
@@ -227,7 +239,7 @@ class Result:
         """Algorithm and bus bandwidth where the run was one collective over all NPUs."""
         if len(self.collectives) != 1 or not self.complete:
             return None
-        row = self.collectives[0]
+        (row,) = self.collectives
         kind = row.get("kind") or self.experiment.get("collective", {}).get("kind", "")
         seconds = float((row["end"] - row["start"]) / self.clock_hz)
         return rates(str(kind), int(self.counts.get("npus", 0)), int(row["bytes"]), seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -116,15 +115,15 @@ def hottest(result: Result, count: int = 5) -> list[Use]:
     return [_use(result, result.links.name[link], np.array([link])) for link in order]
 
 
+def equals(result: Result, count: int = 5) -> int:
+    """How many links beside the `count` hottest ones were exactly as busy as the last of these."""
+    busy = np.sort(result.busy_total)[::-1]
+    return int(np.count_nonzero(busy[count:] == busy[count - 1])) if len(busy) > count else 0
+
+
 def dimension_names(result: Result) -> dict[int, str]:
     """Dimension -> "0: ring 4", as far as the result knows."""
-    network: dict[str, Any] = result.experiment.get("network", {})
-    texts = [f"{dim.get('block')} {dim.get('npus')}" for dim in network.get("dims") or []]
-    if result.topology is not None:
-        texts = [f"{dim.name} {dim.npus}" for dim in result.topology.dims]
-    elif not texts:
-        texts = [plural(npus, "NPU") for npus in network.get("shape") or []]
-    return {i: f"{i}: {text}" for i, text in enumerate(texts)}
+    return {i: f"{i}: {text}" for i, text in enumerate(result.dimensions)}
 
 
 def _use(result: Result, name: str, links: Longs) -> Use:

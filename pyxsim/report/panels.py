@@ -147,11 +147,13 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     ax = axes(ax, 9, 2.5)
     from matplotlib import colormaps
 
-    mine = np.flatnonzero(result.chunks["rank"] == npu)
+    # -1: it has not happened when the run was interrupted.
+    mine = np.flatnonzero((result.chunks["rank"] == npu) & (result.chunks["start"] >= 0))
     if not len(mine):
         return nothing(ax, f"no chunks on NPU {npu}")
     clock, names = Clock.of(result), dimension_names(result)
     table = {name: column[mine] for name, column in result.chunks.items()}
+    table["end"] = np.where(table["end"] < 0, result.time_cycles, table["end"])
     numbers = np.unique(table["chunk"])
     tints = colormaps["viridis"](np.linspace(0.15, 0.9, max(2, len(numbers))))
     row, ticks = 0.0, []
@@ -178,7 +180,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
                 place = ((start[i] + end[i]) / 2, row + lanes[i] + 0.5)
                 ax.annotate(str(table["chunk"][inside[i]]), place, ha="center", va="center", fontsize=7, color=ink)
         strip(ax, row, row + height, colour(dim))
-        ticks.append((row + height / 2, f"dim {names.get(dim, dim)}"))
+        ticks.append((row + height / 2, f"dim {names.get(dim, dim)}" if dim >= 0 else "all dims"))
         row += height + 0.25
     ax.set_yticks(*zip(*ticks, strict=True))
     ax.tick_params(axis="y", length=0, pad=9, labelsize=8)

@@ -9,14 +9,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyxsim.output.result import Result
-from pyxsim.report.facts import STALL_WORDS, Use, dimensions, facts, hottest, percent, rounded
+from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 100
-MAX_DIMENSIONS = 6
-MAX_WARNINGS = 4
+MAX_DIMENSIONS = 5
+MAX_WARNINGS = 3
 INCOMPLETE = "interrupted: this is what was simulated so far"
 
 
@@ -52,6 +52,8 @@ class Summary:
             yield _dimension_table(dimensions(result))
             yield Text()
             yield _link_table(hottest(result), plain)
+            if more := equals(result):
+                yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
         if result.warnings:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):

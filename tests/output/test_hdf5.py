@@ -151,6 +151,7 @@ def test_load_gives_back_what_was_saved(which: str, tmp_path: Path, request: pyt
     assert loaded.clock_hz == result.clock_hz
     assert loaded.complete == result.complete
     assert loaded.title == result.title
+    assert loaded.dimensions == result.dimensions
     assert loaded.counts == result.counts
     assert loaded.collectives == result.collectives
     assert loaded.warnings == result.warnings

@@ -174,6 +174,14 @@ def test_title(build: Callable[..., Result], toml: str, title: str) -> None:
     assert build(experiment_toml=toml).title == title
 
 
+def test_dimensions(build: Callable[..., Result]) -> None:
+    assert build().dimensions == ["2 NPUs"]
+    assert build(dimensions=["ring 2"]).dimensions == ["ring 2"]
+    dims = 'network.dims = [{block = "ring", npus = 4}, {block = "switch", npus = 8}]'
+    assert build(experiment_toml=dims).dimensions == ["ring 4", "switch 8"]
+    assert build(experiment_toml="").dimensions == []
+
+
 def test_pickles(result: Result) -> None:
     copy = pickle.loads(pickle.dumps(result))
     assert copy.json() == result.json()

@@ -208,3 +208,18 @@ def test_importing_plots_does_not_import_matplotlib() -> None:
 
 def test_plot_is_an_accessor(result: Result) -> None:
     assert isinstance(result.plot, Plots)
+
+
+def test_chunks_of_an_interrupted_run(build: Callable[..., Result]) -> None:
+    """-1: not started, or not ended; then the bar goes on to the end of the run."""
+    chunks = build().chunks
+    chunks["end"][[2, 3]] = -1
+    chunks["start"][3] = -1
+    chunks["dimension"][:] = -1
+    result = build(chunks=chunks, complete=False)
+    ax = result.plot.chunks()
+    bars = [path.get_extents() for path in ax.collections[0].get_paths()]
+    assert [(bar.x0, bar.x1) for bar in bars] == [(0, 100), (105, 250)]
+    assert ax.get_yticklabels()[0].get_text() == "all dims"
+    assert len(result.plot.chunks(npu=1).collections[0].get_paths()) == 1
+    matplotlib.pyplot.close("all")

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from pyxsim.output.result import Result
-from pyxsim.report.facts import dimensions, facts, hottest, percent, plural, rounded
+from pyxsim.report.facts import dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.summary import Summary, bar, html, print_summary, text
 
 
@@ -54,6 +54,15 @@ def test_hottest_links_and_their_cause(result: Result) -> None:
     assert [link.name for link in links] == ["d0+:(0)->(1)", "d0-:(1)->(0) é", "d0-:(0)->(1)"]
     assert [link.cause for link in links] == ["a credit (1.2 % of the time)", "nothing", "a credit (2.8 % of the time)"]
     assert links[0].mean == 172 / 250
+
+
+def test_links_as_busy_as_the_last_shown(result: Result) -> None:
+    result.totals["flits"][:] = [9, 5, 5, 12]  # 22, 12, 12 and 12 cycles
+    assert equals(result, 1) == 0
+    assert equals(result, 2) == 2
+    assert equals(result, 4) == 0
+    result.totals["flits"][:] = 0
+    assert equals(result) == 0
 
 
 def test_dimension(result: Result) -> None:
@@ -106,7 +115,7 @@ def test_fits_the_page(build: Callable[..., Result], encoding: str) -> None:
     lines = out.read().splitlines()
     assert len(lines) <= 30
     assert all(len(line) <= 100 for line in lines)
-    assert any("and 6 more warnings" in line for line in lines)
+    assert any("and 7 more warnings" in line for line in lines)
     assert any("[bold]no markup[/bold]" in line for line in lines)
     if encoding == "ascii":
         assert any("##########" in line for line in lines)
