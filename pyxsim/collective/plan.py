@@ -181,7 +181,8 @@ def make_plan(
     `algorithms`: a name for each dimension, or one for all; `one-...` takes all dimensions as one. `order`: the order
     of the dimensions (see `dimension_order`), by default ascending, for all-gather descending. `optimization` concerns
     all-reduce: "baseline" all-reduces the whole buffer along every dimension in turn; "localBWAware" scatters on the
-    way out and gathers on the way back, so that later dimensions see less. Errors name `key`: "system.all_reduce".
+    way out and gathers on the way back, so that later dimensions see less; "themis" does so in every dimension, so that
+    a chunk loads each of them the same on both ways. Errors name `key`: "system.all_reduce".
     """
     get_kind(kind)
     shape = tuple(shape)
@@ -278,12 +279,22 @@ def _local_first(make: _Maker) -> list[Phase]:
     return there + turn + back
 
 
+def _there_and_back(make: _Maker) -> list[Phase]:
+    indices = range(len(make.groups))
+    there = [make.phase("reduce-scatter", i, range(i)) for i in indices]
+    return there + [make.phase("all-gather", i, range(i)) for i in reversed(indices)]
+
+
 _ONE_WAY: dict[str, Callable[[_Maker], list[Phase]]] = {
     "reduce-scatter": _reduce_scatter,
     "all-gather": _all_gather,
     "all-to-all": _all_to_all,
 }
-OPTIMIZATIONS: dict[str, Callable[[_Maker], list[Phase]]] = {"baseline": _baseline, "localBWAware": _local_first}
+OPTIMIZATIONS: dict[str, Callable[[_Maker], list[Phase]]] = {
+    "baseline": _baseline,
+    "localBWAware": _local_first,
+    "themis": _there_and_back,
+}
 
 
 def dimension_order(policy: str, kind: str, dims: int, turn: int = 0) -> Dims:

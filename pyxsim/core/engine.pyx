@@ -657,7 +657,7 @@ cdef class Engine:
             held = s.hold[vc] - s.link_base[s.want[vc]] if s.vc_state[vc] == ACTIVE else -1
             found.append({
                 "link": link, "vc": vc - s.link_base[link], "wants": s.want[vc], "holds": held,
-                "low": s.range_low[vc], "high": s.range_high[vc], "message": packet.message, "packet": packet.number,
+                "low": s.range_low[vc], "high": s.range_high[vc], "message": packet["message"], "packet": packet["number"],
             })
         return found
 

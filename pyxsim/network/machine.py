@@ -12,7 +12,7 @@ import numpy as np
 
 from pyxsim.core.engine import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
-from pyxsim.settings import Network, Stages
+from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
 from pyxsim.units import format_bandwidth, to_cycles
 
@@ -66,8 +66,13 @@ def build_machine(topology: Topology, network: Network) -> Machine:
     warnings: list[str] = []
     dimensions = len(topology.dims)
     wires = [
-        _wire(network, stages, bandwidth, to_cycles(latency, network.clock)[0], stages.st, True, warnings)
-        for bandwidth, latency in zip(network.bandwidths(dimensions), network.latencies(dimensions), strict=True)
+        _wire(network, stages, bandwidth, to_cycles(latency, network.clock)[0], stages.st, True, credit, warnings)
+        for bandwidth, latency, credit in zip(
+            network.bandwidths(dimensions),
+            network.latencies(dimensions),
+            per_dimension(router.serdes_credit, dimensions),
+            strict=True,
+        )
     ]
     inject, into = _lanes(topology, network, wires, stages, incoming=False)
     eject, out = _lanes(topology, network, wires, stages, incoming=True)
@@ -117,6 +122,7 @@ def _wire(
     latency: int,
     sender: int,
     into_router: bool,
+    serdes_credit: int | None,
     warnings: list[str],
 ) -> Wire:
     s = network.cycles_per_flit(bandwidth)
@@ -131,10 +137,9 @@ def _wire(
         s = Fraction(1)
     router = network.router
     serdes = router.serdes if s > 1 else 0
-    if router.serdes_credit is not None:
-        credit = router.serdes_credit if s > 1 else 0
-    else:
-        credit = serdes + ceil(s) - 1 if serdes else 0
+    credit = serdes + ceil(s) - 1 if serdes else 0
+    if serdes_credit is not None:
+        credit = serdes_credit if s > 1 else 0
     receiver = stages.bw + stages.sa - 1 if into_router else 0
     return Wire(s, latency, latency + sender + serdes + receiver, 1 + latency + credit)
 
@@ -157,14 +162,14 @@ def _lanes(
     sender = stages.st if incoming else 0
     own = None
     if network.lane_bandwidth is not None:
-        own = _wire(network, stages, network.lane_bandwidth, latency, sender, not incoming, [])
+        own = _wire(network, stages, network.lane_bandwidth, latency, sender, not incoming, None, [])
 
     def like(speeds: Sequence[Fraction]) -> Wire:
         """As wide as the widest of these links."""
         if own is not None:
             return own
         bandwidth = network.flit * network.clock / min(speeds)
-        return _wire(network, stages, bandwidth, latency, sender, not incoming, [])
+        return _wire(network, stages, bandwidth, latency, sender, not incoming, None, [])
 
     ends = topology.link_dst if incoming else topology.link_src
     order = np.argsort(ends, kind="stable")

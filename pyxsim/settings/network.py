@@ -97,9 +97,10 @@ class RouterSettings(Table):
     serdes: _Delay = Field(
         default=0, description="Cycles that a hop costs more where a flit takes longer than one cycle."
     )
-    serdes_credit: Annotated[int, *whole(0, MAX_CYCLES)] | None = Field(
+    serdes_credit: PerDimension[Annotated[int, *whole(0, MAX_CYCLES)]] | None = Field(
         default=None,
-        description="The same for the credits of such a hop. Left out: serdes, and the flit time that a credit waits.",
+        description="The same for the credits of such a hop, a number or a list with one per dimension. Left out: "
+        "serdes, and the flit time that a credit waits.",
     )
     routing: Word = Field(default="dimension-order", description="The routing relation by name.")
 

@@ -60,9 +60,10 @@ class System(Table):
         default="LIFO", description="Which collective goes first: the last issued, or the first."
     )
     intra_dimension: Literal["FIFO"] = Field(default="FIFO", description="Which chunk goes first in a queue.")
-    inter_dimension: Literal["ascending", "round-robin"] = Field(
+    inter_dimension: Literal["ascending", "round-robin", "themis"] = Field(
         default="ascending",
-        description="In which order a chunk goes through the dimensions: always ascending, or rotated chunk by chunk.",
+        description="In which order a chunk goes through the dimensions: always ascending, rotated chunk by chunk, or "
+        "the least loaded first (Themis).",
     )
     optimization: Literal["baseline", "localBWAware"] = Field(
         default="localBWAware",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
@@ -105,7 +106,8 @@ def prepare(
     _check_routing(settings.router.routing, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     network = PacketNetwork(topology, settings, window=window, tick=tick)
-    system = System(network, topology.shape, resolve(experiment.system, topology, settings.clock))
+    options = resolve(experiment.system, topology, settings.clock, _widths(topology, network))
+    system = System(network, topology.shape, options)
     job = _job(experiment, Path(folder))
     job.begin(system)
     warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
@@ -135,6 +137,7 @@ def _check_lengths(experiment: Experiment, topology: Topology) -> None:
     for key, value in (
         ("network.bandwidth", network.bandwidth),
         ("network.latency", network.latency),
+        ("network.router.serdes_credit", network.router.serdes_credit),
         ("system.queues", system.queues),
         ("system.all_reduce", system.all_reduce),
         ("system.reduce_scatter", system.reduce_scatter),
@@ -156,6 +159,12 @@ def _check_routing(name: str, topology: Topology) -> None:
         raise InputError(
             f"unknown routing '{name}' for {topology.name}", key="network.router.routing", allowed=[own], given=name
         )
+
+
+def _widths(topology: Topology, network: PacketNetwork) -> list[Fraction]:
+    """What an NPU can send into each dimension, in flits per cycle."""
+    mine = topology.link_dim[topology.link_src == 0].tolist()
+    return [max(mine.count(dim), 1) / wire.s for dim, wire in enumerate(network.machine.wires)]
 
 
 def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:

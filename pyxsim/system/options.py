@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,23 +14,22 @@ from pyxsim.settings import per_dimension
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles
 
-KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
-
-
 @dataclass(frozen=True)
 class Options:
     """How the system layer works; delays in cycles. The words are those of [system].
 
-    algorithms   kind of collective -> name per dimension
+    algorithms   kind of collective -> name per dimension; raises InputError
     queues       per dimension: its queues
     room         per dimension: chunks that are worked on at a time in each queue
     by_turns     each phase of a chunk takes the next queue of its dimension (ASTRA-sim), else a chunk keeps its number
     together     all NPUs of the system finish a phase before any starts the next (ASTRA-sim 1)
+    bandwidths   per dimension: of one NPU, in any unit (Themis)
     """
 
-    algorithms: dict[str, Sequence[str]]
+    algorithms: Callable[[str], Sequence[str]]
     queues: Sequence[Sequence[Queue]]
     room: Sequence[int]
+    bandwidths: Sequence[Fraction]
     chunks: int = 1
     newest_first: bool = True
     optimization: str = "localBWAware"
@@ -41,17 +40,26 @@ class Options:
     together: bool = False
 
 
-def resolve(settings: Settings, topology: Topology, clock: Fraction) -> Options:
-    """Everything that [system] leaves open, from the network. Raises InputError."""
+def resolve(
+    settings: Settings, topology: Topology, clock: Fraction, bandwidths: Sequence[Fraction] | None = None
+) -> Options:
+    """Everything that [system] leaves open, from the network. Raises InputError.
+
+    `bandwidths`: of an NPU in each dimension, in any unit (default: all alike).
+    """
     dims = len(topology.dims)
     queues = _queues(settings, topology)
     astra = settings.compat == "astra-sim-1"
+    # ASTRA-sim's Garnet backend knows no bandwidths: Themis takes all dimensions for alike there.
+    if bandwidths is None or (astra and topology.confined):
+        bandwidths = [Fraction(1)] * dims
     # ASTRA-sim divides by the queue count of dimension 0, whatever the dimension (Sys.cc of version 1).
     shares = [len(queues[0] if astra else queues[dim]) for dim in range(dims)]
     return Options(
-        algorithms={kind: _algorithms(settings, topology, kind) for kind in KINDS},
+        algorithms=lambda kind: _algorithms(settings, topology, kind),
         queues=queues,
         room=[-(-settings.active_chunks // share) for share in shares],
+        bandwidths=bandwidths,
         chunks=settings.chunks,
         newest_first=settings.scheduling == "LIFO",
         optimization=settings.optimization,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
+from pyxsim.collective.themis import Themis
 from pyxsim.errors import SimulationError
 from pyxsim.network.protocol import Network
 from pyxsim.system.lines import Line
@@ -47,22 +48,27 @@ class System:
         number = len(self.collectives)
         collective = Collective(kind, size, at, number if self.options.newest_first else -number, done)
         self.collectives.append(collective)
+        themis = Themis(self.shape, self.options.bandwidths)
         for chunk_size in chunk_sizes(size, self.options.chunks):
-            self._add_chunk(collective, chunk_size)
+            self._add_chunk(collective, self._plan(kind, chunk_size, themis))
         collective.unfinished = len(collective.chunks)
         self.at(at, lambda: self._begin(collective))
         return collective
 
-    def plan(self, kind: str, size: int, turn: int = 0) -> Plan:
-        """The phases that a chunk of `size` bytes goes through."""
+    def _plan(self, kind: str, size: int, themis: Themis) -> Plan:
+        """The phases that the next chunk, of `size` bytes, goes through."""
         options = self.options
-        order = dimension_order(options.inter_dimension, kind, len(self.shape), turn)
+        optimization = options.optimization
+        if options.inter_dimension == "themis":
+            order, optimization = themis.order(kind, size), "themis"
+        else:
+            order = dimension_order(options.inter_dimension, kind, len(self.shape), self._chunks)
+        algorithms = options.algorithms(kind)
         key = f"system.{kind.replace('-', '_')}"
-        algorithms = options.algorithms[kind]
-        return make_plan(kind, size, self.shape, algorithms, optimization=options.optimization, order=order, key=key)
+        return make_plan(kind, size, self.shape, algorithms, optimization=optimization, order=order, key=key)
 
-    def _add_chunk(self, collective: Collective, size: int) -> None:
-        chunk = Chunk(len(collective.chunks), collective, self.plan(collective.kind, size, self._chunks))
+    def _add_chunk(self, collective: Collective, plan: Plan) -> None:
+        chunk = Chunk(len(collective.chunks), collective, plan)
         self._chunks += 1
         collective.chunks.append(chunk)
         for number, phase in enumerate(chunk.plan.phases):
