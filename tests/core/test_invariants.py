@@ -82,15 +82,15 @@ def test_every_flit_goes_in_once_and_comes_out_once(case: Case) -> None:
         elif link >= outside:
             assert link == outside + case.messages[message][1]
             left[message].append((packet, flit))
-    for number, message in enumerate(case.messages):
-        assert sorted(entered[number]) == flits_of(message)
-        assert sorted(left[number]) == flits_of(message)
+    for number, sent in enumerate(case.messages):
+        assert sorted(entered[number]) == flits_of(sent)
+        assert sorted(left[number]) == flits_of(sent)
     assert engine.flits_in_flight == 0
     assert engine.messages_pending == 0
     totals = engine.totals()
     assert totals["messages_delivered"] == totals["messages"] == len(case.messages)
-    assert totals["packets"] == sum(message[4] for message in case.messages)
-    assert totals["flits"] == sum(len(flits_of(message)) for message in case.messages)
+    assert totals["packets"] == sum(sent[4] for sent in case.messages)
+    assert totals["flits"] == sum(len(flits_of(sent)) for sent in case.messages)
 
 
 @few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -41,9 +42,10 @@ def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
 
 def counts(machine: Engine | Oracle, messages: int) -> dict[str, Any]:
     """All that is counted or timed, as plain lists."""
+    counters: Mapping[str, Any] = machine.counters()
     return {
         "messages": [tuple(machine.message_times(m)) for m in range(messages)],
-        "counters": {name: [int(v) for v in values] for name, values in sorted(machine.counters().items())},
+        "counters": {name: [int(v) for v in values] for name, values in sorted(counters.items())},
         "buffer_max": [int(v) for v in machine.buffer_max()],
     }
 
