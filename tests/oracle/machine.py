@@ -173,6 +173,21 @@ class Oracle:
         m = self.messages[message]
         return m.at, m.first_launch, m.last_arrival
 
+    def waiting(self) -> list[dict[str, int]]:
+        """Every front flit in a router: where it sits, the link it wants, the VC it holds there (-1: none)."""
+        return [
+            {
+                "link": router.inputs[place[0]].number,
+                "vc": place[1],
+                "wants": router.wish(place, flit)[0].number,
+                "holds": vc.granted,
+                "message": flit.packet.message.number,
+                "packet": flit.packet.index,
+            }
+            for router in self._routers
+            for place, vc, flit in router.fronts()
+        ]
+
     @property
     def finished(self) -> bool:
         return all(m.last_arrival >= 0 for m in self.messages)
