@@ -1,4 +1,4 @@
-"""gem5 Garnet's networks as ASTRA-sim 1 uses them: rings and switches, each on wires of its own (pyxsim/topology/garnet.py)."""
+"""gem5 Garnet's networks as ASTRA-sim 1 uses them: every ring and switch on wires of its own."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,7 @@ from pyxsim.topology.garnet import garnet_switch, garnet_torus
 
 
 @topologies.register("garnet-torus")
-def torus3d(
-    shape: Sequence[int], local_rings: int = 1, horizontal_rings: int = 1, vertical_rings: int = 1
-) -> Topology:
+def torus3d(shape: Sequence[int], local_rings: int = 1, horizontal_rings: int = 1, vertical_rings: int = 1) -> Topology:
     """`Torus3D`: shape = [local, horizontal, vertical]; pairs of rings, except that local rings go one way only."""
     local, horizontal, vertical = check_shape(shape, dimensions=3)
     return garnet_torus(local, horizontal, vertical, local_rings, horizontal_rings, vertical_rings)

@@ -32,7 +32,7 @@ cdef int64_t allocate_vcs(State* s, int32_t router, int64_t t) noexcept nogil:
     """Heads whose time has come ask for output VCs."""
     cdef int64_t again = INT64_MAX
     cdef int32_t asked = 0
-    cdef int32_t i, link, word, vc, out, pick, target, far
+    cdef int32_t i, link, word, vc, out, pick, target, number, far
     cdef uint64_t bits
     for i in range(s.in_start[router], s.in_start[router + 1]):
         link = s.in_links[i]
@@ -55,7 +55,8 @@ cdef int64_t allocate_vcs(State* s, int32_t router, int64_t t) noexcept nogil:
                     s.stalled[out] |= STALL_VC
                     continue
                 target = s.link_base[out] + pick
-                far = distance(s.link_vc_offset[link] + vc - s.link_base[link], s.va_out_pointer[target], s.input_vcs[router])
+                number = s.link_vc_offset[link] + vc - s.link_base[link]
+                far = distance(number, s.va_out_pointer[target], s.input_vcs[router])
                 if s.va_pick[target] == NONE:
                     s.va_touched[asked] = target
                     asked += 1
@@ -88,7 +89,7 @@ cdef void grant_vc(State* s, int32_t router, int32_t vc, int32_t target, int64_t
 # --- SA -------------------------------------------------------------------------------------------------------------
 
 cdef int32_t free_vc(State* s, int32_t vc) noexcept nogil:
-    """The lowest VC that a head may take in the cycle in which it wins the switch; -1: none is free, -2: none has a credit."""
+    """The lowest VC that a head may take together with the switch; -1: none is free, -2: no free one has a credit."""
     cdef int32_t out = s.want[vc]
     cdef uint64_t* mask = vcs_of(s.unheld, s, out)
     cdef int32_t pick = next_bit(mask, s.range_low[vc], s.range_high[vc])
@@ -102,7 +103,7 @@ cdef int32_t free_vc(State* s, int32_t vc) noexcept nogil:
 
 
 cdef int32_t hindrance(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """Why the front flit of an input VC cannot ask for the switch: 0 if it can, a Stall, or -1 if its time has not come."""
+    """Why a front flit cannot ask for the switch: 0 if it can, a Stall, or -1 if its time has not come."""
     cdef int32_t out = s.want[vc]
     cdef int32_t pick
     if s.ready[vc] > t:
@@ -125,7 +126,7 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t) noexcept nogil
     """Front flits ask for the switch; the winners leave."""
     cdef int64_t again = INT64_MAX
     cdef int32_t asked = 0
-    cdef int32_t i, link, first, out, far, port, pick
+    cdef int32_t i, link, out, far, port, pick
     cdef int32_t ports = s.in_start[router + 1] - s.in_start[router]
     for i in range(s.in_start[router], s.in_start[router + 1]):
         link = s.in_links[i]

@@ -15,7 +15,7 @@ cdef inline int32_t after(int32_t place, int32_t count) noexcept nogil:
 
 
 cdef inline int32_t first_from(uint64_t* mask, int32_t pointer, int32_t low, int32_t high) noexcept nogil:
-    """The first set bit of [low, high) at or after the pointer, wrapping round inside the range; -1 if there is none."""
+    """The first set bit of [low, high) at or after the pointer, wrapping round inside the range; else -1."""
     cdef int32_t found
     if pointer < low or pointer >= high:
         pointer = low

@@ -1,9 +1,9 @@
 """A buffer needs no flits, only a count, and the packets they belong to.
 
 Flits of a VC arrive in the order in which they were sent, and a packet holds its VC until its tail is sent. So the
-buffer's content follows from the list of packets that were granted the VC (`fifo_head`), the number of
-flits in it (`occupancy`) and how many of the front packet have not left (`left`). A packet joins the list when it is granted
-the VC, before its head arrives.
+buffer's content follows from the list of packets that were granted the VC (`fifo_head`), the number of flits in it
+(`occupancy`) and how many of the front packet have not left (`left`). A packet joins the list when it is granted the
+VC, before its head arrives.
 """
 
 from libc.stdint cimport int32_t

@@ -31,9 +31,9 @@ cdef int64_t next_scheduled(State* s) noexcept nogil:
     """The first cycle from `now` on with an entry; call it only if there is one (`scheduled` > 0)."""
     cdef int64_t place = s.now & s.slot_mask
     cdef int32_t word = <int32_t> (place >> 6)
-    cdef int32_t turn
+    cdef int32_t _turn
     cdef uint64_t bits = s.slot_used[word] >> (place & 63) << (place & 63)
-    for turn in range(s.slot_words + 1):
+    for _turn in range(s.slot_words + 1):
         if bits:
             return s.now + (((<int64_t> word * 64 + lowest(bits)) - place) & s.slot_mask)
         word = word + 1 if word + 1 < s.slot_words else 0

@@ -1,4 +1,4 @@
-"""The engine's Python face. docs/router.md is its contract; everything here counts in cycles, flits and link numbers."""
+"""The engine's Python face: docs/router.md is its contract. Everything counts in cycles, flits and link numbers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,11 +64,16 @@ class Engine:
     router_visits: int
     messages_pending: int
 
-    def __init__(self, routers: int, links: Links, routes: Routes, options: RouterOptions, *, trace: bool = False) -> None: ...
-    def send(self, inject: int, eject: int, dst: int, plane: int, packets: int, flits: int, last_flits: int, at: int) -> int:
-        """Queue a message of `packets` packets of `flits` flits each, the last one of `last_flits`, at cycle `at >= now`.
+    def __init__(
+        self, routers: int, links: Links, routes: Routes, options: RouterOptions, *, trace: bool = False
+    ) -> None: ...
+    def send(
+        self, inject: int, eject: int, dst: int, plane: int, packets: int, flits: int, last_flits: int, at: int
+    ) -> int:
+        """Queue a message of `packets` packets of `flits` flits, the last one of `last_flits`, at cycle `at >= now`.
 
-        `inject`, `eject`: lane numbers from 0 within their kind. Returns the message's number (from 0, in the order of the calls).
+        `inject`, `eject`: lane numbers from 0 within their kind. Returns the message's number: from 0, in the order
+        of the calls.
         """
     def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
         """Simulate to the beginning of cycle `until`, or stop earlier: `slack` cycles after the first delivery, when
@@ -83,8 +88,12 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError, naming the place, unless the invariants of docs/router.md hold."""
     def waiting(self) -> list[dict[str, int]]:
-        """Every stuck front flit: link and vc it sits in, link it wants, vc it holds there (-1: none), message, packet."""
+        """Every front flit: link and vc it sits in, link it wants, vc it holds there (-1: none; then any of
+        [low, high) will do), message, packet."""
     def trace(self) -> NDArray[np.int64]:
-        """Rows (cycle, link, vc, message, packet, flit) of every launch so far, in order of (cycle, link). Needs `trace=True`."""
+        """Rows (cycle, link, vc, message, packet, flit) of every launch so far, in order of (cycle, link).
+
+        Empty unless the engine was made with `trace=True`.
+        """
     def state(self, deciding: bool | None = None) -> dict[str, NDArray[Any]]:
-        """Copies of the state arrays by name; `deciding` picks those that decide (True), those that only count (False), or all."""
+        """Copies of the state arrays by name: those that decide (True), those that only count (False), or all."""

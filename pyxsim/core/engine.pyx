@@ -8,28 +8,25 @@ import numpy as np
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from pyxsim.core.bits cimport clear_bit, has_bit, lowest, set_bit
+from pyxsim.core.bits cimport lowest, set_bit
 from pyxsim.core.calendar cimport next_scheduled
+from pyxsim.core.inspect cimport calendar_entries, packets_of, prove_invariants, stuck_flits
 from pyxsim.core.interface cimport add_pending, consume, join_sources, visit_lane
 from pyxsim.core.link cimport launch_queued, take_credit
 from pyxsim.core.router cimport arrive, visit_router
 from pyxsim.core.state cimport (
-    ACTIVE,
     CREDIT,
     FLIT,
-    IDLE,
     LAUNCH,
     NONE,
-    WAITING,
-    Launch,
     Message,
-    Node,
-    Packet,
     Slot,
     State,
     grown,
 )
 from pyxsim.core.stats cimport settle
+
+from pyxsim.core.wiring import wire
 
 cdef extern from *:
     """
@@ -44,6 +41,9 @@ cdef extern from *:
 build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.split()[0]}
 
 LONGEST_DELAY = 1 << 24
+LINK_ARRAYS = (
+    "src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_delay", "output_queue", "classes", "group"
+)
 
 
 @dataclass
@@ -103,7 +103,7 @@ cdef enum Reason:
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory")
 
 
-# --- the cycle loop --------------------------------------------------------------------------------------------------
+# --- the cycle loop ---------------------------------------------------------------------------------------------------
 
 cdef void arrivals(State* s) noexcept nogil:
     """Step 1 of a cycle: everything on the calendar."""
@@ -193,7 +193,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
         s.arrived = 0
 
 
-# --- the Python face ---------------------------------------------------------------------------------------------------
+# --- the Python face -------------------------------------------------------------------------------------------------
 
 cdef class Engine:
     """One network. docs/router.md is the contract, engine.pyi the description of the methods."""
@@ -223,7 +223,7 @@ cdef class Engine:
         s.packet_free = NONE
         self._take_links(links)
         self._take_routes(routes)
-        self._wire(links)
+        self._wire()
         self._allocate()
         self._make_calendar()
 
@@ -272,7 +272,7 @@ cdef class Engine:
     def _take_links(self, links):
         cdef State* s = &self.s
         cdef int64_t count = s.links
-        for name in ("src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_delay", "output_queue", "classes", "group"):
+        for name in LINK_ARRAYS:
             if len(getattr(links, name)) != count:
                 raise ValueError(f"links.{name} has {len(getattr(links, name))} entries for {count} links")
         num, den = np.asarray(links.s_num, dtype=np.int64), np.asarray(links.s_den, dtype=np.int64)
@@ -282,7 +282,8 @@ cdef class Engine:
             raise ValueError("a link carries at most one flit per cycle: s_num / s_den must be at least 1")
         if count and ((delay < 1).any() or (credit < 1).any()):
             raise ValueError("delays and credit delays are at least one cycle")
-        if count and ((vcs < 1).any() or (np.asarray(links.depth) < 1).any() or (classes < 1).any() or (classes > vcs).any()):
+        depth = np.asarray(links.depth)
+        if count and ((vcs < 1) | (depth < 1) | (classes < 1) | (classes > vcs)).any():
             raise ValueError("a link needs at least one VC per class, and a slot per VC")
         s.link_src = self._ints("link_src", links.src)
         s.link_dst = self._ints("link_dst", links.dst)
@@ -311,40 +312,21 @@ cdef class Engine:
         s.table_link = self._ints("table_link", routes.link)
         s.table_class = self._ints("table_class", routes.vc_class)
 
-    def _wire(self, links):
-        """Ports: the links of each router in order of link number, which puts network links before lanes."""
+    def _wire(self):
         cdef State* s = &self.s
-        src, dst, vcs = (np.asarray(a, dtype=np.int32) for a in (links.src, links.dst, links.vcs))
-        numbers = np.arange(s.links, dtype=np.int32)
-
-        def by_router(ends):
-            at = ends >= 0
-            order = np.argsort(ends[at], kind="stable")
-            start = np.zeros(s.routers + 1, dtype=np.int32)
-            np.cumsum(np.bincount(ends[at], minlength=s.routers), out=start[1:])
-            return start, numbers[at][order]
-
-        in_start, in_links = by_router(dst)
-        out_start, out_links = by_router(src)
-        port = np.zeros(s.links, dtype=np.int32)
-        port[in_links] = np.arange(len(in_links)) - np.repeat(in_start[:-1], np.diff(in_start))
-        offset = np.zeros(s.links, dtype=np.int32)
-        running = np.concatenate([[0], np.cumsum(vcs[in_links])]).astype(np.int32)
-        offset[in_links] = running[:-1] - np.repeat(running[in_start[:-1]], np.diff(in_start))
-        words = (vcs + 63) // 64
-        base = np.concatenate([[0], np.cumsum(vcs)]).astype(np.int64)
-        s.vcs = int(vcs.sum())
-        s.in_start = self._ints("in_start", in_start)
-        s.in_links = self._ints("in_links", in_links)
-        s.out_start = self._ints("out_start", out_start)
-        s.out_links = self._ints("out_links", out_links)
-        s.link_port = self._ints("link_port", port)
-        s.link_vc_offset = self._ints("link_vc_offset", offset)
-        s.input_vcs = self._ints("input_vcs", running[in_start[1:]] - running[in_start[:-1]])
-        s.link_base = self._ints("link_base", base[:-1])
-        s.link_words = self._ints("link_words", words)
-        s.link_word = self._ints("link_word", np.concatenate([[0], np.cumsum(words)])[:-1])
-        s.vc_link = self._ints("vc_link", np.repeat(numbers, vcs))
+        found = wire(s.routers, *(self.arrays[name][: s.links] for name in ("link_src", "link_dst", "link_vcs")))
+        s.in_start = self._ints("in_start", found["in_start"])
+        s.in_links = self._ints("in_links", found["in_links"])
+        s.out_start = self._ints("out_start", found["out_start"])
+        s.out_links = self._ints("out_links", found["out_links"])
+        s.link_port = self._ints("link_port", found["link_port"])
+        s.link_vc_offset = self._ints("link_vc_offset", found["link_vc_offset"])
+        s.input_vcs = self._ints("input_vcs", found["input_vcs"])
+        s.link_base = self._ints("link_base", found["link_base"])
+        s.link_word = self._ints("link_word", found["link_word"])
+        s.link_words = self._ints("link_words", found["link_words"])
+        s.vc_link = self._ints("vc_link", found["vc_link"])
+        s.vcs = len(found["vc_link"])
 
     def _allocate(self):
         cdef State* s = &self.s
@@ -361,7 +343,8 @@ cdef class Engine:
         s.unheld = self._mask("unheld", words)
         s.opened = self._mask("opened", words)
         s.occupancy = self._ints("occupancy", per_vc)
-        s.credit = self._ints("credit", np.repeat(self.arrays["link_depth"][: s.links], self.arrays["link_vcs"][: s.links]))
+        depth, vcs = self.arrays["link_depth"][: s.links], self.arrays["link_vcs"][: s.links]
+        s.credit = self._ints("credit", np.repeat(depth, vcs))
         s.closing = self._ints("closing", per_vc)
         s.vc_state = self._bytes("vc_state", s.vcs)
         s.left = self._ints("left", per_vc)
@@ -412,7 +395,8 @@ cdef class Engine:
         cdef State* s = &self.s
         if s.links:
             num, den = self.arrays["link_num"], self.arrays["link_den"]
-            longest = int((-(-num // den) + np.maximum(self.arrays["link_delay"], self.arrays["link_credit_delay"])).max())
+            delays = np.maximum(self.arrays["link_delay"], self.arrays["link_credit_delay"])
+            longest = int((-(-num // den) + delays).max())
         else:
             longest = 1
         longest += s.rc + s.va + 4
@@ -559,109 +543,16 @@ cdef class Engine:
         names = [name for name in self.arrays if deciding is None or self.deciding[name] == deciding]
         found = {name: self.arrays[name].copy() for name in names}
         if deciding is None or deciding:
-            found["calendar"] = np.array(self._calendar(), dtype=np.int64).reshape(-1, 3)
+            found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
             found["fifo"] = np.array(
-                [(vc, packet) for vc in range(s.vcs) for packet in self._packets(vc)], dtype=np.int64).reshape(-1, 2)
+                [(vc, packet) for vc in range(s.vcs) for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
             found["pending"] = np.array([s.pending[i] for i in range(s.pending_count)], dtype=np.int64)
         return found
 
     # -- looking inside --
 
-    def _calendar(self):
-        """Every entry as (cycle, kind, index), sorted."""
-        cdef State* s = &self.s
-        cdef int64_t place, cycle
-        cdef int32_t i
-        entries = []
-        for place in range(s.slot_mask + 1):
-            cycle = s.now + ((place - s.now) & s.slot_mask)
-            for i in range(s.slots[place].count):
-                entries.append((cycle, s.slots[place].events[i] & 3, s.slots[place].events[i] >> 2))
-        return sorted(entries)
-
-    def _packets(self, int vc):
-        cdef int32_t node = self.s.fifo_head[vc]
-        found = []
-        while node != NONE:
-            found.append(self.s.nodes_pool[node].packet)
-            node = self.s.nodes_pool[node].next
-        return found
-
     def check(self):
-        """Prove the invariants; AssertionError names the place that breaks one."""
-        cdef State* s = &self.s
-        cdef int32_t link, number, vc, node
-        cdef int64_t flying = 0
-        on_the_way = np.zeros(max(s.vcs, 1), dtype=np.int64)
-        coming_back = np.zeros(max(s.vcs, 1), dtype=np.int64)
-        for _, kind, index in self._calendar():
-            if kind == FLIT:
-                on_the_way[index] += 1
-            elif kind == CREDIT:
-                coming_back[index] += 1
-        heads = np.zeros(max(s.routers, 1), dtype=np.int64)
-        for link in range(s.links):
-            node = s.queue_head[link]
-            while node != NONE:
-                on_the_way[s.nodes_pool[node].vc] += 1
-                node = s.nodes_pool[node].next
-            for number in range(s.link_vcs[link]):
-                vc = s.link_base[link] + number
-                where = f"VC {number} of link {link} in cycle {s.now}"
-                total = s.credit[vc] + s.occupancy[vc] + on_the_way[vc] + coming_back[vc]
-                _require(total == s.link_depth[link], f"{where}: {total} credits and flits for {s.link_depth[link]} slots")
-                _require(0 <= s.credit[vc] and 0 <= s.occupancy[vc], f"{where}: negative count")
-                _require(has_bit(&s.occupied[s.link_word[link]], number) == (s.occupancy[vc] > 0), f"{where}: occupied mask is wrong")
-                flying += s.occupancy[vc] + on_the_way[vc]
-                self._check_vc(where, link, vc)
-                if s.link_dst[link] != NONE and s.vc_state[vc] == WAITING:
-                    heads[s.link_dst[link]] += 1
-        for link in range(s.routers):
-            _require(heads[link] == s.waiting[link], f"router {link} counts {s.waiting[link]} waiting heads, has {heads[link]}")
-        _require(flying == s.in_flight, f"{s.in_flight} flits counted in flight, {flying} found in cycle {s.now}")
-
-    cdef _check_vc(self, str where, int32_t link, int32_t vc):
-        """Owner states: a VC is free exactly if no packet is being sent on it, and its own packet is where it says."""
-        cdef State* s = &self.s
-        cdef int32_t held = not has_bit(&s.unheld[s.link_word[link]], vc - s.link_base[link])
-        packets = self._packets(vc)
-        if s.closing[vc]:
-            _require(held and s.drained, f"{where}: closing, but not held")
-        if s.drained and not held:
-            _require(s.credit[vc] == s.link_depth[link] and not packets, f"{where}: free with credits out")
-        if s.link_dst[link] == NONE:
-            return
-        if s.vc_state[vc] == IDLE:
-            _require(s.occupancy[vc] == 0, f"{where}: idle with flits in the buffer")
-            return
-        _require(len(packets) > 0, f"{where}: a front packet without a packet")
-        flits = s.packets[packets[0]].flits
-        _require(0 < s.left[vc] <= flits, f"{where}: {s.left[vc]} of {flits} flits left")
-        if s.vc_state[vc] == WAITING:
-            _require(s.left[vc] == flits and s.occupancy[vc] > 0, f"{where}: a waiting head that is not there")
-        else:
-            target = s.hold[vc]
-            _require(not has_bit(&s.unheld[s.link_word[s.vc_link[target]]], target - s.link_base[s.vc_link[target]]),
-                     f"{where}: holds VC {target}, which is free")
-            _require(self._packets(target)[-1:] == packets[:1], f"{where}: not the last packet of the VC that it holds")
+        prove_invariants(&self.s)
 
     def waiting(self):
-        cdef State* s = &self.s
-        cdef int32_t vc, link
-        found = []
-        for vc in range(s.vcs):
-            link = s.vc_link[vc]
-            if s.occupancy[vc] == 0 or s.vc_state[vc] == IDLE:
-                continue
-            packet = s.packets[self._packets(vc)[0]]
-            held = s.hold[vc] - s.link_base[s.want[vc]] if s.vc_state[vc] == ACTIVE else -1
-            found.append({
-                "link": link, "vc": vc - s.link_base[link], "wants": s.want[vc], "holds": held,
-                "low": s.range_low[vc], "high": s.range_high[vc], "message": packet["message"], "packet": packet["number"],
-            })
-        return found
-
-
-def _require(bint condition, str text):
-    if not condition:
-        raise AssertionError(text)
+        return stuck_flits(&self.s)

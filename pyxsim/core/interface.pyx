@@ -7,7 +7,7 @@ arrives, so an ejection lane never blocks for long.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.arbiter cimport after, first_from
+from pyxsim.core.arbiter cimport after
 from pyxsim.core.bits cimport any_bit, clear_bit, next_bit, set_bit
 from pyxsim.core.buffer cimport pop_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
@@ -145,7 +145,7 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Open at most one packet, launch at most one flit; sleep if nothing more can be done without a credit or a timer."""
+    """Open at most one packet, launch at most one flit; sleep if only a credit or a timer can change anything."""
     cdef uint64_t* opened = vcs_of(s.opened, s, link)
     cdef uint64_t* unheld = vcs_of(s.unheld, s, link)
     cdef int32_t pick

@@ -1,7 +1,7 @@
 """What only counts: nothing here changes what the network does.
 
-A cause of stalling counts once per link and cycle. A router that sleeps keeps the causes of its last cycle until it looks
-again, so the cycles between are added then; `settle` adds them up to now, for whoever wants to read the counters.
+A cause of stalling counts once per link and cycle. A router that sleeps keeps the causes of its last cycle until it
+looks again, so the cycles between are added then; `settle` adds them up to now, for whoever reads the counters.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

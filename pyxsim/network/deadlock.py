@@ -33,5 +33,5 @@ def deadlock_error(
         circle = list(holders)
     names = [f"{link_name(link)} VC {vc} ({message_name(holders[link, vc]['message'])})" for link, vc in circle]
     shown = " -> ".join(names[:_SHOWN]) + (f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    text = f"deadlock in cycle {cycle}: {len(holders)} VCs hold flits and nothing can move; waiting for each other: {shown}"
-    return DeadlockError(text, names)
+    what = f"deadlock in cycle {cycle}: {len(holders)} VCs hold flits and nothing can move"
+    return DeadlockError(f"{what}; waiting for each other: {shown}", names)

@@ -1,4 +1,4 @@
-"""The packet backend: messages as packets and flits through the engine, cycle by cycle. docs/router.md is its contract."""
+"""The packet backend: messages as packets and flits through the engine, cycle by cycle (docs/router.md)."""
 
 from __future__ import annotations
 
@@ -118,9 +118,7 @@ class PacketNetwork:
     def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
         limit = FOREVER if until is None else until
         while True:
-            stop = self.engine.run(
-                min(limit, self.engine.now + SLICE), slack=slack, window=self.windows.window
-            )
+            stop = self.engine.run(min(limit, self.engine.now + SLICE), slack=slack, window=self.windows.window)
             if stop.reason == "window":
                 self._record()
             self.tick()

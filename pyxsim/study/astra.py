@@ -20,14 +20,14 @@ from pyxsim.textfile import read_text
 
 PathLike = str | Path
 _MOST = 2**40
-SERDES = 4   # cycles that Garnet's two serialisers cost a hop: 1 + 1 on each side
+SERDES = 4  # cycles that Garnet's two serialisers cost a hop: 1 + 1 on each side
 
 
 class Entry(NamedTuple):
     """A value of such a file and where it stands."""
 
     value: str
-    place: str   # file:line
+    place: str  # file:line
 
 
 class Text:
@@ -38,14 +38,14 @@ class Text:
         self.entries: dict[str, Entry] = {}
         self.faults: list[InputError] = []
         self._known: list[str] = []
-        words = [
-            (word, number) for number, line in enumerate(read_text(path).splitlines(), 1) for word in line.split()
-        ]
+        words = [(word, number) for number, line in enumerate(read_text(path).splitlines(), 1) for word in line.split()]
         if not words:
             raise InputError("is empty", file=self.file, allowed="pairs 'key: value'")
         for (key, line), (value, _) in zip(words[::2], [*words[1::2], ("", 0)], strict=False):
             if not key.endswith(":") or not value or value.endswith(":"):
-                raise InputError(f"'{key} {value}'.".rstrip(".") + " is no pair", file=f"{self.file}:{line}", allowed="'key: value'")
+                raise InputError(
+                    f"'{key} {value}'.".rstrip(".") + " is no pair", file=f"{self.file}:{line}", allowed="'key: value'"
+                )
             if key[:-1] in self.entries:
                 raise InputError("is given twice", file=f"{self.file}:{line}", key=key[:-1])
             self.entries[key[:-1]] = Entry(value, f"{self.file}:{line}")
@@ -134,7 +134,9 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     build = text.choice("topology", {"Torus3D": _torus, "NV_Switch": _switch})
     text.unused("local-packet-size", "local-link-efficiency", "package-link-efficiency")
     if build is None:
-        text.unused("package-rows", "local-rings", "vertical-rings", "horizontal-rings", "links-per-tile", "routing-algorithm")
+        text.unused(
+            "package-rows", "local-rings", "vertical-rings", "horizontal-rings", "links-per-tile", "routing-algorithm"
+        )
         shape: list[int] = [npus]
         options: dict[str, int] = {}
     else:
@@ -216,7 +218,7 @@ def _rate(bytes_per_ns: Fraction) -> str:
 
 # --- the system text --------------------------------------------------------------------------------------------------
 
-REDUCTION = 30   # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
+REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
 _ORDERS = {
     "ascending": "ascending",
     "baseline": "ascending",
@@ -267,9 +269,7 @@ def _algorithms(text: Text, key: str, dims: int) -> list[str] | str | None:
     if len(names) == 1:
         return names[0]
     if len(names) != dims:
-        text.fault(
-            key, f"{len(names)} algorithms for {dims} dimensions", f"one name, or {dims} names joined by '_'"
-        )
+        text.fault(key, f"{len(names)} algorithms for {dims} dimensions", f"one name, or {dims} names joined by '_'")
     return names
 
 

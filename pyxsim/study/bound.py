@@ -29,7 +29,7 @@ def bound_cycles(collective: Collective, system: System, network: PacketNetwork)
 def _dimension(dims: tuple[int, ...], each: Fraction, system: System, network: PacketNetwork) -> Fraction:
     topology, machine = network.topology, network.machine
     flit = network.settings.flit
-    capacity = Fraction(0)   # bytes per cycle that all NPUs together can send
+    capacity = Fraction(0)  # bytes per cycle that all NPUs together can send
     for dim in dims:
         links = int(np.count_nonzero((topology.link_dim == dim) & (topology.link_src < topology.npus)))
         capacity += links * flit / machine.wires[dim].s

@@ -9,7 +9,7 @@ measured (packet period with one VC): 2 cycles for flits of 8 pieces, 3 for sing
 
 from __future__ import annotations
 
-Piece = tuple[int, int]   # (time, number)
+Piece = tuple[int, int]  # (time, number)
 
 
 def credit_lead(pieces: int, flits: int) -> int:

@@ -1,4 +1,4 @@
-"""From an experiment to everything that is needed to run it: network, system, work to do, and the proof that it can end."""
+"""From an experiment to what is needed to run it: network, system, work to do, and the proof that it can end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def prepare(
 ) -> Prepared:
     """Build everything. Raises InputError; DeadlockError or UnreachableError when the routes are not proven safe.
 
-    `folder`: where relative paths of the experiment count from. `allow_deadlock`: only warn of routes that can deadlock.
+    `folder`: where relative paths of the experiment count from. `allow_deadlock`: only warn of unproven routes.
     """
     if backend not in BACKENDS:
         raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=BACKENDS, given=backend)
@@ -176,14 +176,14 @@ def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:
         mine = classes[network.topology.link_dim == dim]
         if router.buffer == "auto" or not len(mine):
             continue
-        vcs = router.vcs // int(mine.max())   # of one class: what one packet stream may use
+        vcs = router.vcs // int(mine.max())  # of one class: what one packet stream may use
         slots = router.buffer * vcs
         share = float(slots * wire.s / wire.loop)
         if share < 0.995:
             needed = int(np.ceil(float(wire.loop / wire.s / vcs)))
             lines.append(
-                f"network.router.buffer: {router.buffer} flits x {vcs} VCs (of a class) cover {share:.0%} of the credit "
-                f"loop of dimension {dim} ({wire.loop} cycles): its links can be busy {share:.0%} of the time; "
+                f"network.router.buffer: {router.buffer} flits x {vcs} VCs (of a class) cover {share:.0%} of the "
+                f"credit loop of dimension {dim} ({wire.loop} cycles): its links can be busy {share:.0%} of the time; "
                 f"{needed} flits cover it"
             )
     return lines

@@ -91,13 +91,13 @@ def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
     except SimulationError as error:
         failure = error
     except KeyboardInterrupt:
-        pass   # what there is so far is worth keeping; `complete` says that it is not all
+        pass  # what there is so far is worth keeping; `complete` says that it is not all
     cpu = time.process_time() - begin
     end = prepared.job.end if complete else prepared.network.now
     prepared.network.finish(end)
     result = _result(prepared, end, complete, cpu, backend)
     if failure is not None:
-        failure.result = result   # type: ignore[attr-defined]
+        failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
 
@@ -120,7 +120,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
     clock = experiment.network.clock
     bounds = [bound_cycles(collective, system, network) for collective in system.collectives]
     rows = [_row(collective, bound) for collective, bound in zip(system.collectives, bounds, strict=True)]
-    bound = max(bounds, default=Fraction(0)) * 10**9 / clock
+    bound = float(max(bounds, default=Fraction(0)) * 10**9 / clock)
     return Result(
         time_cycles=end,
         clock_hz=clock,

@@ -14,6 +14,7 @@ from pyxsim.settings import per_dimension
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles
 
+
 @dataclass(frozen=True)
 class Options:
     """How the system layer works; delays in cycles. The words are those of [system].
@@ -81,7 +82,7 @@ def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
         for dim, (own, count) in enumerate(zip(natural, wanted, strict=True)):
             if len(own) != count:
                 raise InputError(
-                    f"dimension {dim} has {len(own)} rings, each with a queue of its own: {count} queues are impossible",
+                    f"dimension {dim} has {len(own)} rings with a queue each: {count} queues are impossible",
                     key="system.queues",
                     allowed=f"{len(own)} there, or no queues at all",
                 )

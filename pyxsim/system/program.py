@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +60,7 @@ class Programs:
 
 def _program(s: CompiledSchedule, sizes: np.ndarray[Any, Any]) -> Program:
     ptr, ids = s.sends
-    free = [
-        [int(m) for m in ids[ptr[rank] : ptr[rank + 1]] if s.gate[m] < 0 and s.need[m] == 0] for rank in range(s.n)
-    ]
+    free = [[int(m) for m in ids[ptr[rank] : ptr[rank + 1]] if s.gate[m] < 0 and s.need[m] == 0] for rank in range(s.n)]
     return Program(
         src=s.src.tolist(),
         dst=s.dst.tolist(),
@@ -79,4 +78,4 @@ def _program(s: CompiledSchedule, sizes: np.ndarray[Any, Any]) -> Program:
 
 def _lists(ptr: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> list[list[int]]:
     flat, ends = ids.tolist(), ptr.tolist()
-    return [flat[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [flat[a:b] for a, b in itertools.pairwise(ends)]

@@ -36,14 +36,12 @@ class System:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._messages: dict[int, tuple[GroupTask, int]] = {}
-        self._turn = [0] * len(self.shape)   # next queue of each dimension
+        self._turn = [0] * len(self.shape)  # next queue of each dimension
         self._chunks = 0
 
     # -- collectives --
 
-    def issue(
-        self, kind: str, size: int, at: int = 0, done: Callable[[Collective], None] | None = None
-    ) -> Collective:
+    def issue(self, kind: str, size: int, at: int = 0, done: Callable[[Collective], None] | None = None) -> Collective:
         """A collective over all NPUs whose data are there in cycle `at`. `done` is called in the cycle of its end."""
         number = len(self.collectives)
         collective = Collective(kind, size, at, number if self.options.newest_first else -number, done)
@@ -111,7 +109,7 @@ class System:
 
     def _begin(self, collective: Collective) -> None:
         for chunk in collective.chunks:
-            if not chunk.stages:   # one NPU: nothing to do
+            if not chunk.stages:  # one NPU: nothing to do
                 collective.chunk_finished(self.cycle)
             for npu in range(len(chunk.stages[0].end) if chunk.stages else 0):
                 chunk.stages[0].member_ready(npu, self.cycle)

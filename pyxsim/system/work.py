@@ -170,7 +170,7 @@ class GroupTask:
         self.started[rank] = True
         self.stage.start[npu] = system.cycle
         if not self.to_send[rank] and not self.to_receive[rank]:
-            self._check_end(rank)   # nothing to do for this NPU: its piece has no bytes
+            self._check_end(rank)  # nothing to do for this NPU: its piece has no bytes
             return
         if self.program.free[rank]:
             system.after(system.options.endpoint_delay, lambda: self._send_all(self.program.free[rank]))
@@ -230,6 +230,6 @@ class GroupTask:
 
     def _check_end(self, rank: int) -> None:
         if not self.to_send[rank] and not self.to_receive[rank]:
-            self.to_receive[rank] = -1   # once only
+            self.to_receive[rank] = -1  # once only
             self.stage.member_ended(self.members[rank], self.stage.system.cycle)
             self.team.member_ended()

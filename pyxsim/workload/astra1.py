@@ -103,8 +103,8 @@ def _layer(words: Sequence[str], place: str) -> Layer:
     if len(words) < _FIELDS:
         raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{_FIELDS} fields")
     name = words[0]
-    passes = [_pass(words[i : i + 3], place) for i in (2, 5, 8)]
-    return Layer(name, *passes, _whole(words[11], "update time", place))
+    forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))
+    return Layer(name, forward, input_gradient, weight_gradient, _whole(words[11], "update time", place))
 
 
 def _pass(words: Sequence[str], place: str) -> Pass:

@@ -1,8 +1,8 @@
 """MICRO: the weight-gradient collective of the first layer, all passes issued at once, no computing.
 
-The times around the collective are ASTRA-sim 1's: an NPU begins 13 cycles after the simulation (10 until its workload is
-fired, 3 events), and each collective is followed by the layer's update time (measured: 18 cycles more than the collective
-itself with an update time of 5).
+The times around the collective are ASTRA-sim 1's: an NPU begins 13 cycles after the simulation (10 until its workload
+is fired, 3 events), and each collective is followed by the layer's update time (measured: 18 cycles more than the
+collective itself with an update time of 5).
 """
 
 from __future__ import annotations

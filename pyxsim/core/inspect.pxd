@@ -1,0 +1,11 @@
+"""Looking into a network that stands still: for proofs, for error texts, for comparing states. See inspect.pyx."""
+
+from libc.stdint cimport int32_t
+
+from pyxsim.core.state cimport State
+
+
+cdef list calendar_entries(State* s)
+cdef list packets_of(State* s, int32_t vc)
+cdef list stuck_flits(State* s)
+cdef int prove_invariants(State* s) except -1

@@ -1,0 +1,56 @@
+"""Which link ends where: the ports of the routers, and the numbers of their VCs, from the ends of the links."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+
+def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
+    """Arrays of the engine by name. `src`, `dst`: routers at the ends of each link, -1 for an interface.
+
+    in_start, in_links    CSR over routers: incoming links in order of number, which puts network links before lanes
+    out_start, out_links  the same for outgoing links
+    link_port             number of the input port at the end of a link
+    link_vc_offset        number of its VC 0 among all input VCs of that router
+    input_vcs             input VCs per router
+    link_base             number of its VC 0 among all VCs
+    link_word, link_words  its first word in the bit masks of VCs, and how many
+    vc_link               the link of each VC
+    """
+    in_start, in_links = _by_router(routers, dst)
+    out_start, out_links = _by_router(routers, src)
+    fan_in = np.diff(in_start)
+    before = _sums(vcs[in_links])
+    port, offset = np.zeros_like(vcs), np.zeros_like(vcs)
+    port[in_links] = np.arange(len(in_links)) - np.repeat(in_start[:-1], fan_in)
+    offset[in_links] = before[:-1] - np.repeat(before[in_start[:-1]], fan_in)
+    words = (vcs + 63) // 64
+    return {
+        "in_start": in_start,
+        "in_links": in_links,
+        "out_start": out_start,
+        "out_links": out_links,
+        "link_port": port,
+        "link_vc_offset": offset,
+        "input_vcs": np.diff(before[in_start]),
+        "link_base": _sums(vcs)[:-1],
+        "link_word": _sums(words)[:-1],
+        "link_words": words,
+        "vc_link": np.repeat(np.arange(len(vcs), dtype=np.int32), vcs),
+    }
+
+
+def _by_router(routers: int, ends: Ints) -> tuple[Ints, Ints]:
+    links = np.flatnonzero(ends >= 0).astype(np.int32)
+    order = np.argsort(ends[links], kind="stable")
+    return _sums(np.bincount(ends[links], minlength=routers)), links[order]
+
+
+def _sums(counts: NDArray[np.integer]) -> Ints:
+    """0, and the sums of the first 1, 2, ... counts."""
+    sums = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=sums[1:])
+    return sums
