@@ -104,13 +104,13 @@ class _Journey:
                 if not value[rank]:
                     self._refuse(m, f"adds to block {self.block}, which rank {{}} does not have", rank)
                 if twice := _ranks(value[rank] & new):
-                    problem = f"adds the contributions of ranks {_text(twice)} to block {self.block} of rank {{}} again"
+                    problem = f"adds the contributions of {_text(twice)} to block {self.block} of rank {{}} again"
                     self._refuse(m, problem, rank, twice)
                 value[rank] |= new
         for rank in kind.goal(n, unit):
             if value[rank] != full:
                 missing = _ranks(full & ~value[rank])
-                what = f"the contributions of ranks {_text(missing)}" if value[rank] else "anything"
+                what = f"the contributions of {_text(missing)}" if value[rank] else "anything"
                 raise ScheduleError(
                     f"{self.s}: rank {rank} ends without {what} in block {self.block}",
                     rank=rank,
@@ -196,4 +196,5 @@ def _ranks(mask: int) -> tuple[int, ...]:
 
 
 def _text(ranks: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+    noun = "rank" if len(ranks) == 1 else "ranks"
+    return f"{noun} {', '.join(map(str, ranks[:8]))}" + (", ..." if len(ranks) > 8 else "")

@@ -117,9 +117,7 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
 
 
 @lru_cache(maxsize=1024)
-def _messages(
-    kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool
-) -> tuple[CompiledSchedule, I64]:
+def _messages(kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool) -> tuple[CompiledSchedule, I64]:
     schedule = get_schedule(kind, algorithm, n, mirror=mirror)
     sizes = _block_sizes(kind, n, schedule.blocks, piece, copies)
     real = schedule.without_empty(sizes)

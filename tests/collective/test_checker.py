@@ -60,9 +60,7 @@ def test_a_missing_message() -> None:
         missing=(1, 2, 3),
     )
     # The last message of the all-gather on 4 ranks brings block 1 to rank 0.
-    refused(
-        without(ring("all-gather"), 11), r"rank 0 ends without anything in block 1$", rank=0, block=1, missing=(1,)
-    )
+    refused(without(ring("all-gather"), 11), r"rank 0 ends without anything in block 1$", rank=0, block=1, missing=(1,))
 
 
 def test_contributions_are_added_twice() -> None:
@@ -72,7 +70,7 @@ def test_contributions_are_added_twice() -> None:
     s.send(1, 0, 0, reduce=True)  # ... and now sends it again, with that of rank 2
     refused(
         compiled(s, "mine"),
-        r"^mine all-reduce on 3 ranks: step 1 of rank 1 \(-> 0\) adds the contributions of ranks 1 to block 0 of rank 0",
+        r"^mine all-reduce on 3 ranks: step 1 of rank 1 \(-> 0\) adds the contributions of rank 1 to block 0 of rank 0",
         rank=0,
         step=1,
         block=0,
@@ -85,14 +83,14 @@ def test_the_same_message_twice() -> None:
     s = Schedule("reduce-scatter", 4)
     for m in [*range(len(c)), 0]:
         s.send(int(c.src[m]), int(c.dst[m]), c.blocks_of(m), bool(c.reduce[m]))
-    refused(s, r"step 3 of rank 0 \(-> 1\) adds the contributions of ranks 0 to block 3 of rank 1 again", rank=1)
+    refused(s, r"step 3 of rank 0 \(-> 1\) adds the contributions of rank 0 to block 3 of rank 1 again", rank=1)
 
 
 def test_store_instead_of_add() -> None:
     # Rank 1 stores block 3 from rank 0, and so loses its own contribution to it.
     refused(
         without(ring("reduce-scatter"), 0, reduce=False),
-        r"rank 3 ends without the contributions of ranks 1 in block 3",
+        r"rank 3 ends without the contributions of rank 1 in block 3",
         missing=(1,),
         block=3,
     )
@@ -253,12 +251,12 @@ def test_a_broken_schedule_is_refused_or_harmless(case: tuple[str, str, int], se
         broken = without(c, m)
     else:
         other = data.draw(st.integers(1, c.n - 1))
-        changes: dict[str, Any] = {
+        faults: dict[str, dict[str, Any]] = {
             "reduce": {"reduce": not c.reduce[m]},
             "dst": {"dst": int(c.src[m] + other) % c.n},
             "block": {"blocks": [data.draw(st.integers(0, c.blocks - 1))]},
-        }[fault]
-        broken = without(c, m, **changes)
+        }
+        broken = without(c, m, **faults[fault])
     try:
         prove(broken)
     except ScheduleError:

@@ -1,8 +1,9 @@
-"""The language and its arrays: what is written is what is there, and what a message waits for follows from the order."""
+"""The language and its arrays: what is written is there, and what a message waits for follows from the order."""
 
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.schedule import Schedule, ScheduleError
 from pyxsim.errors import InputError
 
+FLOAT: Any = 2.5
 Written = list[list[tuple[int, int, tuple[int, ...], bool]]]  # steps of (src, dst, blocks, reduce)
 
 
 def csr(pair: tuple[Any, Any]) -> list[list[int]]:
     ptr, ids = pair
-    return [ids[a:b].tolist() for a, b in zip(ptr[:-1], ptr[1:], strict=True)]
+    return [ids[a:b].tolist() for a, b in pairwise(ptr)]
 
 
 def test_a_chain_and_a_fan() -> None:
@@ -138,7 +140,7 @@ def test_waits_are_those_found_by_hand(written: tuple[int, int, Written]) -> Non
 
 @given(any_steps(), st.integers(1, 4), st.data())
 def test_windows_are_those_counted_by_hand(written: tuple[int, int, Written], window: int, data: st.DataObject) -> None:
-    n, blocks, steps = written
+    _, blocks, steps = written
     c = write(*written, window=window)
     empty = np.array(data.draw(st.lists(st.booleans(), min_size=blocks, max_size=blocks)))
     sizes = np.where(empty, 0, 7)
@@ -157,7 +159,7 @@ def test_windows_are_those_counted_by_hand(written: tuple[int, int, Written], wi
 
 @given(any_steps(), st.data())
 def test_blocks_without_bytes_are_as_if_never_written(written: tuple[int, int, Written], data: st.DataObject) -> None:
-    n, blocks, steps = written
+    _, blocks, steps = written
     c = write(*written)
     sizes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=blocks, max_size=blocks)))
     without: Written = []
@@ -219,11 +221,11 @@ def test_impossible_messages_are_refused(src: int, dst: int, blocks: Any, proble
         (lambda: Schedule("all-reduce", 0), "0 is not the number of ranks"),
         (lambda: Schedule("all-reduce", True), "True is not the number of ranks"),
         (lambda: Schedule("all-reduce", 2, window=0), "0 is not a window"),
-        (lambda: Schedule("all-reduce", 2, blocks=2.5), "2.5 is not the number of blocks"),
+        (lambda: Schedule("all-reduce", 2, blocks=FLOAT), "2.5 is not the number of blocks"),
         (lambda: Schedule("all-gather", 4, blocks=6), "allowed: a multiple of 4"),
         (lambda: Schedule("all-to-all", 4, blocks=4), "allowed: a multiple of 16"),
         (lambda: Schedule("all-redcue", 4), "did you mean 'all-reduce'"),
-        (lambda: Schedule("all-reduce", 2).send(0, 1, [0.5]), "allowed: whole numbers"),
+        (lambda: Schedule("all-reduce", 2).send(0, 1, [FLOAT]), "allowed: whole numbers"),
         (lambda: Schedule("all-reduce", 2).step([0.5], [1], [0]), "allowed: whole numbers"),
     ],
 )
