@@ -1,0 +1,94 @@
+"""The fixed cases. What they do must not change: their history is compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim import library
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.settings import load_experiment
+from pyxsim.study import prepare, simulate
+from pyxsim.topology.build import build
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run took; `facts` go into the JSON as they are."""
+
+    visits: int
+    cycles: int
+    cpu_s: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`what` in words; `run` prepares everything, and times the simulation alone."""
+
+    what: str
+    run: Callable[[], Run]
+
+
+def uniform(side: int, load: float, cycles: int, flits: int = 5) -> Run:
+    """Open traffic on a `side` x `side` torus as BookSim2's reference runs have it (load in flits per node and cycle).
+
+    4 VCs x 8 flits, 4-stage routers, link latency 2, dimension order with datelines, one lane per node, Bernoulli
+    injection, uniform destinations with self. All packets are drawn beforehand.
+    """
+    library.load_all()
+    experiment = load_experiment(
+        {
+            "network": {
+                "topology": "torus",
+                "shape": [side, side],
+                "flit": "64 B",
+                "packet": f"{64 * flits} B",
+                "bandwidth": "64 GB/s",
+                "latency": "2 cycles",
+                "lanes": 1,
+                "router": {"pipeline": "booksim", "vcs": 4, "buffer": 8},
+            },
+            "collective": {"kind": "all-reduce", "size": "1 B"},
+        }
+    )
+    network = PacketNetwork(build("torus", [side, side]), experiment.network, window=1 << 40)
+    rng = np.random.default_rng(1)
+    start, src = np.nonzero(rng.random((cycles, side * side)) < load / flits)
+    dst = rng.integers(0, side * side, len(src))
+    plane = rng.integers(0, 2, len(src))  # which way round to the opposite node
+    for cycle, a, b, p in zip(start.tolist(), src.tolist(), dst.tolist(), plane.tolist(), strict=True):
+        network.send(a, b, 64 * flits, plane=p, at=cycle)
+    begin = time.process_time()
+    while network.advance(None, slack=1 << 40):
+        pass
+    cpu = time.process_time() - begin
+    totals = network.engine.totals()
+    return Run(
+        totals["router_visits"],
+        network.now,
+        cpu,
+        {"load": load, "packet_latency": totals["latency_sum"] / totals["packets"]},
+    )
+
+
+def all_reduce() -> Run:
+    """The experiment of `make run`, system layer included."""
+    prepared = prepare(load_experiment(INPUTS / "torus_all_reduce.toml"))
+    result = simulate(prepared)
+    return Run(result.counts["router_visits"], result.time_cycles, result.sim_cpu_s, {"time_ns": result.time_ns})
+
+
+CASES: dict[str, Case] = {
+    "torus8x8-uniform-0.4": Case("8x8 torus, uniform traffic, 5-flit packets", lambda: uniform(8, 0.4, 20_000)),
+    "torus8x8-uniform-0.1": Case("8x8 torus, uniform traffic, 5-flit packets", lambda: uniform(8, 0.1, 40_000)),
+    "torus8x8-uniform-0.2-1flit": Case("8x8 torus, uniform, 1-flit packets", lambda: uniform(8, 0.2, 20_000, 1)),
+    "torus4x4x4-all-reduce": Case("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", all_reduce),
+}
