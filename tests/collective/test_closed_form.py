@@ -207,7 +207,7 @@ def test_unequal_blocks_take_the_time_of_the_largest(
 
 
 def test_a_long_reduction_can_break_the_order() -> None:
-    """The condition is there for a reason: blocks of 2, 3, 3, 3 bytes, 31 cycles a byte and 20 more, 3 * 31 > 82 + 1."""
+    """The condition is there for a reason: blocks of 2, 3, 3, 3 bytes, 31 cycles a byte and 20: 3 * 31 > 82 + 1."""
     sizes = [11 * (i + 1) // 4 - 11 * i // 4 for i in range(4)]
 
     def hop(block: int) -> int:

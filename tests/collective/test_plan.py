@@ -128,7 +128,7 @@ def plans(draw: st.DrawFn, largest: int = 40) -> Plan:
         draw(st.integers(0, largest)),
         shape,
         names,
-        optimization=draw(st.sampled_from(["baseline", "localBWAware"])),
+        optimization=draw(st.sampled_from(["baseline", "localBWAware", "themis"])),
         order=draw(st.permutations(range(len(shape)))),
     )
 
