@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import stat
+from os import PathLike
 from pathlib import Path
 
 from pyxsim.errors import InputError, closest
@@ -10,22 +10,22 @@ from pyxsim.errors import InputError, closest
 MAX_FILE = 16 * 2**20  # bytes; a larger file is no input of ours, and reading a device would never end
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark. Raises InputError."""
+def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
+    """The text of a UTF-8 file, without a byte order mark. `what` it should be, for errors. Raises InputError."""
     file = str(path)
     try:
-        if stat.S_ISDIR(Path(path).stat().st_mode):
-            raise InputError("is a folder", file=file, allowed="a text file")
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_FILE + 1)
     except FileNotFoundError as error:
         raise InputError(f"no such file{_neighbour(Path(path))}", file=file) from error
+    except IsADirectoryError as error:
+        raise InputError("is a folder", file=file, allowed=what) from error
     except PermissionError as error:
         raise InputError("may not be read (permission denied)", file=file) from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
     if len(raw) > MAX_FILE:
-        raise InputError("is too large for an input", file=file, allowed=f"at most {MAX_FILE} bytes")
+        raise InputError(f"is too large for {what}", file=file, allowed=f"at most {MAX_FILE} bytes")
     try:
         # A byte order mark is what some editors call saving as UTF-8.
         return raw.decode("utf-8-sig")

@@ -6,18 +6,17 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pyxsim.errors import InputError, bundle, closest
+from pyxsim.errors import InputError, bundle
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.override import Steps, parse_override, put
 from pyxsim.settings.toml import to_toml
+from pyxsim.textfile import read_text
 
-MAX_FILE = 16 * 2**20  # bytes; a larger file is no experiment, and reading a device would never end
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
 
@@ -76,17 +75,13 @@ def resolved_toml(experiment: Experiment) -> str:
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     """The tables of a TOML file. Raises InputError, with the line where there is one."""
     file = str(path)
-    raw = _read(Path(path), file)
+    text = read_text(path, "a TOML file")
     try:
-        # A byte order mark is what some editors call saving as UTF-8.
-        return tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"is no text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
+        return tomllib.loads(text)
     except RecursionError as error:
         raise InputError("is nested too deeply", file=file) from error
     except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
-        raise _syntax(str(error), file, raw.rstrip().count(b"\n") + 1) from error
+        raise _syntax(str(error), file, text.rstrip().count("\n") + 1) from error
 
 
 def _syntax(message: str, file: str, lines: int) -> InputError:
@@ -95,30 +90,6 @@ def _syntax(message: str, file: str, lines: int) -> InputError:
         return InputError(f"is no valid TOML: {message}", file=file)
     column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
     return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
-
-
-def _read(path: Path, file: str) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_FILE + 1)
-    except FileNotFoundError as error:
-        raise InputError(f"no such file{_neighbour(path)}", file=file) from error
-    except IsADirectoryError as error:
-        raise InputError("is a folder", file=file, allowed="a TOML file") from error
-    except PermissionError as error:
-        raise InputError("may not be read (permission denied)", file=file) from error
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
-    if len(raw) > MAX_FILE:
-        raise InputError("is too large for an experiment", file=file, allowed=f"at most {MAX_FILE} bytes")
-    return raw
-
-
-def _neighbour(path: Path) -> str:
-    try:
-        return closest(path.name, [p.name for p in path.parent.iterdir() if p.suffix == ".toml"])
-    except OSError:
-        return ""
 
 
 def _source(source: object) -> tuple[str | None, dict[str, Any]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.settings.load import MAX_FILE
+from pyxsim.textfile import MAX_FILE
 
 GOOD: dict[str, Any] = {
     "network": {"topology": "torus", "shape": [4, 4, 4]},
@@ -140,7 +140,7 @@ def test_a_hostile_file_is_refused_and_not_believed(tmp_path: Path) -> None:
     path.write_text("a = " + "9" * 10_000)
     assert lines(path)[0].startswith(f"{path}: is no valid TOML: Exceeds the limit")
     path.write_text("#" * (MAX_FILE + 1))
-    assert lines(path) == [f"{path}: is too large for an experiment; allowed: at most {MAX_FILE} bytes"]
+    assert lines(path) == [f"{path}: is too large for a TOML file; allowed: at most {MAX_FILE} bytes"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs an endless device")
