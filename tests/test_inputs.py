@@ -1,0 +1,26 @@
+"""Every experiment under inputs/ runs, proved and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyxsim.study import run
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs"
+EXPERIMENTS = sorted(INPUTS.rglob("*.toml"))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda p: str(p.relative_to(INPUTS)))
+def test_experiment_runs(path: Path) -> None:
+    result = run(path)
+    assert result.complete
+    assert result.bound_ns is not None
+    assert result.time_ns >= result.bound_ns
+    assert int(result.totals["flits"].sum()) == result.counts["flit_hops"]
+    assert not result.warnings, "what ships should not need a warning"
+
+
+def test_there_are_experiments() -> None:
+    assert INPUTS / "torus_all_reduce.toml" in EXPERIMENTS
