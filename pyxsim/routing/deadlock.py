@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing.relation import Ints, Longs, Relation
-from pyxsim.routing.walk import Walk, all_walks, pair_walks
+from pyxsim.routing.walk import Walk, all_walks, check_routes, pair_walks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,14 +82,14 @@ def dependencies(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]] 
     """Which channel a packet may hold while it asks for which other one.
 
     `pairs`: rows (source, destination), on every plane, or (source, destination, plane); None: all pairs on all planes.
-    Raises UnreachableError when a pair has no route.
+    Raises UnreachableError when a pair has no route; but a route that goes round in a circle may show as a cycle.
     """
     classes = int(relation.link_classes.max(initial=1))
     channels = relation.links * classes
     edges = [np.zeros(0, np.int64)]
     arrivals: list[Longs] = []  # (row, dimension, channel) of walks in one dimension that are at its end
     starts: list[Longs] = []
-    for walk in all_walks(relation) if pairs is None else _given_walks(relation, pairs):
+    for walk in all_walks(relation, merge=True) if pairs is None else _given_walks(relation, pairs):
         for hop in walk:
             after = hop.link.astype(np.int64) * classes + hop.vc_class
             holds = hop.before >= 0
@@ -98,7 +98,7 @@ def dependencies(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]] 
             if pairs is None and relation.separable and not holds.any():
                 starts.append(_ends(walk, walk.src[hop.walker], hop.walker, after))
         if pairs is None and relation.separable:
-            moved = np.flatnonzero(walk.link >= 0)
+            moved = np.flatnonzero((walk.link >= 0) & ~walk.merged)
             channel = walk.link[moved].astype(np.int64) * classes + walk.vc_class[moved]
             arrivals.append(_ends(walk, walk.router[moved], moved, channel))
     if arrivals and starts:
@@ -115,6 +115,8 @@ def prove(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]] | None 
     graph = dependencies(relation, pairs)
     names = [graph.name(number) for number in graph.cycle()]
     if names:
+        if pairs is None:
+            check_routes(relation, circles=True)  # a cycle may also mean that some route never ends: another fault
         more = f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         text = " -> ".join(names[:_SHOWN]) + more
         count = f"{len(names)} channels" if len(names) > 1 else "a channel"

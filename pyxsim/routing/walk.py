@@ -1,8 +1,4 @@
-"""Walks many packets through a routing relation at once, hop by hop, with numpy.
-
-The deadlock proof, the channel loads and the hop counts are all sums over routes; this is the one place that
-follows routes in bulk.
-"""
+"""Walks many packets through a routing relation at once, hop by hop, with numpy: for the deadlock proof."""
 
 from __future__ import annotations
 
@@ -34,7 +30,10 @@ class Walk:
 
     Iterating yields one `Hop` after the other until all have arrived. `router`, `link` and `vc_class` say where each
     packet is, by which link it came and in which class (-1: not moved). `dst` names the destinations where they are
-    NPUs rather than single digits; then an arrival elsewhere is an error.
+    NPUs rather than single digits; then an arrival elsewhere is an error. `merge` may be set when every NPU sends to
+    each of the destinations: a packet that goes on from an NPU exactly like the one which starts there is followed
+    no further (and counts in `merged`). Every hop is seen all the same, but no longer once for each packet, and
+    routes that go round in a circle are not noticed.
     """
 
     def __init__(
@@ -45,13 +44,14 @@ class Walk:
         digits: Ints,
         dims: Sequence[int],
         *,
-        weight: int = 1,
         dst: Ints | None = None,
+        merge: bool = False,
     ) -> None:
         self.relation = relation
         self.src, self.plane, self.digits, self.dims = src, plane, digits, dims
-        self.weight = weight  # how many (source, destination) pairs one walker stands for
         self.dst = dst
+        self.merge = merge
+        self.merged = np.zeros(len(src), np.bool_)
         self.router = src.astype(np.int32)
         self.link = np.full(len(src), -1, np.int32)
         self.vc_class = np.full(len(src), -1, np.int32)
@@ -69,13 +69,18 @@ class Walk:
             if not len(moving):
                 break
             before, before_class = self.link[moving], self.vc_class[moving]
-            vc_class = relation.keep(before, before_class, link, vc_class)
-            yield Hop(moving, before, before_class, link, vc_class)
-            self.link[moving], self.vc_class[moving] = link, vc_class
+            kept = relation.keep(before, before_class, link, vc_class)
+            yield Hop(moving, before, before_class, link, kept)
+            if self.merge:
+                same = (before >= 0) & (self.router[moving] < relation.npus) & (kept == vc_class)
+                self.merged[moving[same]] = True
+                moving, link, kept = moving[~same], link[~same], kept[~same]
+            self.link[moving], self.vc_class[moving] = link, kept
             self.router[moving] = relation.link_dst[link]
         self._refuse(moving, "the route goes round in a circle")
         if self.dst is not None:
-            self._refuse(np.flatnonzero(self.router != self.dst), "the route ends at another NPU")
+            elsewhere = (self.router != self.dst) & ~self.merged
+            self._refuse(np.flatnonzero(elsewhere), "the route ends at another NPU")
 
     def _refuse(self, who: Longs, why: str) -> None:
         if not len(who):
@@ -93,23 +98,23 @@ class Walk:
         raise UnreachableError(f"plane {self.plane[first]}: NPU {src} cannot reach NPU {dst}: {why}{place}")
 
 
-def pair_walks(relation: Relation, src: Ints, dst: Ints, plane: Ints) -> Iterator[Walk]:
+def pair_walks(relation: Relation, src: Ints, dst: Ints, plane: Ints, *, merge: bool = False) -> Iterator[Walk]:
     """The given pairs on the given planes, in batches."""
     dims = range(relation.digits.shape[1])
     for begin in range(0, len(src), BATCH):
         part = slice(begin, begin + BATCH)
-        yield Walk(relation, src[part], plane[part], relation.digits[dst[part]], dims, dst=dst[part])
+        yield Walk(relation, src[part], plane[part], relation.digits[dst[part]], dims, dst=dst[part], merge=merge)
 
 
-def all_walks(relation: Relation) -> Iterator[Walk]:
+def all_walks(relation: Relation, *, merge: bool = False) -> Iterator[Walk]:
     """All pairs (a node to itself included) on all planes; in a separable relation dimension by dimension.
 
     There, the walk in dimension `i` from router `r` to digit `d` is the same for every pair that comes to `r` with the
-    digits before `i` corrected: `npus / n_i` of them. That makes `npus * sum(n_i)` walks instead of `npus ** 2`.
+    digits before `i` corrected. That makes `npus * sum(n_i)` walks instead of `npus ** 2`. `merge`: see `Walk`.
     """
     if relation.separable:
         for dim in range(relation.digits.shape[1]):
-            yield from _digit_walks(relation, dim)
+            yield from _digit_walks(relation, dim, merge)
         return
     npus = np.arange(relation.npus, dtype=np.int32)
     rows = max(1, BATCH // relation.npus)
@@ -117,10 +122,17 @@ def all_walks(relation: Relation) -> Iterator[Walk]:
         for begin in range(0, relation.npus, rows):
             dst = np.repeat(npus[begin : begin + rows], relation.npus)
             src = np.tile(npus, len(dst) // relation.npus)
-            yield from pair_walks(relation, src, dst, np.full(len(src), plane, np.int32))
+            yield from pair_walks(relation, src, dst, np.full(len(src), plane, np.int32), merge=merge)
 
 
-def _digit_walks(relation: Relation, dim: int) -> Iterator[Walk]:
+def check_routes(relation: Relation, *, circles: bool = False) -> None:
+    """Raise UnreachableError where the tables have no route for a pair, or, if asked for, a route without an end."""
+    for walk in all_walks(relation, merge=not circles):
+        for _ in walk:
+            pass
+
+
+def _digit_walks(relation: Relation, dim: int, merge: bool) -> Iterator[Walk]:
     size = int(relation.digits[:, dim].max()) + 1
     npus = np.arange(relation.npus, dtype=np.int32)
     for plane in range(relation.planes):
@@ -130,5 +142,5 @@ def _digit_walks(relation: Relation, dim: int) -> Iterator[Walk]:
         for begin in range(0, len(starts), rows):
             src = np.repeat(starts[begin : begin + rows], size)
             digits = np.tile(np.arange(size, dtype=np.int32), len(src) // size)[:, None]
-            weight = relation.npus // size
-            yield Walk(relation, src, np.full(len(src), plane, np.int32), digits, (dim,), weight=weight)
+            planes = np.full(len(src), plane, np.int32)
+            yield Walk(relation, src, planes, digits, (dim,), merge=merge)

@@ -8,14 +8,15 @@ Traffic is spread evenly over the planes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.routing.relation import Flags, Ints
-from pyxsim.routing.walk import all_walks, pair_walks
+from pyxsim.routing.relation import Flags, Ints, Longs, Relation
+from pyxsim.routing.walk import BATCH, check_routes
 from pyxsim.topology.topology import Topology
 
 MAX_EXACT = 16  # NPUs up to which every even cut is tried: 6435 cuts
@@ -55,15 +56,11 @@ def mean_hops(topology: Topology) -> float:
 
 def hop_counts(topology: Topology, plane: int = 0) -> Ints:
     """int32[npus, npus]: links from each NPU (row) to each other (column)."""
-    npus = np.arange(topology.npus, dtype=np.int32)
-    src, dst = np.repeat(npus, topology.npus), np.tile(npus, topology.npus)
-    counts = []
-    for walk in pair_walks(topology.relation, src, dst, np.full(len(src), plane, np.int32)):
-        count = np.zeros(len(walk.src), np.int32)
-        for hop in walk:
-            count[hop.walker] += 1
-        counts.append(count)
-    return np.concatenate(counts).reshape(topology.npus, topology.npus)
+    relation = topology.relation
+    check_routes(relation)
+    dims = range(relation.digits.shape[1])
+    hops = [flow.hops for flow in _flows(relation, plane, relation.digits, dims)]
+    return np.concatenate(hops, axis=1)[: topology.npus].astype(np.int32)
 
 
 def bisection(topology: Topology) -> tuple[int, bool]:
@@ -118,13 +115,62 @@ def _cut(topology: Topology, npu_side: Flags) -> int:
 def _uniform(topology: Topology) -> tuple[Loads, float, int]:
     """Channel loads, mean hops and the longest route."""
     relation, npus = topology.relation, topology.npus
-    flits = np.zeros(relation.links, np.int64)
-    longest: dict[tuple[int, ...], int] = {}
-    for walk in all_walks(relation):
-        hops = 0
-        for hop in walk:
-            flits += walk.weight * np.bincount(hop.link, minlength=relation.links)
-            hops += 1
-        longest[tuple(walk.dims)] = max(longest.get(tuple(walk.dims), 0), hops)
+    check_routes(relation)
+    dims = range(relation.digits.shape[1])
+    # In a separable relation the way in each dimension is the same for npus / size pairs that only differ elsewhere:
+    # it is enough to look at the digits of one dimension after the other.
+    rounds: list[tuple[Ints, Sequence[int], int]] = [(relation.digits, dims, 1)]
+    if relation.separable:
+        rounds = [(np.arange(n, dtype=np.int32)[:, None], (i,), npus // n) for i, n in enumerate(topology.shape)]
+    flits = np.zeros(relation.links)
+    longest = 0
+    for digits, columns, weight in rounds:
+        most = 0
+        for plane in range(relation.planes):
+            for flow in _flows(relation, plane, digits, columns):
+                moves = flow.link >= 0
+                flits += weight * np.bincount(flow.link[moves], flow.passing[moves], relation.links)
+                most = max(most, int(flow.hops[:npus].max()))
+        longest += most
     load = flits / (npus * relation.planes)
-    return load, float(load.sum() / npus), sum(longest.values())
+    return load, float(load.sum() / npus), longest
+
+
+@dataclass(frozen=True, eq=False)
+class _Flow:
+    """All packets to some destinations on one plane, as arrays [routers, destinations].
+
+    link: taken at a router (-1: none); passing: packets that come by, of one from each NPU; hops: links to go from here
+    """
+
+    link: Ints
+    passing: Loads
+    hops: Longs
+
+
+def _flows(relation: Relation, plane: int, digits: Ints, dims: Sequence[int]) -> Iterator[_Flow]:
+    """Follows every route to its end, in batches of destinations. Raises UnreachableError for routes without an end.
+
+    Routes to one destination form a tree, in which each router points to the next one. Whatever is summed along the
+    routes is found by pointer doubling: after `m` steps everything has gone `2 ** m` links, and no route has more
+    links than there are routers.
+    """
+    batch = max(1, BATCH // relation.routers)
+    for begin in range(0, len(digits), batch):
+        goals = digits[begin : begin + batch]
+        shape = (relation.routers, len(goals))
+        router, goal = np.indices(shape).reshape(2, -1)
+        link, _, _ = relation.decide(plane * relation.routers + router, goals[goal], dims)
+        end = len(link)  # an extra place, where everything goes that is at home
+        ahead = np.full(end + 1, end)
+        moves = np.flatnonzero(link >= 0)
+        ahead[moves] = relation.link_dst[link[moves]].astype(np.int64) * shape[1] + goal[moves]
+        passing = np.append(router < relation.npus, False).astype(np.float64)
+        hops = (ahead != end).astype(np.int64)
+        for _ in range(relation.routers.bit_length()):
+            passing[:end] += np.bincount(ahead, passing, end + 1)[:end]
+            hops += hops[ahead]
+            ahead = ahead[ahead]
+        if (ahead[: relation.npus * shape[1]] != end).any():
+            check_routes(relation, circles=True)
+        yield _Flow(link.reshape(shape), passing[:end].reshape(shape), hops[:end].reshape(shape))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 
 import numpy as np
@@ -116,6 +117,23 @@ def test_between_switches_the_bisection_is_a_guess() -> None:
 def test_one_npu() -> None:
     found = summary(product("one", [block("ring", 1)]))
     assert (found.mean_hops, found.max_hops, found.channel_load, found.throughput, found.bisection) == (0, 0, 0, 1, 0)
+
+
+def test_routes_without_an_end() -> None:
+    # 0 and 1 send what is for 2 to each other.
+    hops = np.array([[-1, 0, 0], [1, -1, 1], [2, 2, -1]])
+    net = product("circle", [Block(name="circle", npus=3, src=np.arange(3), dst=np.array([1, 0, 0]), next=hops)])
+    for numbers in (summary, hop_counts):
+        with pytest.raises(UnreachableError, match="NPU 0 cannot reach NPU 2: the route goes round in a circle"):
+            numbers(net)
+
+
+def test_large_networks_take_no_time() -> None:
+    begin = time.process_time()
+    found = summary(build("ring", [1024]))
+    assert (found.mean_hops, found.channel_load, found.bisection) == (256, 128, 4)
+    assert summary(build("torus", [16, 16, 16])).mean_hops == 12
+    assert time.process_time() - begin < 10
 
 
 def test_rings_of_garnet_have_no_uniform_traffic() -> None:
