@@ -64,12 +64,13 @@ def _figure(plan: Layout, size: Points, bar: bool) -> Axes:
     width, height = size * scale
     # Inches: a title above, a legend below or a bar to the right. A legend may be wider than the picture, which
     # layout engines answer by making the picture small.
-    width, above, below = max(width, 4.2) + (0.9 if bar else 0.0), 0.4, 0.2 if bar else 0.6
+    width, above, below = max(width, 4.2) + (1.5 if bar else 0.0), 0.4, 0.2 if bar else 0.6
     whole = height + above + below
     style: Any = STYLE
     with pyplot.rc_context(style):
         figure = pyplot.figure(figsize=(width, whole))
-        return figure.add_axes((0.02, below / whole, 0.96, height / whole))
+        # The words beside the bar stand outside of what it takes from the axes.
+        return figure.add_axes((0.02, below / whole, 0.96 - (0.6 / width if bar else 0.0), height / whole))
 
 
 def _extent(plan: Layout) -> tuple[Points, Points]:
