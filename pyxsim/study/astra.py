@@ -13,10 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyxsim import library
+from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings import Experiment, canonical_algorithm, load_experiment
 from pyxsim.study.garnet_credit import credit_lead
 from pyxsim.textfile import read_text
+from pyxsim.workload import read_text_workload
 
 PathLike = str | Path
 _MOST = 2**40
@@ -108,10 +111,12 @@ def astra_experiment(
     overrides: tuple[str, ...] = (),
 ) -> Experiment:
     """The experiment of three files of ASTRA-sim 1. Raises InputError."""
+    library.load_all()
     tables, dims = network_tables(network)
+    layer = read_text_workload(workload).layers[0]
     data: dict[str, Any] = {
         "network": tables,
-        "system": system_tables(system, dims),
+        "system": system_tables(system, dims, layer.weight_gradient.kind),
         "workload": {
             "file": str(workload),
             "passes": passes,
@@ -228,8 +233,11 @@ _ORDERS = {
 }
 
 
-def system_tables(path: PathLike, dims: int) -> dict[str, Any]:
-    """The table [system] for a system text and a network of `dims` dimensions. Raises InputError."""
+def system_tables(path: PathLike, dims: int, wanted: str | None = None) -> dict[str, Any]:
+    """The table [system] for a system text and a network of `dims` dimensions. Raises InputError.
+
+    `wanted`: the kind of collective that will be run; only its algorithms have to exist.
+    """
     text = Text(path)
     table: dict[str, Any] = {
         "compat": "astra-sim-1",
@@ -245,7 +253,7 @@ def system_tables(path: PathLike, dims: int) -> dict[str, Any]:
         "inter_dimension": text.choice("inter-dimension-scheduling", _ORDERS, "ascending"),
     }
     for kind in ("all-reduce", "reduce-scatter", "all-gather", "all-to-all"):
-        names = _algorithms(text, f"{kind}-implementation", dims)
+        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind == wanted else None)
         if names:
             table[kind.replace("-", "_")] = names
     text.choice("boost-mode", {"0": False}, "0")
@@ -256,15 +264,17 @@ def system_tables(path: PathLike, dims: int) -> dict[str, Any]:
     return table
 
 
-def _algorithms(text: Text, key: str, dims: int) -> list[str] | str | None:
-    """An algorithm for each dimension; one name alone stands for all of them."""
+def _algorithms(text: Text, key: str, dims: int, kind: str | None) -> list[str] | str | None:
+    """An algorithm for each dimension; one name alone stands for all of them. `kind`: what they must be able to do."""
     word = text.text(key, "")
     if not word:
         return None
     try:
         names = [canonical_algorithm(name) for name in word.split("_")]
+        for name in names if kind is not None else ():
+            get_algorithm(name).check(str(kind))
     except InputError as error:
-        text.fault(key, error.problem, str(error.allowed))
+        text.faults.append(error.at(file=text.entries[key].place, key=key))
         return None
     if len(names) == 1:
         return names[0]
