@@ -1,7 +1,8 @@
 """Times of the packet backend in closed form: one message, and a ring all-reduce, to the cycle. Plain numbers only.
 
 docs/router.md says what a flit does; docs/collectives.md derives these formulas from it and says when they hold: one
-message at a time on every link, and buffers and VCs that never hold a flit back.
+message at a time on every link, buffers that cover the credit loop, and VCs that never hold a packet back (`is_exact`).
+Otherwise they are lower bounds.
 """
 
 from __future__ import annotations
@@ -53,6 +54,18 @@ def message_time(
             ready = arrival.copy()
             ready[heads] += waits[hop]
     return int(arrival[-1])
+
+
+def is_exact(flits: Sequence[int], s: Fraction | int, rc_va: int) -> bool:
+    """Whether VCs never hold a packet of a message back, on links of equal `s` with two VCs per class or more.
+
+    A packet loses time when it gets the VC of the one before it and comes to the next router before that one has left:
+    only then do its RC and VA begin. It loses none where heads do not wait (rc + va = 0); where flits come so slowly
+    that the packet before has left (s >= rc + va + 1); or, at one flit per cycle, since that one then holds its VC just
+    long enough for the next to take another, if packets are long enough that the one before the last has left.
+    """
+    between = flits[:-1]
+    return not between or rc_va == 0 or s >= rc_va + 1 or (s == 1 and min(between) >= rc_va)
 
 
 def neighbour_time(

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyxsim.collective.closed_form import (
+    is_exact,
     message_time,
     neighbour_time,
     packet_flits,
@@ -117,6 +118,23 @@ def test_the_stages_of_a_router() -> None:
 def test_what_is_no_message(flits: list[int], s: list[int], delays: list[int], rc_va: int | list[int]) -> None:
     with pytest.raises(ValueError, match=r"links|packets"):
         message_time(flits, s, delays, rc_va)
+
+
+@pytest.mark.parametrize(
+    ("flits", "s", "rc_va", "exact"),
+    [
+        ([40], Fraction(3, 2), 2, True),  # one packet
+        ([1, 1, 1], Fraction(3, 2), 0, True),  # heads do not wait
+        ([16, 16, 9], 1, 2, True),
+        ([2, 2, 1], 1, 2, True),
+        ([1, 1], 1, 2, False),  # too short for rc + va = 2
+        ([16, 16], Fraction(5, 2), 2, False),
+        ([16, 16], 2, 2, False),
+        ([1, 1], 3, 2, True),
+    ],
+)
+def test_where_it_is_exact(flits: list[int], s: Fraction | int, rc_va: int, exact: bool) -> None:
+    assert is_exact(flits, s, rc_va) is exact
 
 
 # ASTRA-sim 1 (e4aed7e) on gem5 Garnet 2.0 (gem5_astra 4169587), its sample network: flits of 256 B over links of 32
