@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from pyxsim import library
+from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import prove
@@ -110,6 +111,7 @@ def prepare(
     system = System(network, topology.shape, options)
     job = _job(experiment, Path(folder))
     job.begin(system)
+    _prove_schedules(system)
     warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
     try:
         prove(topology.relation, system.pairs())
@@ -128,6 +130,17 @@ def _job(experiment: Experiment, folder: Path) -> Job:
     if experiment.collective is None:
         raise InputError("the table [collective] is missing", key="collective")
     return OneCollective(experiment.collective)
+
+
+def _prove_schedules(system: System) -> None:
+    """Every schedule that will be used computes its collective; a user's may not. Raises ScheduleError."""
+    proved: set[tuple[str, str, int]] = set()
+    for stage in system.stages():
+        phase = stage.phase
+        key = (phase.kind, phase.algorithm, phase.npus)
+        if key not in proved:
+            proved.add(key)
+            prove_schedule(phase.schedule())
 
 
 def _check_lengths(experiment: Experiment, topology: Topology) -> None:
