@@ -91,7 +91,8 @@ def cases(
     of_wire, of_injection, of_ejection = pattern(shade), pattern(shade), pattern(shade)
     entries, exits = pattern(st.integers(1, 3)), pattern(st.integers(1, 3))
     nodes = range(len(net.homes))
-    injection = [(n, plain(palette[of_injection(n + k)])) for n in nodes for k in range(entries(n))]
+    # A lane heeds no output queue, which belongs to a router's switch.
+    injection = [(n, palette[of_injection(n + k)]) for n in nodes for k in range(entries(n))]
     ejection = [(n, palette[of_ejection(n + k)]) for n in nodes for k in range(exits(n))]
     net.dress(lambda i: palette[of_wire(i)], injection, ejection)
     options = draw(
@@ -105,11 +106,6 @@ def cases(
         )
     )
     return Case(net, options, draw(messages(net, limit)))
-
-
-def plain(style: Style) -> Style:
-    """An output queue is a matter of routers: a lane has none."""
-    return Style(style.vcs, style.depth, style.s, style.delay, style.credit_delay)
 
 
 @st.composite
