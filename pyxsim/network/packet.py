@@ -88,8 +88,13 @@ class PacketNetwork:
         full = -(-(size + header) // flit)
         rest = nbytes - (packets - 1) * size
         last = full if self.settings.pad_packets else -(-(rest + header) // flit)
-        if packets > MAX_FLITS:
-            raise InputError(f"a message of {nbytes} bytes has too many packets", key="network.packet")
+        if packets == 1:
+            full = last   # the packets that may be longer are not there
+        if max(packets, full) > MAX_FLITS:
+            what = "packets" if packets > MAX_FLITS else "flits in a packet"
+            raise InputError(
+                f"a message of {nbytes} bytes has too many {what}", key="network.packet", allowed=f"at most {MAX_FLITS}"
+            )
         return packets, full, last
 
     def _find_route(self, src: int, dst: int, plane: int) -> Route:
