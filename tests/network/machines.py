@@ -1,0 +1,67 @@
+"""Small packet networks in one line, with one byte per flit so that bytes, flits and cycles are easy to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pyxsim import library
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.settings import Network
+from pyxsim.topology import Topology
+from pyxsim.topology.build import build
+
+library.load_all()
+
+CLOCK = 10**9
+
+
+def rate(s: Fraction | int) -> str:
+    """The bandwidth of a link on which a flit of one byte takes `s` cycles of 1 GHz."""
+    return f"{Fraction(CLOCK) / s} B/s"
+
+
+def cycles(count: int) -> str:
+    return f"{count} cycles"
+
+
+def machine_of(
+    topology: str = "mesh",
+    shape: Sequence[int] = (2,),
+    *,
+    s: Fraction | int | Sequence[Fraction | int] = 1,
+    latency: int | Sequence[int] = 1,
+    dims: Sequence[dict[str, Any]] | None = None,
+    options: dict[str, Any] | None = None,
+    **network: Any,
+) -> tuple[Topology, Network]:
+    """Topology and settings; `s` and `latency` (cycles) for all dimensions or one each; `network` as in [network]."""
+    table: dict[str, Any] = {"flit": "1 B", "packet": "1 PB", **network}
+    table["bandwidth"] = [rate(each) for each in s] if isinstance(s, Sequence) else rate(s)
+    table["latency"] = [cycles(each) for each in latency] if isinstance(latency, Sequence) else cycles(latency)
+    if dims is None:
+        table |= {"topology": topology, "shape": list(shape), "options": options or {}}
+        return build(topology, list(shape), None, options), Network.model_validate(table)
+    return build(None, None, dims), Network.model_validate(table | {"dims": list(dims)})
+
+
+def packet_network(
+    topology: str = "mesh",
+    shape: Sequence[int] = (2,),
+    *,
+    trace: bool = False,
+    window: int = 1000,
+    tick: Callable[[], None] | None = None,
+    **network: Any,
+) -> PacketNetwork:
+    """A network that is ready to run; see `machine_of`."""
+    return PacketNetwork(*machine_of(topology, shape, **network), window=window, tick=tick, trace=trace)
+
+
+def drain(network: PacketNetwork) -> list[tuple[int, int]]:
+    """Everything that arrives until nothing is left to do: (message, cycle)."""
+    arrived = []
+    while batch := network.advance(None):
+        arrived += batch
+    return arrived

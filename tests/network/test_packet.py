@@ -1,0 +1,262 @@
+"""One message alone: its latency and its rate are the formulas of docs/router.md; what is counted of it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyxsim.errors import InputError
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.registry import topologies
+from tests.network.machines import cycles, drain, packet_network
+
+# A shape, options and latencies (cycles, one per dimension) of every topology on the shelf.
+SHELF: dict[str, list[tuple[list[int], dict[str, Any], list[int]]]] = {
+    "ring": [([5], {}, [7]), ([4], {"bidirectional": False}, [3]), ([2], {}, [1])],
+    "mesh": [([4], {}, [2]), ([3, 2, 2], {}, [1, 20, 3])],
+    "switch": [([5], {}, [9])],
+    "fully-connected": [([5], {}, [11])],
+    "torus": [([4, 3], {}, [5, 8]), ([3, 2, 2], {"bidirectional": False}, [1, 2, 3])],
+    "garnet-torus": [([3, 2, 2], {"local_rings": 2}, [4, 6, 9])],
+    "garnet-switch": [([2, 3], {"links_per_tile": 2}, [3, 8])],
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    "booksim": {"pipeline": "booksim"},
+    **{f"garnet-{r}": {"pipeline": "garnet", "latency": r} for r in range(1, 5)},
+    "odd": {"pipeline": {"bw": 2, "rc": 3, "va": 2, "sa": 2, "st": 0}},
+    # Neither of these may cost a lone packet anything; serdes only where a flit takes longer than a cycle.
+    "all of Garnet": {
+        "pipeline": "garnet",
+        "latency": 2,
+        "vc_reuse": "drained",
+        "arbiter": "step",
+        "injection": "interleaved",
+        "output_queue": True,
+        "serdes": 4,
+    },
+}
+STAGES = {"booksim": 4, "garnet-1": 1, "garnet-2": 2, "garnet-3": 3, "garnet-4": 4, "odd": 9, "all of Garnet": 2}
+
+
+def test_every_topology_of_the_shelf_is_here() -> None:
+    assert set(topologies.names()) == set(SHELF)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("name", "shape", "options", "latency"),
+    [(name, *case) for name, cases in SHELF.items() for case in cases],
+    ids=lambda value: str(value) if isinstance(value, str | list) else "",
+)
+def test_zero_load_latency(
+    name: str, shape: list[int], options: dict[str, Any], latency: list[int], preset: str
+) -> None:
+    """H*R + (links) + D_in + D_out + 1 + (n-1), for every pair and plane; the links of a way may differ in latency."""
+    lane = 6
+    network = packet_network(
+        name, shape, options=options, latency=latency, lane_latency=cycles(lane), router=PRESETS[preset]
+    )
+    topology = network.topology
+    for number, (src, dst, plane) in enumerate(topology.pairs().tolist()):
+        flits = (1, 2, 7, 33)[number % 4]
+        message = network.send(src, dst, flits, plane=plane, at=network.now)
+        ((arrived, at),) = drain(network)
+        links = [link for link, _ in topology.relation.route(src, dst, plane)]
+        routers = len(links) + 1
+        wires = sum(latency[topology.link_dim[link]] for link in links)
+        _, first, last = network.engine.message_times(message)
+        assert (arrived, at) == (message, last)
+        assert last - first == routers * STAGES[preset] + wires + 2 * lane + 1 + (flits - 1)
+
+
+def launches(network: PacketNetwork, link: int) -> list[int]:
+    """The cycles in which a link launched its flits."""
+    trace = network.engine.trace()
+    return [int(cycle) for cycle in trace[trace[:, 1] == link, 0]]
+
+
+def played(s: Fraction, slots: int, delays: list[int], latencies: list[int], head: int, count: int) -> list[int]:
+    """Launch cycles of `count` flits of one packet on the second of three links, flit by flit: docs/router.md.
+
+    Flit j may go when it is there (a head `head` cycles later), when the credit of flit j - slots is back (sent when
+    that one left the buffer, the latency and a cycle before), and when the link is free.
+    """
+    links = range(3)
+    free = [Fraction(0)] * 3
+    credit: list[list[int]] = [[], [], []]
+    found = []
+    for j in range(count):
+        ready = 0
+        for link in links:
+            t = max(ready, free[link].numerator // free[link].denominator)
+            if j >= slots:
+                t = max(t, credit[link][j - slots])
+            start = max(Fraction(t), free[link])
+            free[link] = start + s
+            arrival = ceil(start + s) + delays[link]
+            if link:   # it has left the buffer behind the link before
+                credit[link - 1].append(t + 1 + latencies[link - 1])
+            if link == 1:
+                found.append(t)
+            ready = arrival + (head if j == 0 else 0)
+        credit[2].append(arrival + 1 + latencies[2])
+    return found
+
+
+RATES = [Fraction(1), Fraction(2), Fraction(5), Fraction(3, 2), Fraction(8, 5), Fraction(64, 25), Fraction(11, 10)]
+
+
+@pytest.mark.parametrize("s", RATES, ids=str)
+@pytest.mark.parametrize(
+    ("latency", "router", "stages"),
+    [(1, {}, (0, 2, 1, 1)), (20, {}, (0, 2, 1, 1)), (7, {"pipeline": "garnet", "latency": 3}, (2, 0, 1, 0))],
+    ids=["booksim-1", "booksim-20", "garnet-7"],
+)
+def test_slots_of_one_vc_carry_what_the_credit_loop_allows(
+    s: Fraction, latency: int, router: dict[str, Any], stages: tuple[int, int, int, int]
+) -> None:
+    """A VC with B slots carries min(1/s, B/loop) flits per cycle: over many loops, for every B up to full rate.
+
+    To the flit where flits end with cycles, or where the two limits are well apart. Between them (B*s < loop + 1,
+    B*ceil(s) > loop) flits of a burst that end within a cycle wait for the next one, and the rate is up to 3 % less.
+    """
+    bw, head, sa, st = stages
+    delays = [1 + bw + sa - 1, st + latency + bw + sa - 1, st + 1]
+    # One flit on its way, its buffer write and switch, and the credit back; see docs/router.md, "What follows".
+    loop = ceil(s) + st + latency + (bw + sa - 1) + 1 + latency
+    if s == 1:
+        assert loop == 1 + st + bw + sa + 2 * latency
+    span = 4 * loop * s.numerator   # a whole number of loops, and of flits
+    full = int((loop + 1) / s) + 2
+    for slots in range(1, full, max(1, full // 12)):
+        network = packet_network(s=s, latency=latency, router={"vcs": 1, "buffer": slots, **router}, trace=True)
+        most = min(1 / s, Fraction(slots, loop))
+        wanted = most * span
+        warm = 6 * slots
+        network.send(0, 1, warm + int(wanted) + slots + 1, at=0)
+        drain(network)
+        found = launches(network, 0)
+        assert found == played(s, slots, delays, [1, latency, 1], head, len(found))
+        begin = found[warm]
+        carried = sum(begin <= t < begin + span for t in found)
+        if s.denominator == 1:
+            assert carried == wanted
+        elif slots * ceil(s) <= loop or slots * s >= loop + 1:
+            assert abs(carried - wanted) <= 1
+        else:
+            assert Fraction(97, 100) * wanted - 1 <= carried <= wanted + 1
+
+
+@pytest.mark.parametrize("s", RATES, ids=str)
+@pytest.mark.parametrize("latency", [1, 6, 50])
+def test_automatic_buffers_cover_the_loop(s: Fraction, latency: int) -> None:
+    """A message alone, in packets of 16 flits: from the first flit to the last one the link never waits."""
+    network = packet_network(s=s, latency=latency, packet="16 B", trace=True)
+    flits = 16 * 20
+    network.send(0, 1, flits, at=0)
+    drain(network)
+    found = launches(network, 0)
+    assert len(found) == flits
+    # The k-th launch is in the cycle in which the link is free: floor(k*s) after the first, a cycle more at most.
+    assert all(t - found[0] in (int(k * s), int(k * s) + 1) for k, t in enumerate(found))
+
+
+# -- messages, packets, flits ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "cut"),
+    [
+        # flit 4 B, packet 16 B: (packets, flits of each, flits of the last)
+        (1, {}, (1, 1, 1)),
+        (16, {}, (1, 4, 4)),
+        (17, {}, (2, 4, 1)),
+        (31, {}, (2, 4, 4)),
+        (33, {}, (3, 4, 1)),
+        # A header of 2 B: 16 + 2 bytes are 5 flits, 4 + 2 bytes are 2.
+        (16, {"header": "2 B"}, (1, 5, 5)),
+        (20, {"header": "2 B"}, (2, 5, 2)),
+        (2, {"header": "2 B"}, (1, 1, 1)),
+        # Padded: the last packet is as long as the others.
+        (1, {"pad_packets": True}, (1, 4, 4)),
+        (17, {"pad_packets": True, "header": "4 B"}, (2, 5, 5)),
+    ],
+)
+def test_a_message_is_cut(size: int, settings: dict[str, Any], cut: tuple[int, int, int]) -> None:
+    network = packet_network("ring", [4], **{"flit": "4 B", "packet": "16 B", **settings})
+    assert network.cut(size) == cut
+    packets, flits, last = cut
+    total = (packets - 1) * flits + last
+    network.send(0, 2, size, at=0)
+    drain(network)
+    counts = network.counts()
+    assert counts == {
+        "npus": 4,
+        "messages": 1,
+        "packets": packets,
+        "flits": total,
+        "flit_hops": 2 * total,
+        "router_visits": 3 * total,
+        "bytes_delivered": size,
+        "skipped_cycles": 0,
+    }
+    assert network.flit_hops == 2 * total
+    assert network.totals()["flits"].tolist() == [total, total, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("size", "packet"),
+    [(2**31, "1 B"), (2**40, "1 PB"), (2**31, "1 PB")],
+    ids=["packets", "flits of the last", "flits"],
+)
+def test_more_flits_than_can_be_counted_are_refused(size: int, packet: str) -> None:
+    network = packet_network(packet=packet)
+    with pytest.raises(InputError, match=r"network\.packet: .* too many"):
+        network.send(0, 1, size, at=0)
+
+
+def test_a_message_has_bytes() -> None:
+    with pytest.raises(ValueError, match="0 bytes"):
+        packet_network().send(0, 1, 0, at=0)
+
+
+def test_arrivals_come_in_order_of_cycle_and_message() -> None:
+    network = packet_network("fully-connected", [4], latency=3)
+    for dst in (3, 1, 2):
+        network.send(0, dst, 5, at=0)
+    network.send(1, 2, 1, at=0)
+    first = network.advance(None)
+    # Two routers of 4 cycles, latencies of 1 + 3 + 1, and 1 for the first flit; four more flits behind it.
+    assert first == [(3, 14)]
+    assert network.advance(None) == [(0, 18), (1, 18), (2, 18)]
+    assert network.advance(None) == []
+
+
+def test_time_passes_to_where_it_was_asked_to() -> None:
+    network = packet_network(latency=3)
+    assert network.advance(10) == []
+    network.send(0, 1, 1, at=15)
+    assert network.advance(12) == []
+    assert network.now == 12
+    assert network.advance(None) == [(0, 15 + 4 + 4 + 1 + 3 + 1 + 1)]
+
+
+def test_a_message_to_oneself_goes_through_the_router() -> None:
+    network = packet_network("ring", [3], latency=9)
+    network.send(1, 1, 4, at=0)
+    # One router, two lanes: R + D_in + D_out + 1 + (n - 1).
+    assert drain(network) == [(0, 4 + 1 + 1 + 1 + 3)]
+    assert network.counts()["flit_hops"] == 0
+
+
+def test_the_tick_comes_even_where_nothing_happens() -> None:
+    calls: list[int] = []
+    network = packet_network(latency=1_000_000, tick=lambda: calls.append(network.now))
+    network.send(0, 1, 1, at=0)
+    drain(network)
+    assert len(calls) >= 5
+    assert np.diff(calls).max() <= 200_000
