@@ -1,4 +1,4 @@
-"""VA and SA, separable and input first: see allocator.pyx."""
+"""VA and SA: see allocator.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

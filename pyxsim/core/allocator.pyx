@@ -1,10 +1,11 @@
-"""The two allocations of a router, each in two round-robin steps: at the inputs, then at the outputs.
+"""The two allocations of a router: output VCs for heads (VA), the switch for flits (SA).
 
-Dally and Towles, section 19.3 (separable allocators). Both functions return the first cycle after `t` in which they
+SA is separable, input first (Dally and Towles, section 19.3). VA hands out the VCs of a range in turn, one per cycle;
+see docs/router.md. Both functions return the first cycle after `t` in which they
 could do more than in this one if nothing arrives meanwhile; INT64_MAX if only an arrival can change anything.
 
-The second step needs no request matrix: while the inputs are walked, each output remembers the requester that is
-nearest behind its pointer, which is the one that round robin grants.
+No request matrix is needed: while the inputs are walked, each output remembers the requester that is nearest behind
+its pointer, which is the one that round robin grants.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
@@ -29,10 +30,10 @@ from pyxsim.core.state cimport (
 # --- VA -------------------------------------------------------------------------------------------------------------
 
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t t) noexcept nogil:
-    """Heads whose time has come ask for output VCs."""
+    """Heads whose time has come ask for output VCs. A range of VCs is named by its first one."""
     cdef int64_t again = INT64_MAX
     cdef int32_t asked = 0
-    cdef int32_t i, link, word, vc, out, pick, target, number, far
+    cdef int32_t i, link, word, vc, out, ranged, number, far
     cdef uint64_t bits
     for i in range(s.in_start[router], s.in_start[router + 1]):
         link = s.in_links[i]
@@ -50,40 +51,40 @@ cdef int64_t allocate_vcs(State* s, int32_t router, int64_t t) noexcept nogil:
                 out = s.want[vc]
                 if out == NONE:
                     continue
-                pick = first_from(vcs_of(s.unheld, s, out), s.va_in_pointer[vc], s.range_low[vc], s.range_high[vc])
-                if pick < 0:
+                if next_bit(vcs_of(s.unheld, s, out), s.range_low[vc], s.range_high[vc]) < 0:
                     s.stalled[out] |= STALL_VC
                     continue
-                target = s.link_base[out] + pick
+                ranged = s.link_base[out] + s.range_low[vc]
                 number = s.link_vc_offset[link] + vc - s.link_base[link]
-                far = distance(number, s.va_out_pointer[target], s.input_vcs[router])
-                if s.va_pick[target] == NONE:
-                    s.va_touched[asked] = target
+                far = distance(number, s.va_requester[ranged], s.input_vcs[router])
+                if s.va_pick[ranged] == NONE:
+                    s.va_touched[asked] = ranged
                     asked += 1
-                elif far < s.va_distance[target]:
-                    s.stalled[out] |= STALL_ARBITRATION
                 else:
-                    s.stalled[out] |= STALL_ARBITRATION
-                    continue
-                s.va_pick[target] = vc
-                s.va_distance[target] = far
+                    s.stalled[out] |= STALL_ARBITRATION   # one of the two loses
+                    if far >= s.va_distance[ranged]:
+                        continue
+                s.va_pick[ranged] = vc
+                s.va_distance[ranged] = far
     for i in range(asked):
-        target = s.va_touched[i]
-        grant_vc(s, router, s.va_pick[target], target, t)
-        s.va_pick[target] = NONE
+        ranged = s.va_touched[i]
+        grant_vc(s, router, s.va_pick[ranged], ranged, t)
+        s.va_pick[ranged] = NONE
     return t + 1 if asked else again
 
 
-cdef void grant_vc(State* s, int32_t router, int32_t vc, int32_t target, int64_t t) noexcept nogil:
+cdef void grant_vc(State* s, int32_t router, int32_t vc, int32_t ranged, int64_t t) noexcept nogil:
+    """The next free VC of a range goes to the packet at the front of an input VC."""
     cdef int32_t link = s.vc_link[vc]
-    cdef int32_t out = s.vc_link[target]
-    hold_vc(s, target, s.nodes_pool[s.fifo_head[vc]].packet)
-    s.hold[vc] = target
+    cdef int32_t out = s.want[vc]
+    cdef int32_t pick = first_from(vcs_of(s.unheld, s, out), s.va_next[ranged], s.range_low[vc], s.range_high[vc])
+    hold_vc(s, s.link_base[out] + pick, s.nodes_pool[s.fifo_head[vc]].packet)
+    s.hold[vc] = s.link_base[out] + pick
     s.vc_state[vc] = ACTIVE
     s.ready[vc] = t + 1
     s.waiting[router] -= 1
-    s.va_in_pointer[vc] = target - s.link_base[out] + 1
-    s.va_out_pointer[target] = after(s.link_vc_offset[link] + vc - s.link_base[link], s.input_vcs[router])
+    s.va_next[ranged] = pick + 1
+    s.va_requester[ranged] = after(s.link_vc_offset[link] + vc - s.link_base[link], s.input_vcs[router])
 
 
 # --- SA -------------------------------------------------------------------------------------------------------------

@@ -132,8 +132,8 @@ cdef struct State:
     int32_t* range_high
     int32_t* hold                # [vcs] output VC that it holds
     int64_t* ready               # [vcs] cycle of its next try
-    int32_t* va_in_pointer       # [vcs]
-    int32_t* va_out_pointer      # [vcs]
+    int32_t* va_next             # [vcs] VA, first VC of a range: the VC number to try next
+    int32_t* va_requester        # [vcs] VA, first VC of a range: the input VC to serve next
     int32_t* fifo_head           # [vcs] packets in the VC, in order
     int32_t* fifo_tail
     int32_t* send_packet         # [vcs] lanes: the open packet
@@ -187,7 +187,7 @@ cdef struct State:
     int32_t* pick_distance
     int32_t* eligible            # [links] how many flits could go
     int32_t* touched             # outputs with a candidate
-    int32_t* va_pick             # [vcs] VA: best requester of an output VC
+    int32_t* va_pick             # [vcs] VA, first VC of a range: its best requester
     int32_t* va_distance
     int32_t* va_touched
     int32_t failed               # memory ran out

@@ -82,7 +82,6 @@ class InputVC:
     number: int
     fifo: deque[Flit] = field(default_factory=deque)
     most: int = 0
-    pointer: int = 0  # VA: the output VC to try first
     front_time: int = -1  # f of the packet at the front
     granted: int = -1  # the output VC it holds, and since when
     granted_at: int = -1
@@ -111,7 +110,6 @@ class OutputVC:
     credits: int
     holder: Packet | None = None
     tail_left: int = -1  # the cycle in which the holder's tail went, -1 until then
-    pointer: int = 0  # VA: the input VC to grant first
 
     def free(self, t: int) -> bool:
         if self.holder is None:

@@ -70,6 +70,14 @@ Place = tuple[int, int]  # (input port, VC) of a router
 
 
 @dataclass
+class Turn:
+    """Whose turn it is in VA, for one range of VCs of an output port."""
+
+    vc: int
+    requester: int = 0
+
+
+@dataclass
 class Bid:
     """An eligible front flit: the output port it wants and the VC it would use there."""
 
@@ -88,6 +96,7 @@ class Router:
     route: Callable[[Packet, Link, int], tuple[Link, range]]
     input_pointers: list[int] = field(init=False)
     output_pointers: list[int] = field(init=False)
+    turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
 
     def __post_init__(self) -> None:
         self.input_pointers = [0] * len(self.inputs)
@@ -110,35 +119,34 @@ class Router:
         return granted or moved
 
     def allocate_vcs(self, t: int, causes: set[tuple[int, str]]) -> bool:
-        """VA. Every input VC picks before any output VC grants, so all see the VCs of the beginning of the step."""
-        requests: dict[tuple[int, int], list[int]] = {}  # (link, output VC) -> numbers of input VCs
+        """VA. Every head asks before any VC is granted, so all see the VCs of the beginning of the step."""
+        requests: dict[tuple[int, range], list[int]] = {}  # (link, range of VCs) -> numbers of input VCs
         asking: dict[int, tuple[InputVC, Flit, Link]] = {}
         for place, vc, flit in self.fronts():
             due = vc.front_time + self.pipeline.rc + self.pipeline.va - 1
             if not flit.head or vc.granted >= 0 or t < due:
                 continue
             link, vcs = self.wish(place, flit)
+            number = sum(len(port.inputs) for port in self.inputs[: place[0]]) + place[1]
+            requests.setdefault((link.number, vcs), []).append(number)
+            asking[number] = (vc, flit, link)
+        granted = False
+        for (link_number, vcs), numbers in requests.items():
+            link = asking[numbers[0]][2]
             free = [v for v in vcs if link.outputs[v].free(t)]
             if not free:
-                causes.add((link.number, "vc"))
+                causes.add((link_number, "vc"))
                 continue
-            number = sum(len(port.inputs) for port in self.inputs[: place[0]]) + place[1]
-            pointer = vc.pointer if vc.pointer in vcs else vcs.start
-            requests.setdefault((link.number, rotate(free, pointer)), []).append(number)
-            asking[number] = (vc, flit, link)
-        for (_, pick), numbers in requests.items():
-            out = asking[numbers[0]][2].outputs[pick]
-            winner = rotate(numbers, out.pointer)
-            out.pointer = winner + 1
-            for number in numbers:
-                vc, flit, link = asking[number]
-                if number == winner:
-                    vc.pointer = pick + 1
-                    vc.granted, vc.granted_at = pick, t
-                    out.hold(flit.packet)
-                else:
-                    causes.add((link.number, "arbitration"))
-        return bool(requests)
+            turn = self.turns.setdefault((link_number, vcs), Turn(vcs.start))
+            pick, winner = rotate(free, turn.vc), rotate(numbers, turn.requester)
+            turn.vc, turn.requester = pick + 1, winner + 1
+            vc, flit, _ = asking[winner]
+            vc.granted, vc.granted_at = pick, t
+            link.outputs[pick].hold(flit.packet)
+            granted = True
+            if len(numbers) > 1:
+                causes.add((link_number, "arbitration"))
+        return granted
 
     def bid(self, place: Place, vc: InputVC, flit: Flit, t: int, causes: set[tuple[int, str]]) -> Bid | None:
         """What a front flit asks of the switch in cycle `t`; None, and the cause if it is one, when it cannot ask."""
