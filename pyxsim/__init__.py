@@ -1,5 +1,38 @@
-"""pyxsim: a flit-level simulator of collective communication on accelerator networks."""
+"""pyxsim: a flit-level simulator of collective communication on accelerator networks.
+
+    import pyxsim
+
+    result = pyxsim.run("inputs/torus_all_reduce.toml")
+    result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyxsim.output.result import Result
+    from pyxsim.settings import load_experiment
+    from pyxsim.study.run import run
+
 __version__ = "0.1.0"
+__all__ = ["Result", "__version__", "load_experiment", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    """The names above, imported when they are first asked for: `import pyxsim` and `pyxsim --help` stay quick."""
+    if name not in __all__:
+        raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
+    from importlib import import_module
+
+    from pyxsim.output.result import Result
+    from pyxsim.settings import load_experiment
+    from pyxsim.study.run import run
+
+    import_module("pyxsim.report")  # teaches every result to plot and to show itself
+    globals().update(Result=Result, load_experiment=load_experiment, run=run)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,29 @@
+"""The entry of the command `pyxsim`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Carry out a command line (`sys.argv` by default) and return its exit code.
+
+    Nothing heavy is imported outside of the `try`: Ctrl-C may come while Python still reads files.
+    """
+    # A stream that the shell has closed is None, and `print` would then write people's text to stdout.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    try:
+        from pyxsim.cli.commands import command_line
+
+        code = command_line(words)
+        sys.stdout.flush()
+        return code
+    except SystemExit:
+        raise
+    except BaseException as error:
+        from pyxsim.cli.ends import tell
+
+        return tell(error)

@@ -1,0 +1,224 @@
+"""What can be typed: the commands of pyxsim and their options. What they do is in the module of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from pyxsim import __version__
+from pyxsim.cli.talk import Talk
+from pyxsim.cli.usage import Commands, UsageError, usage_fault
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    # Plain help and errors: quick, and the same on a terminal and in a file.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="The experiment: docs/settings.md.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and no text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: network.router.vcs=8. Repeatable."),
+]
+Libraries = Annotated[
+    list[str] | None,
+    typer.Option("--library", metavar="DIR", help="A folder with shelves of one's own. Repeatable."),
+]
+File = Annotated[str | None, typer.Option("-o", metavar="OUT.h5", help="Write everything into this HDF5 file.")]
+Plot = Annotated[str | None, typer.Option(metavar="OUT.png", help="Draw the result; .png, .pdf or .svg.")]
+Backend = Annotated[str, typer.Option(metavar="NAME", help="The network model: packet.")]
+AllowDeadlock = Annotated[
+    bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pyxsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def pyxsim(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A flit-level simulator of collective communication on accelerator networks.
+
+    Exit codes: 0 done, 2 the input is wrong, 3 the simulated system failed, 130 interrupted, 1 a bug.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+@app.command()
+def run(
+    experiment: Experiment,
+    file: File = None,
+    plot: Plot = None,
+    settings: Settings = None,
+    backend: Backend = "packet",
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate an experiment.
+
+    Prints a summary; Ctrl-C ends the run early and keeps what was simulated.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.simulate import Outputs, run_experiment
+
+        run_experiment(
+            talk,
+            experiment,
+            Outputs(file, plot),
+            overrides=settings or (),
+            backend=backend,
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command()
+def check(
+    experiment: Experiment,
+    settings: Settings = None,
+    backend: Backend = "packet",
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+) -> None:
+    """Prove an experiment and tell what it will cost.
+
+    Settings, routes, the proof that they cannot deadlock, the proof of every collective schedule, buffers.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.check import check_experiment
+
+        check_experiment(
+            talk,
+            experiment,
+            overrides=settings or (),
+            backend=backend,
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command(name="list")
+def list_(library: Libraries = None, json: Json = False) -> None:
+    """What is on the shelves."""
+    with Talk(json=json) as talk:
+        from pyxsim.cli.shelves import list_shelves
+
+        list_shelves(talk, library or ())
+
+
+@app.command()
+def topology(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME_OR_FILE", help="A topology of the shelf, or an experiment (.toml).")
+    ],
+    shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
+    settings: Settings = None,
+    library: Libraries = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml.")] = None,
+    file: Annotated[
+        str | None, typer.Option("-o", metavar="FILE", help="Where to: .graphml, or a picture .png, .pdf, .svg.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What theory says of a network.
+
+    Size, degree, bisection, hops, channel load, deadlock freedom; its picture, and its graph.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.topology import show_topology
+
+        show_topology(
+            talk,
+            name,
+            shape=shape,
+            overrides=settings or (),
+            libraries=library or (),
+            export=export,
+            file=file,
+        )
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Whether this installation works.
+
+    Versions, build of the engine, shelves, and a run whose result is known.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.doctor import examine
+
+        examine(talk)
+
+
+@app.command()
+def astra(
+    network_configuration: Annotated[str, typer.Option(metavar="FILE", help="Network text of the Garnet backend.")],
+    system_configuration: Annotated[str, typer.Option(metavar="FILE", help="System text.")],
+    workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text.")],
+    path: Annotated[str | None, typer.Option(metavar="DIR/", help="Folder of the results.")] = None,
+    run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
+    num_passes: Annotated[int, typer.Option(metavar="N", help="Passes of the workload.")] = 1,
+    comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of every collective.")] = "1",
+    compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
+    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Read and not used: there is no CSV file.")] = 1,
+    stat_row: Annotated[int, typer.Option(metavar="N", help="Read and not used.")] = 0,
+    file: File = None,
+    plot: Plot = None,
+    settings: Settings = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate the files of ASTRA-sim 1.
+
+    Those for its Garnet backend. As there, rings that can deadlock are run all the same, with a warning.
+    docs/formats.md tells every key.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.astra import AstraFiles, run_astra
+        from pyxsim.cli.simulate import Outputs
+
+        run_astra(
+            talk,
+            AstraFiles(network_configuration, system_configuration, workload_configuration),
+            Outputs(file, plot),
+            path=path,
+            run_name=run_name,
+            passes=num_passes,
+            comm_scale=comm_scale,
+            compute_scale=compute_scale,
+            overrides=settings or (),
+            strict=strict,
+        )
+
+
+def command_line(words: Sequence[str] | None = None) -> int:
+    """Carry out a command line and return its exit code. Raises InputError for a command line that makes no sense."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
+    except UsageError as error:
+        raise usage_fault(error) from None
+    except typer.Abort:  # Ctrl-C before a command took over, as some versions of typer say it
+        raise KeyboardInterrupt from None
+    return code if isinstance(code, int) else 0

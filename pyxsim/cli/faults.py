@@ -1,0 +1,41 @@
+"""Faults of several inputs together, and the file that each belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyxsim.errors import InputError, InputErrors, bundle, raise_all
+from pyxsim.settings.faults import key_path
+from pyxsim.settings.override import parse_override
+
+
+def each(error: InputError) -> list[InputError]:
+    """The single faults of an error."""
+    return error.faults if isinstance(error, InputErrors) else [error]
+
+
+def all_or_faults(*steps: Callable[[], Any]) -> list[Any]:
+    """What the steps return. Raises the faults of all of them together."""
+    values, faults = [], []
+    for step in steps:
+        try:
+            values.append(step())
+        except InputError as error:
+            faults += each(error)
+    raise_all(faults)
+    return values
+
+
+def placed(error: InputError, file: str, overrides: Iterable[str] = ()) -> InputError:
+    """The same faults with their file; `--set` for a key that was overridden. Faults of options keep their place."""
+    by_hand = [key_path(parse_override(text)[0]) for text in overrides]
+
+    def place(fault: InputError) -> InputError:
+        key = fault.key or ""
+        if fault.file is not None or key.startswith("--"):
+            return fault
+        own = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in by_hand)
+        return fault.at(file="--set" if own else file)
+
+    return bundle([place(fault) for fault in each(error)])

@@ -1,0 +1,30 @@
+"""What a picture needs, asked before the work that it shall show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyxsim.errors import InputError
+from pyxsim.output.hdf5 import check_writable
+
+
+def check_plot(path: str) -> Path:
+    """Make sure that a picture can be drawn and written to `path`. Raises InputError."""
+    from pyxsim.report.style import need_matplotlib
+
+    need_matplotlib()
+    import matplotlib
+
+    matplotlib.use("Agg")  # a file needs no screen
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in known:
+        raise InputError(
+            f"'.{suffix}' is no format of a picture" if suffix else "the name does not tell the format of the picture",
+            file=path,
+            allowed=[f".{name}" for name in known],
+            given=f".{suffix}" if suffix else None,
+        )
+    return check_writable(path)

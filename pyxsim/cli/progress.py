@@ -1,0 +1,116 @@
+"""What is seen of a run while it takes place, and where it can be left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyxsim.cli.talk import Talk
+from pyxsim.report.facts import rounded
+from pyxsim.study import Prepared, Progress
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+SILENCE = 2.0  # seconds before anything is shown: a short run needs no progress
+PAUSE = 0.1  # seconds between two looks
+
+
+class Watch:
+    """Looks at a run at every `tick`: ends it when a signal has come, shows how far it is."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self._prepared: Prepared | None = None
+        self._begin = self._last = 0.0
+        self._bar: Bar | None = None
+
+    @contextmanager
+    def over(self, prepared: Prepared) -> Iterator[None]:
+        """While the run takes place."""
+        self._prepared = prepared
+        self._begin = self._last = time.monotonic()
+        try:
+            with self.talk.stop.deferred():
+                yield
+        finally:
+            self._prepared = None
+            if self._bar is not None:
+                self._bar.stop()
+
+    def tick(self) -> None:
+        """Called by the network every now and then."""
+        if self._prepared is None:
+            return
+        self.talk.stop.obey()
+        now = time.monotonic()
+        if now - self._last < PAUSE or not self.talk.live:
+            return
+        self._last = now
+        if now - self._begin >= SILENCE:
+            self._show(standing(self._prepared), now - self._begin)
+
+    def _show(self, progress: Progress, elapsed: float) -> None:
+        if self._bar is None:
+            self._bar = _bar(self.talk)
+            self._bar.start()
+        (task,) = self._bar.task_ids
+        done, left = words(progress, elapsed)
+        share = progress.bytes_delivered / progress.bytes_total if progress.bytes_total else 0.0
+        self._bar.update(task, completed=share, done=done, left=left)
+        self._bar.refresh()
+
+
+def standing(prepared: Prepared) -> Progress:
+    """Where a run stands."""
+    network = prepared.network
+    return Progress(
+        network.now,
+        network.bytes_delivered,
+        prepared.system.bytes_planned,
+        network.engine.router_visits,
+        network.clock_hz,
+    )
+
+
+def words(progress: Progress, elapsed: float) -> tuple[str, str]:
+    """How far a run is after `elapsed` seconds, and what is left of it."""
+    simulated = format_time_ns(Fraction(progress.cycle) * 10**9 / progress.clock_hz)
+    delivered, total = rounded(progress.bytes_delivered, "B", 1024), rounded(progress.bytes_total, "B", 1024)
+    speed = rounded(progress.router_visits / elapsed, "") if elapsed > 0 else "0"
+    left = "?"
+    if progress.bytes_delivered:
+        left = clock(elapsed * (progress.bytes_total / progress.bytes_delivered - 1))
+    return f"{simulated} simulated", f"{delivered} of {total}, {speed} router visits/s, {left} left"
+
+
+def clock(seconds: float) -> str:
+    """Seconds for people: 5 s, 1:05, 2:03:04."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def _bar(talk: Talk) -> Bar:
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    # No thread refreshes it, since the run itself calls often enough; and nothing of it stays on the screen.
+    bar = Bar(
+        TextColumn("{task.fields[done]}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=talk.console,
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task("", total=1.0, done="", left="")
+    return bar

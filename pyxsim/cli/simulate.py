@@ -1,0 +1,144 @@
+"""Run an experiment from the command line: where its results go, how it is watched, and how it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyxsim.cli.faults import all_or_faults, placed
+from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.progress import Watch
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.output.hdf5 import check_writable
+from pyxsim.output.result import Result
+from pyxsim.settings import Experiment, load_experiment
+from pyxsim.study import prepare, simulate
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that a run writes."""
+
+    file: str | None = None
+    plot: str | None = None
+
+    def check(self, inputs: Iterable[str] = ()) -> None:
+        """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
+        taken = {Path(path).resolve(): "an input of this run" for path in inputs}
+        for path, check in ((self.file, check_writable), (self.plot, check_plot)):
+            if path is None:
+                continue
+            target = check(path)
+            if target in taken:
+                raise InputError(f"cannot be written: it is {taken[target]}", file=path, allowed="another name")
+            taken[target] = "the other output"
+
+    def write(self, result: Result) -> str:
+        """Write them; returns their names. Raises InputError."""
+        if self.file is not None:
+            result.save(self.file)
+        if self.plot is not None:
+            from pyxsim.report.plots import save
+
+            save(result, self.plot)
+        return " and ".join(path for path in (self.file, self.plot) if path is not None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is run: `load` reads the experiment, `place` tells in which of the input files a fault is."""
+
+    load: Callable[[], Experiment]
+    inputs: tuple[str, ...]
+    place: Callable[[InputError], InputError]
+    folder: Path
+    backend: str = "packet"
+    libraries: Iterable[str] = ()
+    allow_deadlock: bool = False
+
+
+def run_experiment(
+    talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any
+) -> None:
+    """`pyxsim run`. `options`: backend, libraries, allow_deadlock of the Job."""
+    overrides = tuple(overrides)
+    job = Job(
+        load=lambda: load_experiment(path, overrides),
+        inputs=(path,),
+        place=lambda fault: placed(fault, path, overrides),
+        folder=Path(path).parent,
+        **options,
+    )
+    carry_out(talk, job, outputs)
+
+
+def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Result], str] = lambda _: "") -> None:
+    """Run a job, write and show its results. `last_words`: what else people are told of a complete result.
+
+    Raises InputError, SimulationError, and KeyboardInterrupt when the run was ended early; the files are written then.
+    """
+    experiment, _ = all_or_faults(job.load, lambda: outputs.check(job.inputs))
+    watch = Watch(talk)
+    try:
+        prepared = prepare(
+            experiment,
+            folder=job.folder,
+            libraries=job.libraries,
+            backend=job.backend,
+            allow_deadlock=job.allow_deadlock,
+            tick=watch.tick,
+        )
+    except InputError as error:
+        raise job.place(error) from None
+    try:
+        with watch.over(prepared):
+            result = simulate(prepared, backend=job.backend)
+    except SimulationError as error:
+        _failed(talk, error, outputs)
+    except InputError as error:
+        raise job.place(error) from None
+    _ended(talk, result, outputs, last_words)
+
+
+def _failed(talk: Talk, error: SimulationError, outputs: Outputs) -> None:
+    result: Result | None = getattr(error, "result", None)
+    if result is None:
+        raise error
+    written = outputs.write(result)
+    talk.put({**numbers(result), "exit_code": error.exit_code, "errors": [str(error)]})
+    if written:
+        error.args = (f"{error}; {_kept(written)}", *error.args[1:])
+    raise error
+
+
+def _ended(talk: Talk, result: Result, outputs: Outputs, last_words: Callable[[Result], str]) -> None:
+    written, fault = "", None
+    try:
+        written = outputs.write(result)
+    except InputError as error:  # the numbers are worth showing all the same
+        fault = error
+    talk.put(numbers(result))
+    if not talk.silent:
+        from pyxsim.report.summary import print_summary
+
+        print_summary(result)
+    if fault is not None:
+        raise fault
+    if not result.complete:
+        raise KeyboardInterrupt(_kept(written) if written else "without -o nothing was written")
+    talk.say(*(["", f"wrote {written}"] if written else []))
+    talk.say(*filter(None, [last_words(result)]))
+
+
+def _kept(written: str) -> str:
+    return f"what was simulated so far is in {written}, marked incomplete"
+
+
+def numbers(result: Result) -> dict[str, Any]:
+    """The JSON object of a run."""
+    return {**result.json(), "complete": result.complete, "warnings": result.warnings}
+
+

@@ -1,0 +1,94 @@
+"""The two voices of a command: JSON on stdout, and nothing else there; people's text on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pyxsim.cli.ends import lines, silence, tell
+from pyxsim.cli.stop import Stop
+from pyxsim.errors import PyxsimError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WIDTH = 100
+
+
+class Talk:
+    """What a command says, and how it ends: `with Talk(...) as talk:` turns every error into lines and an exit code.
+
+    json   one JSON object goes to stdout, whatever happens; people's text is not printed
+    quiet  people's text is not printed, except errors
+    """
+
+    def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
+        self.json = json
+        self.silent = quiet or json
+        self.stop = Stop()
+        self._has_put = False
+
+    def __enter__(self) -> Talk:
+        self.stop.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop.__exit__()
+        if error is None or isinstance(error, typer.Exit | SystemExit):
+            return
+        number = self.stop.number or signal.SIGINT
+        code = tell(error, number)
+        if not self._has_put:
+            with contextlib.suppress(BrokenPipeError, PyxsimError):  # there is one error to tell, not two
+                self.put({"exit_code": code, "errors": lines(error)})
+        raise typer.Exit(code) from None
+
+    @property
+    def console(self) -> Console:
+        """stderr for rich. A file has no width: rich would cut at 80 columns."""
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+        console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+        return console
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody sees lines change."""
+        return not self.silent and sys.stderr.isatty()
+
+    def say(self, *parts: RenderableType) -> None:
+        """People's text, or rich's tables."""
+        if not self.silent:
+            console = self.console
+            for part in parts:
+                console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+
+    def put(self, data: dict[str, Any]) -> None:
+        """The JSON object of the command, if it is wanted."""
+        self._has_put = True
+        if self.json:
+            self.write(json.dumps(data, indent=1) + "\n")
+
+    def write(self, text: str) -> None:
+        """Text for stdout. Raises PyxsimError when it cannot be written, BrokenPipeError when nobody reads it."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            silence()
+            raise
+        except OSError as error:
+            silence()
+            raise PyxsimError(f"stdout cannot be written: {os.strerror(error.errno or 0)}") from error
+
+

@@ -1,0 +1,231 @@
+"""`pyxsim topology`: what theory says of a network, its picture, and its graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim import library
+from pyxsim.cli.faults import placed
+from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import DeadlockError, InputError, PyxsimError, UnreachableError
+from pyxsim.output.hdf5 import check_writable
+from pyxsim.registry import topologies
+from pyxsim.report.facts import plural
+from pyxsim.routing import prove
+from pyxsim.settings import Experiment, load_experiment, read_toml
+from pyxsim.settings.load import LOADS
+from pyxsim.topology import Topology, bounds, build
+
+FORMATS = ("graphml",)
+SHAPE = re.compile(r"\d{1,9}(?:[,xX]\d{1,9})*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a network without a run. Numbers about routes are None where not all pairs have one.
+
+    `degree`: links that leave an NPU, the fewest and the most. `bisection`: links in both directions between two
+    halves; the fewest if `bisection_exact`, else the fewest of the straight cuts. `channel_load`, `throughput`:
+    flits per cycle under uniform traffic, see pyxsim/topology/bounds.py. `deadlock`: the circle, if there is one.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    npus: int
+    switches: int
+    links: int
+    degree: tuple[int, int]
+    vc_classes: int
+    planes: int
+    bisection: int
+    bisection_exact: bool
+    mean_hops: float | None
+    max_hops: int | None
+    channel_load: float | None
+    throughput: float | None
+    deadlock_free: bool
+    deadlock: str | None
+    unreachable: str | None
+
+
+def show_topology(
+    talk: Talk,
+    name: str,
+    *,
+    shape: str | None = None,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[str] = (),
+    export: str | None = None,
+    file: str | None = None,
+) -> None:
+    """`pyxsim topology`. Raises InputError."""
+    write = _writer(talk, name, export, file)
+    topology = _topology(name, shape, tuple(overrides), list(libraries))
+    facts = facts_of(topology)
+    if write is not None:
+        write(topology)
+    _show(talk, facts)
+    if file is not None:
+        talk.say("", f"wrote {file}")
+    talk.put({**asdict(facts), "file": file})
+
+
+def _topology(name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]) -> Topology:
+    """From a name on the shelf, or from an experiment file; the file need not say what the network has to do."""
+    library.load_all(libraries)
+    systems = library.data_files(extra_dirs=libraries)
+    on_shelf = name in topologies
+    path = str(systems.get(name, name))
+    if not on_shelf and name not in systems and not _is_path(name):
+        known = [*topologies.names(), *systems]
+        raise InputError(f"unknown topology '{name}'", allowed=[*known, "or a file .toml"], given=name)
+    data: dict[str, Any] = {"network": {"topology": name}} if on_shelf else read_toml(path)
+    network = data.get("network")
+    if shape is not None and isinstance(network, dict):
+        network["shape"] = _shape(shape)
+    if on_shelf or not any(data.get(table) is not None for table in LOADS):
+        data["collective"] = {"kind": "all-reduce", "size": "1 B"}
+    try:
+        return _build(load_experiment(data, overrides))
+    except InputError as error:
+        if not on_shelf:
+            raise placed(error, path, overrides) from None
+        raise
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".toml") or "/" in name or Path(name).exists()
+
+
+def _build(experiment: Experiment) -> Topology:
+    network = experiment.network
+    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
+    return build(network.topology, network.shape, dims or None, network.options)
+
+
+def _shape(text: str) -> list[int]:
+    if SHAPE.fullmatch(text.replace(" ", "")) is None:
+        raise InputError(f"'{text}' is no shape", key="--shape", allowed="NPUs per dimension, such as 4,4,4")
+    return [int(part) for part in re.split("[,xX]", text.replace(" ", ""))]
+
+
+def facts_of(topology: Topology) -> Facts:
+    """Count and prove. Takes seconds for thousands of NPUs."""
+    degrees = np.bincount(topology.link_src, minlength=topology.routers)[: topology.npus]
+    known: bounds.Bounds | None = None
+    unreachable: str | None = None
+    try:
+        known = bounds.summary(topology)
+        channels, exact = known.bisection, known.bisection_exact
+    except UnreachableError as error:
+        channels, exact = bounds.bisection(topology)
+        unreachable = None if topology.confined else str(error)
+    deadlock: str | None = None
+    try:
+        prove(topology.relation, topology.pairs() if topology.confined else None)
+    except DeadlockError as error:
+        deadlock = str(error)
+    except UnreachableError as error:
+        unreachable = str(error)
+    return Facts(
+        name=topology.name,
+        shape=topology.shape,
+        npus=topology.npus,
+        switches=topology.switches,
+        links=topology.links,
+        degree=(int(degrees.min()), int(degrees.max())),
+        vc_classes=int(topology.relation.link_classes.max(initial=1)),
+        planes=topology.planes,
+        bisection=channels,
+        bisection_exact=exact,
+        mean_hops=known.mean_hops if known else None,
+        max_hops=known.max_hops if known else None,
+        channel_load=known.channel_load if known else None,
+        throughput=known.throughput if known else None,
+        deadlock_free=deadlock is None and unreachable is None,
+        deadlock=deadlock,
+        unreachable=unreachable,
+    )
+
+
+def _show(talk: Talk, facts: Facts) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    low, high = facts.degree
+    degree = f"{low}" if low == high else f"{low} to {high}"
+    cut = "the fewest of all even cuts" if facts.bisection_exact else "the fewest of the straight cuts"
+    rows = [
+        ("topology", f"{facts.name} {' x '.join(map(str, facts.shape))}"),
+        ("NPUs", f"{facts.npus:,}"),
+        *([("switches", f"{facts.switches:,}")] if facts.switches else []),
+        ("links", f"{facts.links:,} (directed)"),
+        ("degree", f"{plural(high, 'link') if low == high else degree + ' links'} out of each NPU"),
+        ("bisection", f"{plural(facts.bisection, 'link')} in both directions together; {cut}"),
+    ]
+    if facts.mean_hops is not None and facts.channel_load is not None and facts.throughput is not None:
+        rows += [
+            ("mean hops", f"{facts.mean_hops:.4g} links under uniform traffic, {facts.max_hops} at most"),
+            ("channel load", f"{facts.channel_load:.4g} flits on the busiest link for each flit that every NPU sends"),
+            ("throughput", f"at most {facts.throughput:.4g} flits per NPU and cycle under uniform traffic"),
+        ]
+    rows.append(("VC classes", f"{facts.vc_classes}: a router needs as many VCs at least"))
+    rows.append(("deadlock", facts.deadlock or facts.unreachable or "proved impossible, for all pairs"))
+    if facts.mean_hops is None and facts.unreachable is None:
+        rows.append(("routes", "along one dimension only: collectives go dimension by dimension"))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for label, value in rows:
+        table.add_row(label, Text(value))
+    talk.say(table)
+
+
+def _writer(talk: Talk, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
+    """What writes the file that is wanted, or None. Raises InputError before anything is computed."""
+    if export is not None and export not in FORMATS:
+        raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
+    if file is not None and Path(file).resolve() == Path(name).resolve():
+        raise InputError("cannot be written: it is an input", file=file, allowed="another name")
+    if export is not None or (file is not None and file.lower().endswith(".graphml")):
+        if file is not None:
+            check_writable(file)
+        elif talk.json:
+            raise InputError("needs -o FILE beside --json: stdout has one JSON object", key="--export")
+        return lambda topology: _write_graph(talk, topology, file)
+    if file is not None:
+        check_plot(file)
+        return lambda topology: _write_picture(topology, file)
+    return None
+
+
+def _write_graph(talk: Talk, topology: Topology, file: str | None) -> None:
+    import networkx as nx
+
+    text = "\n".join(nx.generate_graphml(topology.to_networkx())) + "\n"
+    if file is None:
+        talk.write(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+
+
+def _write_picture(topology: Topology, file: str) -> None:
+    from pyxsim.report.draw import draw
+
+    figure = draw(topology).get_figure()
+    if figure is None:
+        raise PyxsimError("the picture has no figure")
+    try:
+        figure.savefig(file, dpi=150)  # type: ignore[union-attr]
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written: {error}", file=file) from error
