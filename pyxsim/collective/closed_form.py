@@ -56,16 +56,18 @@ def message_time(
     return int(arrival[-1])
 
 
-def is_exact(flits: Sequence[int], s: Fraction | int, rc_va: int) -> bool:
-    """Whether VCs never hold a packet of a message back, on links of equal `s` with two VCs per class or more.
+def is_exact(flits: Sequence[int], s: Fraction | int, rc_va: int, vcs: int = 2) -> bool:
+    """Whether VCs never hold a packet of a message back, on links of equal `s` with `vcs` VCs in the packet's class.
 
-    A packet loses time when it gets the VC of the one before it and comes to the next router before that one has left:
-    only then do its RC and VA begin. It loses none where heads do not wait (rc + va = 0); where flits come so slowly
-    that the packet before has left (s >= rc + va + 1); or, at one flit per cycle, since that one then holds its VC just
-    long enough for the next to take another, if packets are long enough that the one before the last has left.
+    `flits`: flits of each packet, all alike but the last. The VCs are handed out in turn, so a packet gets the one of the
+    `vcs`-th packet before it. That one's tail has left the next router's buffer when this head comes, and RC and VA
+    begin at once, if ((vcs - 1) * n + 1) * s >= rc + va + 1 for packets of n flits (one cycle more for a fraction s,
+    as arrivals are whole cycles). Where heads do not wait (rc + va = 0) nothing is lost in any case.
     """
-    between = flits[:-1]
-    return not between or rc_va == 0 or s >= rc_va + 1 or (s == 1 and min(between) >= rc_va)
+    if len(flits) <= vcs or rc_va == 0:
+        return True
+    rounding = 0 if Fraction(s).denominator == 1 else 1
+    return ((vcs - 1) * flits[0] + 1) * s >= rc_va + 1 + rounding
 
 
 def neighbour_time(
