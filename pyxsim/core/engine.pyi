@@ -10,6 +10,8 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 build_info: dict[str, Any]
+LONGEST_DELAY: int
+"""Cycles: a flit on a link, with the stages that follow, takes no longer."""
 
 @dataclass
 class Links:

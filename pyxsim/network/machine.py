@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyxsim.core.engine import Links, RouterOptions, Routes
+from pyxsim.core.engine import LONGEST_DELAY, Links, RouterOptions, Routes
 from pyxsim.errors import InputError
 from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
-from pyxsim.units import format_bandwidth, to_cycles
+from pyxsim.units import Duration, format_bandwidth, to_cycles
 
 MAX_SLOTS = 2**31 - 1
+MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, in 64 bits: enough for 2^40 cycles
 
 
 class Wire(NamedTuple):
@@ -66,7 +67,7 @@ def build_machine(topology: Topology, network: Network) -> Machine:
     warnings: list[str] = []
     dimensions = len(topology.dims)
     wires = [
-        _wire(network, stages, bandwidth, to_cycles(latency, network.clock)[0], stages.st, True, credit, warnings)
+        _wire(network, stages, bandwidth, latency, stages.st, True, credit, warnings)
         for bandwidth, latency, credit in zip(
             network.bandwidths(dimensions),
             network.latencies(dimensions),
@@ -74,8 +75,8 @@ def build_machine(topology: Topology, network: Network) -> Machine:
             strict=True,
         )
     ]
-    inject, into = _lanes(topology, network, wires, stages, incoming=False)
-    eject, out = _lanes(topology, network, wires, stages, incoming=True)
+    inject, into = _lanes(topology, network, wires, stages, warnings, incoming=False)
+    eject, out = _lanes(topology, network, wires, stages, warnings, incoming=True)
     if (topology.relation.link_classes > router.vcs).any():
         needed = int(topology.relation.link_classes.max())
         raise InputError(
@@ -119,17 +120,20 @@ def _wire(
     network: Network,
     stages: Stages,
     bandwidth: Fraction,
-    latency: int,
+    duration: Duration,
     sender: int,
     into_router: bool,
     serdes_credit: int | None,
     warnings: list[str],
+    lane: str = "",
 ) -> Wire:
+    """`lane`: "lane_" for one, in the keys that are told."""
     s = network.cycles_per_flit(bandwidth)
+    latency = to_cycles(duration, network.clock)[0]
     if s < 1:
         most = network.flit * network.clock
         text = (
-            f"network.bandwidth: {format_bandwidth(bandwidth)} is more than a flit per cycle; "
+            f"network.{lane}bandwidth: {format_bandwidth(bandwidth)} is more than a flit per cycle; "
             f"simulated as {format_bandwidth(most)} (a larger flit or a faster clock carries more)"
         )
         if text not in warnings:
@@ -141,7 +145,26 @@ def _wire(
     if serdes_credit is not None:
         credit = serdes_credit if s > 1 else 0
     receiver = stages.bw + stages.sa - 1 if into_router else 0
-    return Wire(s, latency, latency + sender + serdes + receiver, 1 + latency + credit)
+    wire = Wire(s, latency, latency + sender + serdes + receiver, 1 + latency + credit)
+    _check_range(wire, f"network.{lane}latency", f"network.{lane}bandwidth", stages)
+    return wire
+
+
+def _check_range(wire: Wire, latency_key: str, bandwidth_key: str, stages: Stages) -> None:
+    """What the engine can count. Raises InputError."""
+    if wire.s.denominator > MAX_DENOMINATOR:
+        raise InputError(
+            f"a flit would take {wire.s} cycles, which is too fine a fraction to be kept exactly",
+            key=bandwidth_key,
+            allowed=f"a bandwidth at which flit * clock / bandwidth has a denominator of at most {MAX_DENOMINATOR}",
+        )
+    longest = ceil(wire.s) + max(wire.delay, wire.credit_delay) + stages.rc + stages.va + 4
+    if longest > LONGEST_DELAY:
+        raise InputError(
+            f"a flit would be {longest} cycles on a link",
+            key=latency_key if wire.latency > wire.s else bandwidth_key,
+            allowed=f"at most {LONGEST_DELAY} cycles of the clock",
+        )
 
 
 def _depth(network: Network, stages: Stages, wire: Wire) -> int:
@@ -155,21 +178,20 @@ def _depth(network: Network, stages: Stages, wire: Wire) -> int:
 
 
 def _lanes(
-    topology: Topology, network: Network, wires: Sequence[Wire], stages: Stages, *, incoming: bool
+    topology: Topology, network: Network, wires: Sequence[Wire], stages: Stages, warnings: list[str], *, incoming: bool
 ) -> tuple[list[dict[int, int]], list[Lane]]:
     """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs: numbers by key, and the lanes in order."""
-    latency = to_cycles(network.lane_latency, network.clock)[0]
-    sender = stages.st if incoming else 0
+    latency, sender = network.lane_latency, stages.st if incoming else 0
     own = None
     if network.lane_bandwidth is not None:
-        own = _wire(network, stages, network.lane_bandwidth, latency, sender, not incoming, None, [])
+        own = _wire(network, stages, network.lane_bandwidth, latency, sender, not incoming, None, warnings, "lane_")
 
     def like(speeds: Sequence[Fraction]) -> Wire:
         """As wide as the widest of these links."""
         if own is not None:
             return own
         bandwidth = network.flit * network.clock / min(speeds)
-        return _wire(network, stages, bandwidth, latency, sender, not incoming, None, [])
+        return _wire(network, stages, bandwidth, latency, sender, not incoming, None, [], "lane_")
 
     ends = topology.link_dst if incoming else topology.link_src
     order = np.argsort(ends, kind="stable")
