@@ -20,7 +20,7 @@ _OPTIONS = {
     "workload.comm_scale": "--comm-scale",
     "workload.compute_scale": "--compute-scale",
 }
-_HINT = "; --allow-deadlock"   # what `prepare` says for `pyxsim run`
+_HINT = "; --allow-deadlock"  # what `prepare` says for `pyxsim run`
 
 
 @dataclass(frozen=True)

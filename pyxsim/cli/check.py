@@ -35,7 +35,7 @@ class Buffer:
     flits_per_vc: int
     vcs: int
     credit_loop: int
-    share: float   # of the time in which a link can be busy
+    share: float  # of the time in which a link can be busy
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def buffers_of(prepared: Prepared) -> list[Buffer]:
         mine = topology.link_dim == dim
         if mine.any():
             depth = int(machine.links.depth[: topology.links][mine].min())
-            usable = vcs // int(topology.relation.link_classes[mine].max())   # of one class
+            usable = vcs // int(topology.relation.link_classes[mine].max())  # of one class
             share = min(1.0, float(depth * usable * wire.s / wire.loop))
             found.append(Buffer(dim, f"{block.name} {block.npus}", depth, vcs, wire.loop, share))
     return found
@@ -138,7 +138,7 @@ def _cost(prepared: Prepared, tick: _Tick, preparing: float) -> Cost:
     """The visits of the whole run, and the speed of its first SAMPLE seconds."""
     total = prepared.router_visits
     network = prepared.network
-    network.windows = WindowRecorder(STEP, prepared.topology.links)   # the engine comes back after each window
+    network.windows = WindowRecorder(STEP, prepared.topology.links)  # the engine comes back after each window
     begin = time.process_time()
     tick.until = begin + SAMPLE
     with contextlib.suppress(_EnoughError, SimulationError):  # a deadlock is for the run to find
@@ -199,5 +199,3 @@ def seconds(value: float) -> str:
         if value >= 2 * length:
             return f"{value / length:.2g} {unit}"
     return f"{value:.2g} seconds" if value >= 0.1 else "0.1 seconds"
-
-

@@ -20,7 +20,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="The experiment: docs/settings.md.")]
+
+def _name(value: str | None) -> str | None:
+    """A file name as it is given; an empty one is what an unset variable of a shell leaves."""
+    if value == "":
+        raise typer.BadParameter("the name is empty")
+    return value
+
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="The experiment: docs/settings.md.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and no text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Settings = Annotated[
@@ -31,8 +41,12 @@ Libraries = Annotated[
     list[str] | None,
     typer.Option("--library", metavar="DIR", help="A folder with shelves of one's own. Repeatable."),
 ]
-File = Annotated[str | None, typer.Option("-o", metavar="OUT.h5", help="Write everything into this HDF5 file.")]
-Plot = Annotated[str | None, typer.Option(metavar="OUT.png", help="Draw the result; .png, .pdf or .svg.")]
+File = Annotated[
+    str | None, typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write everything into this HDF5 file.")
+]
+Plot = Annotated[
+    str | None, typer.Option(metavar="OUT.png", callback=_name, help="Draw the result; .png, .pdf or .svg.")
+]
 Backend = Annotated[str, typer.Option(metavar="NAME", help="The network model: packet.")]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
@@ -129,14 +143,18 @@ def list_(library: Libraries = None, json: Json = False) -> None:
 @app.command()
 def topology(
     name: Annotated[
-        str, typer.Argument(metavar="NAME_OR_FILE", help="A topology of the shelf, or an experiment (.toml).")
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE", callback=_name, help="A topology of the shelf, or an experiment (.toml)."
+        ),
     ],
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
     settings: Settings = None,
     library: Libraries = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml.")] = None,
     file: Annotated[
-        str | None, typer.Option("-o", metavar="FILE", help="Where to: .graphml, or a picture .png, .pdf, .svg.")
+        str | None,
+        typer.Option("-o", metavar="FILE", callback=_name, help="Where to: .graphml, or a picture .png, .pdf, .svg."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -60,9 +60,7 @@ class Job:
     allow_deadlock: bool = False
 
 
-def run_experiment(
-    talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any
-) -> None:
+def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """`pyxsim run`. `options`: backend, libraries, allow_deadlock of the Job."""
     overrides = tuple(overrides)
     job = Job(
@@ -140,5 +138,3 @@ def _kept(written: str) -> str:
 def numbers(result: Result) -> dict[str, Any]:
     """The JSON object of a run."""
     return {**result.json(), "complete": result.complete, "warnings": result.warnings}
-
-

@@ -90,5 +90,3 @@ class Talk:
         except OSError as error:
             silence()
             raise PyxsimError(f"stdout cannot be written: {os.strerror(error.errno or 0)}") from error
-
-

@@ -99,6 +99,8 @@ def prepare(
     """
     if backend not in BACKENDS:
         raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=BACKENDS, given=backend)
+    if experiment.sweep:
+        raise InputError("a sweep is no single run, and is not in this version", key="sweep", allowed="one experiment")
     library.load_all(libraries)
     settings = experiment.network
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
