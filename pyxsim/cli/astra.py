@@ -15,6 +15,7 @@ from pyxsim.settings import Experiment
 from pyxsim.study.astra import astra_experiment
 
 RUN_NAME = "run"
+DIGITS = 9
 _OPTIONS = {
     "workload.passes": "--num-passes",
     "workload.comm_scale": "--comm-scale",
@@ -38,7 +39,7 @@ class AstraFiles:
             key = fault.key or ""
             if key in _OPTIONS and fault.file is None:
                 return InputError(fault.problem, key=_OPTIONS[key], allowed=fault.allowed, given=fault.given)
-            return fault.at(file=vars(self).get(key.partition(".")[0]))
+            return fault if key.startswith("--") else fault.at(file=vars(self).get(key.partition(".")[0]))
 
         return bundle([place(fault) for fault in each(error)])
 
@@ -50,7 +51,7 @@ def run_astra(
     *,
     path: str | None = None,
     run_name: str | None = None,
-    passes: int = 1,
+    passes: str = "1",
     comm_scale: str = "1",
     compute_scale: str = "1",
     overrides: Iterable[str] = (),
@@ -66,7 +67,7 @@ def run_astra(
                 files.network,
                 files.system,
                 files.workload,
-                passes=passes,
+                passes=_count(passes),
                 comm_scale=comm_scale,
                 compute_scale=compute_scale,
                 overrides=tuple(overrides),
@@ -83,6 +84,12 @@ def run_astra(
         if _HINT in text:
             raise DeadlockError(f"{text.partition(_HINT)[0]}; without --strict it is run", error.cycle) from None
         raise
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS:
+        raise InputError(f"'{text}' is no number", key="--num-passes", allowed="a whole number from 1")
+    return int(text)
 
 
 def _last_words(result: Result) -> str:

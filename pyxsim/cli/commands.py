@@ -195,7 +195,7 @@ def astra(
     workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text.")],
     path: Annotated[str | None, typer.Option(metavar="DIR/", help="Folder of the results.")] = None,
     run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
-    num_passes: Annotated[int, typer.Option(metavar="N", help="Passes of the workload.")] = 1,
+    num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
     comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of every collective.")] = "1",
     compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
     total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Read and not used: there is no CSV file.")] = 1,

@@ -90,6 +90,10 @@ class Text:
         place = self.entries[key].place if key in self.entries else self.file
         self.faults.append(InputError(problem, file=place, key=key, allowed=allowed, given=given))
 
+    def sound(self, *keys: str) -> bool:
+        """Whether nothing is wrong with these keys so far: a fault is told once, not again by what follows from it."""
+        return not any(fault.key in keys for fault in self.faults)
+
     def finish(self) -> None:
         """Raise all faults, those of unknown keys included."""
         for key, entry in self.entries.items():
@@ -134,7 +138,7 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     """The table [network] for a Garnet network text, and the number of dimensions. Raises InputError."""
     text = Text(path)
     npus, packages = text.count("num-npus"), text.count("num-packages")
-    if npus % packages:
+    if text.sound("num-npus", "num-packages") and npus % packages:
         text.fault("num-packages", f"{packages} packages do not share {npus} NPUs evenly", "a divisor of num-npus")
     build = text.choice("topology", {"Torus3D": _torus, "NV_Switch": _switch})
     text.unused("local-packet-size", "local-link-efficiency", "package-link-efficiency")
@@ -191,7 +195,7 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
 
 def _torus(text: Text, local: int, packages: int) -> tuple[list[int], dict[str, int]]:
     rows = text.count("package-rows", 2)
-    if packages % rows:
+    if text.sound("num-packages", "package-rows") and packages % rows:
         text.fault("package-rows", f"{packages} packages do not fill {rows} rows", "a divisor of num-packages")
     text.choice("routing-algorithm", {"Ring_XY": True}, "table")
     text.unused("links-per-tile")
@@ -211,7 +215,7 @@ def _switch(text: Text, local: int, packages: int) -> tuple[list[int], dict[str,
 def _phits(text: Text, key: str, flit: int) -> int:
     """Cycles that a flit takes on a link of the width under `key`."""
     width = text.count(key, 128)
-    if width > flit:
+    if text.sound("flit-width", key) and width > flit:
         text.fault(key, f"a link of {width} bits is wider than the flit of {flit} bits", "at most flit-width")
     return max(1, -(-flit // width))
 
