@@ -126,12 +126,13 @@ class PacketNetwork:
             stop = self.engine.run(min(limit, self.engine.now + SLICE), slack=slack, window=self.windows.window)
             if stop.reason == "window":
                 self._record()
+            # First what arrived, then the tick: it may raise KeyboardInterrupt.
+            self.bytes_delivered += sum(self._bytes[message] for message, _ in stop.delivered)
             self.tick()
             if stop.reason == "deadlock":
                 self._record()
                 raise deadlock_error(stop.cycle, self.engine.waiting(), self.link_name, self._message_name)
             if stop.delivered:
-                self.bytes_delivered += sum(self._bytes[message] for message, _ in stop.delivered)
                 return stop.delivered
             if stop.reason == "idle" or self.engine.now >= limit:
                 return []
@@ -140,8 +141,8 @@ class PacketNetwork:
         self.windows.record(self.engine.now, self.totals())
 
     def finish(self, cycle: int) -> None:
-        """Close the statistics at the end of a run, at `cycle` or where the network stands if that is later."""
-        self.windows.record(max(cycle, self.engine.now + 1), self.totals())
+        """Close the statistics at the end of a run."""
+        self.windows.record(max(cycle, self.windows.end), self.totals())
 
     # -- what there is to see --
 
