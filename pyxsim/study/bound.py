@@ -40,12 +40,9 @@ def _dimension(dims: tuple[int, ...], each: Fraction, system: System, network: P
 def _latency(dim: int, network: PacketNetwork) -> int:
     """Cycles of a flit from interface to interface along a dimension, without the time on its first network link."""
     topology, machine = network.topology, network.machine
-    route = [
-        topology.relation.route(0, int(other))
-        for other in topology.group(0, dim).tolist()
-        if other != 0 and not topology.confined
-    ]
-    hops = min((len(links) for links in route), default=1)
+    # The shortest way there can be: from NPU to NPU, or through a switch.
+    ends = np.maximum(topology.link_src, topology.link_dst)[topology.link_dim == dim]
+    hops = 1 if not len(ends) or int(ends.min()) < topology.npus else 2
     wire = machine.wires[dim]
     links = machine.links
     lanes = 0
