@@ -121,20 +121,24 @@ def test_what_is_no_message(flits: list[int], s: list[int], delays: list[int], r
 
 
 @pytest.mark.parametrize(
-    ("flits", "s", "rc_va", "exact"),
+    ("flits", "s", "rc_va", "vcs", "exact"),
     [
-        ([40], Fraction(3, 2), 2, True),  # one packet
-        ([1, 1, 1], Fraction(3, 2), 0, True),  # heads do not wait
-        ([16, 16, 9], 1, 2, True),
-        ([2, 2, 1], 1, 2, True),
-        ([1, 1], 1, 2, False),  # too short for rc + va = 2
-        ([16, 16], Fraction(5, 2), 2, False),
-        ([16, 16], 2, 2, False),
-        ([1, 1], 3, 2, True),
+        ([40], Fraction(3, 2), 2, 1, True),  # one packet
+        ([1, 1, 1], Fraction(3, 2), 0, 1, True),  # heads do not wait
+        ([16, 16, 9], 1, 2, 2, True),  # (16 + 1) * 1 >= 3
+        ([2, 2, 1], 1, 2, 2, True),  # (2 + 1) * 1 >= 3: just
+        ([1, 1, 1], 1, 2, 2, False),  # (1 + 1) * 1 < 3
+        ([1, 1], 1, 2, 2, True),  # never a VC twice
+        ([1, 1, 1, 1], 1, 2, 3, True),  # (2 + 1) * 1 >= 3
+        ([16, 16], Fraction(5, 2), 2, 2, True),
+        ([16, 16], 2, 2, 1, False),  # one VC: 1 * 2 < 3
+        ([1, 1], 3, 2, 1, True),
+        ([1, 1], Fraction(7, 2), 2, 1, False),  # a fraction: 1 * 3.5 < 4, arrivals may be rounded together
+        ([1, 1], 4, 2, 1, True),
     ],
 )
-def test_where_it_is_exact(flits: list[int], s: Fraction | int, rc_va: int, exact: bool) -> None:
-    assert is_exact(flits, s, rc_va) is exact
+def test_where_it_is_exact(flits: list[int], s: Fraction | int, rc_va: int, vcs: int, exact: bool) -> None:
+    assert is_exact(flits, s, rc_va, vcs) is exact
 
 
 # ASTRA-sim 1 (e4aed7e) on gem5 Garnet 2.0 (gem5_astra 4169587), its sample network: flits of 256 B over links of 32
