@@ -272,6 +272,22 @@ def test_vc_choice_of_va_rotates() -> None:
     assert column(machine, machine_ejection(net, 1), "vc") == [0, 1, 2, 0, 1]
 
 
+def test_va_hands_the_vcs_of_a_range_out_in_turn() -> None:
+    net = short(3, BOOKSIM, vcs=3)
+    machine = oracle(net, BOOKSIM)
+    for node in (0, 1):
+        machine.send(node, 2, 2, 0, 3, 1, 1, 0)
+    finish(machine)
+    lane = machine_ejection(net, 2)
+    # Both heads are there at 2 and ask in 3, one is served; it wins the switch in 4 and the other one in 5. The next
+    # head of a lane is at the front one cycle after that, asks after RC in the next and wins the switch in the third.
+    assert cycles(machine, lane) == [4, 5, 7, 8, 10, 11]
+    assert column(machine, lane, "message") == [0, 1, 0, 1, 0, 1]
+    # Though VC 0 is free again in 5, the third packet takes VC 2.
+    assert column(machine, lane, "vc") == [0, 1, 2, 0, 1, 2]
+    assert stalls(machine, lane) == {"vc": 0, "credit": 0, "serial": 0, "arbitration": 1}
+
+
 def test_without_va_the_lowest_vc_with_a_credit_is_taken() -> None:
     net = short(2, garnet(1), vcs=3, depth=1)
     machine = oracle(net, garnet(1))
