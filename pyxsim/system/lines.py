@@ -4,11 +4,12 @@ A line belongs to one queue of one *team*: the NPUs that must work together, whi
 group has lines of its own) or, as in ASTRA-sim 1, the whole system. What stands in line is a *task*: one phase of
 one chunk for that team.
 
-A task is *live* when all members of the team have its data. A line runs at most `room` live tasks. A member that has
-its data may start at once if there is room; once one member has started, the others follow as soon as theirs is there.
-Only live tasks take up room. So room is never held by a task that waits for somebody else, and a live task needs
-nothing but its own messages: whatever the order in which data arrive, something always goes on. Systems
-in which a slot is held while waiting can stop for ever (astra-sim issue 370).
+A task is *live* when all members of the team have its data. A line runs as many tasks as it has room for, by priority
+and then in order of arrival. While there is room, members that have their data start early, and the others follow as
+soon as theirs is there; but an early task takes room from other early ones only, never from a live one. So a live task
+waits for live tasks alone, and those need nothing but their own messages: whatever the order in which data arrive,
+something always goes on. Systems in which a slot is held by a chunk that waits for somebody else can stop for ever
+(astra-sim issue 370). The price: when an early task turns live, the line may run more tasks than it has room for.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class Task(Protocol):
 
 
 class Line:
-    """The tasks of one team in front of one queue."""
+    """The tasks of one team in front of one queue. `running`: live ones at work; `early`: those begun before."""
 
     def __init__(self, room: int) -> None:
         self.room = room
         self.running = 0
+        self.early = 0
         self._waiting: list[tuple[int, int, Task]] = []
         self._numbers = itertools.count()
 
@@ -43,7 +45,8 @@ class Line:
         bisect.insort(self._waiting, (-task.priority, next(self._numbers), task), key=lambda entry: entry[:2])
 
     def turned_live(self) -> None:
-        """An admitted task has become live: it takes up room from now on."""
+        """An early task has become live."""
+        self.early -= 1
         self.running += 1
 
     def left(self) -> None:
@@ -52,9 +55,21 @@ class Line:
 
     def serve(self) -> None:
         """Admit tasks while there is room."""
-        while self._waiting and self.running < self.room:
-            _, _, task = self._waiting.pop(0)
+        while (task := self._next()) is not None:
             task.admitted = True
             if task.live:
                 self.running += 1
+            else:
+                self.early += 1
             task.admit()
+
+    def _next(self) -> Task | None:
+        """Take the first task out of the line that there is room for."""
+        if self.running >= self.room:
+            return None
+        full = self.running + self.early >= self.room
+        for place, (_, _, task) in enumerate(self._waiting):
+            if task.live or not full:
+                del self._waiting[place]
+                return task
+        return None
