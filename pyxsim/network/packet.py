@@ -134,7 +134,8 @@ class PacketNetwork:
                 raise deadlock_error(stop.cycle, self.engine.waiting(), self.link_name, self._message_name)
             if stop.delivered:
                 return stop.delivered
-            if stop.reason == "idle" or self.engine.now >= limit:
+            # A window may end in the very cycle `limit`: its arrivals are still to come then.
+            if stop.reason == "idle" or (stop.reason == "until" and self.engine.now >= limit):
                 return []
 
     def _record(self) -> None:
