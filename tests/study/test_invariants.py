@@ -1,0 +1,95 @@
+"""What must hold for every experiment, whatever its network, its router, its system layer and its collective."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyxsim.collective.bounds import phase_bytes
+from pyxsim.output.result import Result
+from pyxsim.settings import load_experiment
+from pyxsim.study import Prepared, prepare, simulate
+from tests.study.experiments import experiments
+
+FRUGAL = {("ring", kind) for kind in ("all-reduce", "reduce-scatter", "all-gather")}
+
+
+def run(tables: dict[str, Any]) -> tuple[Prepared, Result]:
+    prepared = prepare(load_experiment(tables))
+    return prepared, simulate(prepared)
+
+
+def arrays(result: Result) -> dict[str, Any]:
+    """Everything that is simulated, and nothing of the machine that did it."""
+    found: dict[str, Any] = {"time": result.time_cycles, "counts": result.counts, "rows": repr(result.collectives)}
+    found |= {name: values.tolist() for name, values in result.totals.items()}
+    found |= {f"window {name}": values.tolist() for name, values in result.windows.counts.items()}
+    found |= {f"chunk {name}": values.tolist() for name, values in result.chunks.items()}
+    found["peaks"] = np.asarray(result.buffer_max).tolist()
+    return found
+
+
+@given(experiments())
+@settings(max_examples=300)
+def test_every_experiment(tables: dict[str, Any]) -> None:
+    prepared, result = run(tables)
+    network, system, counts = prepared.network, prepared.system, result.counts
+    assert result.complete
+    network.engine.check()
+    assert network.engine.flits_in_flight == network.engine.messages_pending == 0
+
+    # Nothing is lost, and nothing is sent that the plan does not know. Ring and direct send what must be sent, and no
+    # more, for any size (but a ring has to forward an all-to-all); nothing sends less.
+    (collective,) = system.collectives
+    phases = [phase for chunk in collective.chunks for phase in chunk.plan.phases]
+    least = sum((network.npus * phase_bytes(phase) for phase in phases), Fraction(0))
+    assert counts["bytes_delivered"] == system.bytes_planned >= least
+    if all(name.startswith("direct") or (name, kind) in FRUGAL for name, kind in ((p.algorithm, p.kind) for p in phases)):
+        assert counts["bytes_delivered"] == least
+    assert counts["flit_hops"] == network.flit_hops == int(result.totals["flits"].sum())
+    assert counts["router_visits"] == prepared.router_visits
+
+    # Counters in windows are the totals.
+    windows = result.windows
+    for name, total in result.totals.items():
+        assert windows.counts[name].sum(axis=0).tolist() == total.tolist()
+    assert len(windows.start) == 0 or windows.start[-1] < result.time_cycles <= windows.start[-1] + windows.length
+    assert (result.busy >= 0).all()
+    assert result.busy.sum(axis=0).tolist() == result.busy_total.tolist()
+    assert (result.busy_total <= result.time_cycles).all()
+
+    # Time runs forward in every row, and a phase begins where the one before it ended.
+    chunks = result.chunks
+    assert (chunks["ready"] >= 0).all()
+    assert (chunks["ready"] <= chunks["start"]).all()
+    assert (chunks["start"] <= chunks["end"]).all()
+    for stage in system.stages():
+        if stage.following is not None:
+            before = stage.end.max() if system.options.together else stage.end
+            assert (stage.following.ready == before).all()
+    last = max([int(stage.end.max()) for stage in system.stages()], default=0)
+    assert collective.end == result.time_cycles == last
+    assert result.bound_ns is not None
+    assert result.time_ns >= result.bound_ns
+
+
+@given(experiments(most=8), st.sampled_from([1, 3, 64, 10**6]))
+@settings(max_examples=40)
+def test_the_same_experiment_twice_is_the_same_to_the_bit(tables: dict[str, Any], window: int) -> None:
+    _, first = run(tables)
+    _, second = run(tables)
+    assert arrays(first) == arrays(second)
+    # Neither the windows nor the order between collectives (there is one) nor a callback have a part in it.
+    others = tables["system"] | {"scheduling": "FIFO" if tables["system"]["scheduling"] == "LIFO" else "LIFO"}
+    calls: list[int] = []
+    prepared = prepare(
+        load_experiment(tables | {"system": others, "output": {"window": f"{window} cycles", "seed": 7}}),
+        tick=lambda: calls.append(1),
+    )
+    third = simulate(prepared)
+    parts = {name: value for name, value in arrays(first).items() if not name.startswith("window")}
+    assert {name: value for name, value in arrays(third).items() if name in parts} == parts

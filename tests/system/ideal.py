@@ -1,0 +1,72 @@
+"""A network without a network: every message takes the time that a function says, however many there are."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pyxsim import library
+from pyxsim.system import Options, System
+from pyxsim.topology.topology import Queue
+
+library.load_all()
+
+Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
+
+
+class Ideal:
+    """A `Network` (pyxsim/network/protocol.py). `sent`: (cycle, source, destination, bytes, plane) of every message."""
+
+    def __init__(self, npus: int, time: Time | int, *, lost: Sequence[int] = ()) -> None:
+        self.npus = npus
+        self.clock_hz = Fraction(10**9)
+        self.now = 0
+        self.sent: list[tuple[int, int, int, int, int]] = []
+        self._time: Time = time if callable(time) else lambda src, dst, size: time
+        self._lost = lost
+        self._flying: list[tuple[int, int]] = []
+
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+        assert at >= self.now
+        assert nbytes > 0
+        assert src != dst
+        number = len(self.sent)
+        self.sent.append((at, src, dst, nbytes, plane))
+        if number not in self._lost:
+            heapq.heappush(self._flying, (at + self._time(src, dst, nbytes), number))
+        return number
+
+    def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
+        first = self._flying[0][0] if self._flying else None
+        if first is None or (until is not None and first > until):
+            self.now = self.now if until is None else until
+            return []
+        self.now = first
+        batch = []
+        while self._flying and self._flying[0][0] == first:
+            cycle, number = heapq.heappop(self._flying)
+            batch.append((number, cycle))
+        return batch
+
+
+def options(algorithms: str | Sequence[str] = "ring", dims: int = 1, **others: Any) -> Options:
+    """Options with one clockwise queue and room for one chunk in each dimension, unless said otherwise."""
+    names = [algorithms] * dims if isinstance(algorithms, str) else list(algorithms)
+    known: dict[str, Any] = {
+        "algorithms": lambda kind: names,
+        "queues": [(Queue(0, 1),)] * len(names),
+        "room": [1] * len(names),
+        "bandwidths": [Fraction(1)] * len(names),
+    }
+    return Options(**(known | others))
+
+
+def system(shape: Sequence[int], time: Time | int, algorithms: str | Sequence[str] = "ring", **others: Any) -> System:
+    """A system layer on an ideal network."""
+    npus = 1
+    for size in shape:
+        npus *= size
+    names = [algorithms] * len(shape) if isinstance(algorithms, str) else algorithms
+    return System(Ideal(npus, time), shape, options(names, **others))

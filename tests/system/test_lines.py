@@ -1,0 +1,135 @@
+"""The rule of pyxsim/system/lines.py: early tasks take room from early ones only, a live task waits for live ones alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.system.lines import Line
+
+
+class Task:
+    """A task that notes when it is admitted."""
+
+    def __init__(self, name: str, log: list[str], *, live: bool, priority: int = 0) -> None:
+        self.name = name
+        self.log = log
+        self.live = live
+        self.priority = priority
+        self.admitted = False
+
+    def admit(self) -> None:
+        self.log.append(self.name)
+
+    def turn_live(self, line: Line) -> None:
+        self.live = True
+        if self.admitted:
+            line.turned_live()
+        line.serve()
+
+
+@pytest.fixture
+def log() -> list[str]:
+    return []
+
+
+def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
+    line = Line(2)
+    for name in "abc":
+        line.join(Task(name, log, live=True))
+    line.serve()
+    assert log == ["a", "b"]
+    line.serve()
+    assert log == ["a", "b"]
+    line.left()
+    line.serve()
+    assert log == ["a", "b", "c"]
+    assert line.running == 2
+
+
+def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
+    line = Line(1)
+    for name, priority in (("a", 0), ("b", 5), ("c", -1), ("d", 5)):
+        line.join(Task(name, log, live=True, priority=priority))
+    for _ in range(4):
+        line.serve()
+        line.left()
+    assert log == ["b", "d", "a", "c"]
+
+
+def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: list[str]) -> None:
+    """The heart of it: the slot of a chunk whose other members are not there yet is free for one that can go on."""
+    line = Line(1)
+    early, live = Task("early", log, live=False), Task("live", log, live=True)
+    line.join(early)
+    line.serve()
+    assert log == ["early"]
+    line.join(live)
+    line.serve()
+    assert log == ["early", "live"]
+    assert (line.running, line.early) == (1, 1)
+    # The early one turns live: from now on it takes room, for a while there are more than the room is for.
+    early.turn_live(line)
+    assert (line.running, line.early) == (2, 0)
+    line.join(Task("next", log, live=True))
+    line.left()
+    line.serve()
+    assert log == ["early", "live"]
+    line.left()
+    line.serve()
+    assert log == ["early", "live", "next"]
+
+
+def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
+    line = Line(2)
+    tasks = [Task(name, log, live=False) for name in "abc"]
+    for task in tasks:
+        line.join(task)
+    line.serve()
+    assert log == ["a", "b"]
+    # One that turns live while it waits overtakes the early ones.
+    tasks[2].turn_live(line)
+    assert log == ["a", "b", "c"]
+
+
+def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> None:
+    line = Line(1)
+    line.join(Task("live", log, live=True))
+    line.join(Task("early", log, live=False))
+    line.serve()
+    assert log == ["live"]
+    line.left()
+    line.serve()
+    assert log == ["live", "early"]
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(st.sampled_from(["join", "live", "leave"]), st.integers(0, 30), st.booleans()), max_size=80),
+)
+def test_a_line_never_stands_still_with_room(room: int, steps: list[tuple[str, int, bool]]) -> None:
+    """After any history: who is live waits only if `room` live ones run, and every task is admitted once."""
+    line, log = Line(room), []
+    tasks: list[Task] = []
+    gone: set[str] = set()
+    for what, pick, live in steps:
+        if what == "join":
+            tasks.append(Task(str(len(tasks)), log, live=live, priority=pick % 3))
+            line.join(tasks[-1])
+            line.serve()
+        elif what == "live" and (waiting := [t for t in tasks if not t.live]):
+            waiting[pick % len(waiting)].turn_live(line)
+        elif what == "leave" and (able := [t for t in tasks if t.admitted and t.live and t.name not in gone]):
+            gone.add(able[pick % len(able)].name)
+            line.left()
+            line.serve()
+        running = [t for t in tasks if t.admitted and t.live and t.name not in gone]
+        early = [t for t in tasks if t.admitted and not t.live]
+        assert (line.running, line.early) == (len(running), len(early))
+        assert len(early) <= room
+        waiting = [t for t in tasks if not t.admitted]
+        if len(running) < room:
+            assert not any(t.live for t in waiting)
+            assert not waiting or len(running) + len(early) >= room
+    assert len(log) == len(set(log)) == sum(t.admitted for t in tasks)
