@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ASTRA, ASTRA_WORDS, SMALL, Command, Ended
+from tests.cli.inputs import ASTRA, ASTRA_WORDS, SMALL, Command, Ended
 
 
 def told(ended: Ended, *faults: str) -> None:
-    """Each fault has its line, in order; a fault is the parts of its line, joined by "...". """
+    """Each fault has its line, in order; a fault is the parts of its line, joined by "..."."""
     assert ended.code == 2, ended.err
     assert "Traceback" not in ended.err
     assert ended.out == ""
@@ -68,7 +69,10 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
         network("options = { bidirectinal = true }"),
         "network.options.bidirectinal: unknown option...did you mean 'bidirectional'?",
     ),
-    "option of another type": (network("options = { bidirectional = 3 }"), "bidirectional: 3 is no bool...true or false"),
+    "option of another type": (
+        network("options = { bidirectional = 3 }"),
+        "bidirectional: 3 is no bool...true or false",
+    ),
     "unknown block": (
         '[[network.dims]]\nblock = "rin"\nnpus = 4\n[collective]\nkind = "all-reduce"\nsize = "1 B"',
         "network.dims[0].block: unknown block 'rin'...did you mean 'ring'?",
@@ -85,9 +89,15 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "too few VCs": (router("vcs = 1"), "network.router.vcs: 1 VCs...needs 2 VC classes...at least 2"),
     "no buffer": (router("buffer = 0"), "network.router.buffer: 0 is too small"),
     "unknown routing": (router('routing = "valiant"'), "network.router.routing: unknown routing 'valiant'"),
-    "nothing to do": ('[network]\ntopology = "ring"\nshape = [4]', "e.toml: collective: the table [collective] is missing"),
+    "nothing to do": (
+        '[network]\ntopology = "ring"\nshape = [4]',
+        "e.toml: collective: the table [collective] is missing",
+    ),
     "sweep": (SMALL + '[sweep]\n"collective.size" = ["1 MiB"]', "e.toml: sweep: a sweep is no single run"),
-    "missing workload": ('network = { topology = "ring", shape = [4] }\nworkload = { file = "w.txt" }', "w.txt: no such file"),
+    "missing workload": (
+        'network = { topology = "ring", shape = [4] }\nworkload = { file = "w.txt" }',
+        "w.txt: no such file",
+    ),
     "workload is a folder": (
         'network = { topology = "ring", shape = [4] }\nworkload = { file = "." }',
         ".: is a folder",
@@ -134,16 +144,28 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "-o is a folder": (["run", "small.toml", "-o", "."], ".: cannot be written: it is a folder"),
     "-o in no folder": (["run", "small.toml", "-o", "/proc/none/x.h5"], "/proc/none/x.h5: cannot be written"),
-    "-o over the input": (["run", "small.toml", "-o", "./small.toml"], "./small.toml: cannot be written: it is an input"),
-    "both outputs one": (["run", "small.toml", "-o", "a.png", "--plot", "a.png"], "a.png: cannot be written: it is the other"),
+    "-o over the input": (
+        ["run", "small.toml", "-o", "./small.toml"],
+        "./small.toml: cannot be written: it is an input",
+    ),
+    "both outputs one": (
+        ["run", "small.toml", "-o", "a.png", "--plot", "a.png"],
+        "a.png: cannot be written: it is the other",
+    ),
     "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the name does not tell the format"),
-    "--plot unknown format": (["run", "small.toml", "--plot", "x.pgn"], "x.pgn: '.pgn' is no format...did you mean '.png'?"),
+    "--plot unknown format": (
+        ["run", "small.toml", "--plot", "x.pgn"],
+        "x.pgn: '.pgn' is no format...did you mean '.png'?",
+    ),
     "--plot in no folder": (["run", "small.toml", "--plot", "/proc/none/x.png"], "/proc/none/x.png: cannot be written"),
     "backend": (["run", "small.toml", "--backend", "pakcet"], "--backend: unknown backend...did you mean 'packet'?"),
     "library missing": (["run", "small.toml", "--library", "none"], "none: --library: no such folder"),
     "library empty": (["list", "--library", "."], ".: --library: this folder is no library"),
     "unknown command": (["chekc", "small.toml"], "unknown command 'chekc'...did you mean 'check'?"),
-    "unknown option": (["run", "small.toml", "--bakend", "x"], "run: unknown option '--bakend'...did you mean '--backend'?"),
+    "unknown option": (
+        ["run", "small.toml", "--bakend", "x"],
+        "run: unknown option '--bakend'...did you mean '--backend'?",
+    ),
     "unknown option of pyxsim": (["--versoin"], "unknown option '--versoin'...did you mean '--version'?"),
     "missing argument": (["run"], "run: missing argument 'EXPERIMENT.toml'...pyxsim run --help"),
     "missing option": (["astra"], "astra: missing option '--network-configuration'"),
@@ -173,8 +195,6 @@ def test_nothing_is_written_for_a_faulty_input(pyxsim: Command, folder: Path) ->
 
 
 def test_json_tells_the_faults_too(pyxsim: Command) -> None:
-    import json
-
     ended = pyxsim("run", "small.toml", "--json", "--set", "network.router.vcs=0", "--set", "system.chunks=0")
     data = json.loads(ended.out)
     assert data["exit_code"] == ended.code == 2
@@ -193,7 +213,11 @@ def instead(file: str, line: str, new: str) -> str:
 
 # What is changed in one of the three files, and the line that tells it.
 FILES: dict[str, tuple[str, str | bytes, str]] = {
-    "network: missing key": ("network.txt", without("network.txt", "num-npus: 8\n"), "network.txt: num-npus: is missing"),
+    "network: missing key": (
+        "network.txt",
+        without("network.txt", "num-npus: 8\n"),
+        "network.txt: num-npus: is missing",
+    ),
     "network: unknown key": (
         "network.txt",
         ASTRA["network.txt"] + "packge-rows: 2",
@@ -223,7 +247,11 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
         without("system.txt", "scheduling-policy: LIFO\n"),
         "system.txt: scheduling-policy: is missing",
     ),
-    "system: unknown key": ("system.txt", ASTRA["system.txt"] + "endpoint-dely: 1", "system.txt:12: endpoint-dely: unknown key"),
+    "system: unknown key": (
+        "system.txt",
+        ASTRA["system.txt"] + "endpoint-dely: 1",
+        "system.txt:12: endpoint-dely: unknown key",
+    ),
     "system: two algorithms": (
         "system.txt",
         instead("system.txt", "all-reduce-implementation: ring_ring_ring", "all-reduce-implementation: ring_ring"),
@@ -243,13 +271,21 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     "system: binary": ("system.txt", b"\xff", "system.txt:1: is no text"),
     "workload: empty": ("workload.txt", "", "workload.txt: is empty"),
     "workload: binary": ("workload.txt", b"MICRO\n\x80", "workload.txt:2: is no text"),
-    "workload: unknown keyword": ("workload.txt", "MICR\n1\n", "workload.txt:1: unknown parallelism...did you mean 'MICRO'?"),
+    "workload: unknown keyword": (
+        "workload.txt",
+        "MICR\n1\n",
+        "workload.txt:1: unknown parallelism...did you mean 'MICRO'?",
+    ),
     "workload: keyword of another version": (
         "workload.txt",
         ASTRA["workload.txt"].replace("MICRO", "HYBRID_DLRM 4"),
         "workload.txt:1: the parallelism HYBRID_DLRM is not in this version",
     ),
-    "workload: layers missing": ("workload.txt", "MICRO\n2\nconv1 -1\n", "workload.txt:2: 2 layers are announced, 1 follow"),
+    "workload: layers missing": (
+        "workload.txt",
+        "MICRO\n2\nconv1 -1\n",
+        "workload.txt:2: 2 layers are announced, 1 follow",
+    ),
     "workload: short layer": ("workload.txt", "MICRO\n1\nconv1 -1 5\n", "workload.txt:3: a layer with 3 fields"),
     "workload: unknown communication": (
         "workload.txt",

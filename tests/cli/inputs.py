@@ -1,0 +1,107 @@
+"""The inputs of the tests of the command line, and what a command gives back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyxsim
+
+SMALL = """
+[network]
+topology = "torus"
+shape = [2, 2]
+
+[collective]
+kind = "all-reduce"
+size = "64 KiB"
+"""
+# A circle of four links without datelines: every NPU sends two hops ahead, one VC, little buffer.
+DEADLOCK = """
+[network]
+topology = "garnet-torus"
+shape = [4, 1, 1]
+
+[network.router]
+vcs = 1
+buffer = 2
+routing = "ring"
+
+[system]
+all_reduce = "direct"
+
+[collective]
+kind = "all-reduce"
+size = "1 MiB"
+"""
+ASTRA = {
+    "network.txt": """
+num-npus: 8
+num-packages: 4
+package-rows: 2
+topology: Torus3D
+local-rings: 2
+vertical-rings: 2
+horizontal-rings: 2
+flit-width: 2048
+local-packet-size: 4096
+package-packet-size: 4096
+tile-link-width: 256
+package-link-width: 256
+vcs-per-vnet: 50
+routing-algorithm: Ring_XY
+router-latency: 1
+local-link-latency: 90
+package-link-latency: 200
+buffers-per-vc: 5000
+local-link-efficiency: 1.0
+package-link-efficiency: 1.0
+""",
+    "system.txt": """
+scheduling-policy: LIFO
+endpoint-delay: 1
+active-chunks-per-dimension: 1
+preferred-dataset-splits: 4
+boost-mode: 0
+all-reduce-implementation: ring_ring_ring
+all-gather-implementation: ring_ring_ring
+reduce-scatter-implementation: ring_ring_ring
+all-to-all-implementation: ring_ring_ring
+collective-optimization: localBWAware
+""",
+    "workload.txt": "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 65536 5\n",
+}
+ASTRA_WORDS = (
+    "astra",
+    "--network-configuration=network.txt",
+    "--system-configuration=system.txt",
+    "--workload-configuration=workload.txt",
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.err.splitlines()
+
+
+Command = Callable[..., Ended]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For a process of its own: it finds the package that is tested here, whatever its folder."""
+    here = str(Path(pyxsim.__file__).resolve().parent.parent)
+    before = [more.pop("PYTHONPATH")] if "PYTHONPATH" in more else []
+    paths = [*before, here, os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}

@@ -1,0 +1,107 @@
+"""`pyxsim check`: what is proved and told before a run, against what the run then does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.inputs import SMALL, Command
+
+
+def test_in_words(pyxsim: Command) -> None:
+    ended = pyxsim("check", "small.toml")
+    assert (ended.code, ended.out) == (0, "")
+    text = " ".join(ended.err.split())
+    for part in (
+        "settings good",
+        "torus 2 x 2: 4 NPUs, 16 links",
+        "all reachable; proved free of deadlock",
+        "proved: ring: reduce-scatter on 2 ranks",
+        "proved: all-reduce = reduce-scatter along 0, all-reduce along 1, all-gather along 0 (on 2x2 with 7 bytes)",
+        "the credit loop is",
+        "no network with these links is faster",
+        "router visits: about",
+        "measured at its beginning",
+    ):
+        assert part in text, ended.err
+
+
+def test_the_cost_is_what_the_run_takes(pyxsim: Command) -> None:
+    for words in ((), ("--set", "system.chunks=3", "--set", "network.shape=[3, 4]"), ("--set", "collective.size=1 B")):
+        checked = json.loads(pyxsim("check", "small.toml", "--json", *words).out)
+        done = json.loads(pyxsim("run", "small.toml", "--json", *words).out)
+        for key in ("router_visits", "bound_ns", "npus", "warnings", "version"):
+            assert checked[key] == done[key], key
+        assert checked["ok"] is True
+        assert checked["seconds"] > 0
+
+
+def test_json_only_on_stdout(pyxsim: Command) -> None:
+    ended = pyxsim("check", "small.toml", "--json")
+    assert ended.err == ""
+    data = json.loads(ended.out)
+    assert data["schedules"] == [f"ring: {kind} on 2 ranks" for kind in ("reduce-scatter", "all-reduce", "all-gather")]
+    # Both neighbours of everybody, 4 NPUs; chunk 0 is alone and goes round clockwise, on plane 0.
+    assert data["pairs"] == 4 * 2
+    assert data["deadlock_free"] is True
+
+
+def test_buffers_against_the_credit_loop(pyxsim: Command) -> None:
+    """One dimension of docs/router.md: a VC of B flits can be busy B * s / loop of the time; the loop is 3 + 2 D."""
+    words = (
+        "--set",
+        "network.router.buffer=4",
+        "--set",
+        "network.bandwidth=256 GB/s",
+        "--set",
+        "network.latency=50 ns",
+    )
+    ended = pyxsim("check", "small.toml", *words)
+    assert ended.code == 0
+    assert "warning: network.router.buffer: 4 flits x 2 VCs" in ended.err
+    (first, _) = json.loads(pyxsim("check", "small.toml", "--json", *words).out)["buffers"]
+    # 256 B at 256 GB/s and 1 GHz: one cycle. Of the 4 VCs a ring with datelines gives 2 to each class.
+    assert first["credit_loop"] == 3 + 2 * 50
+    assert first["flits_per_vc"] == 4
+    assert first["share"] == pytest.approx(4 * 2 / 103)
+
+
+def test_routes_that_can_deadlock(pyxsim: Command) -> None:
+    ended = pyxsim("check", "deadlock.toml", "--allow-deadlock")
+    assert ended.code == 0
+    assert "they CAN deadlock" in ended.err
+    assert "warning: the routes can deadlock: 4 channels" in ended.err
+    assert json.loads(pyxsim("check", "deadlock.toml", "--allow-deadlock", "--json").out)["deadlock_free"] is False
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"])
+@pytest.mark.parametrize("order", ["ascending", "round-robin", "themis"])
+def test_every_composition_is_proved(pyxsim: Command, kind: str, order: str) -> None:
+    words = ["network.shape=[2, 3, 2]", f"collective.kind={kind}", f"system.inter_dimension={order}", "system.chunks=5"]
+    ended = pyxsim("check", "small.toml", "--json", *(word for text in words for word in ("--set", text)))
+    assert ended.code == 0, ended.err
+    plans = json.loads(ended.out)["plans"]
+    assert plans
+    assert all(plan["shape"] == [2, 3, 2] and plan["kind"] == kind for plan in plans)
+
+
+def test_a_large_network_is_proved_on_a_small_one(pyxsim: Command) -> None:
+    data = json.loads(pyxsim("check", "small.toml", "--json", "--set", "network.shape=[8, 1, 64]").out)
+    assert [plan["shape"] for plan in data["plans"]] == [[3, 1, 3]]
+
+
+def test_a_long_run_is_estimated_soon(pyxsim: Command) -> None:
+    ended = pyxsim("check", "small.toml", "--json", "--set", "collective.size=100 GiB")
+    data = json.loads(ended.out)
+    assert data["seconds"] == pytest.approx(data["router_visits"] / data["visits_per_s"])
+    assert data["seconds"] > 60
+
+
+def test_one_npu(pyxsim: Command, folder: Path) -> None:
+    (folder / "one.toml").write_text(SMALL.replace("[2, 2]", "[1, 1]"), encoding="utf-8")
+    for command in ("check", "run"):
+        ended = pyxsim(command, "one.toml")
+        assert ended.code == 0, ended.err
+        assert json.loads(pyxsim(command, "one.toml", "--json").out)["router_visits"] == 0

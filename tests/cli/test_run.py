@@ -1,0 +1,200 @@
+"""`pyxsim run`: what it prints, where; what it writes; how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import pytest
+
+from pyxsim import __version__
+from tests.cli.inputs import SMALL, Command
+
+# docs/output.md, word by word.
+PROMISED = (
+    "time_ns",
+    "cycles",
+    "npus",
+    "messages",
+    "packets",
+    "flits",
+    "flit_hops",
+    "router_visits",
+    "bytes_delivered",
+    "sim_cpu_s",
+    "total_cpu_s",
+    "peak_rss_mb",
+    "bound_ns",
+    "backend",
+    "seed",
+    "version",
+    "skipped_cycles",
+)
+
+
+def test_json(pyxsim: Command) -> None:
+    ended = pyxsim("run", "small.toml", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    data = json.loads(ended.out)
+    assert set(PROMISED) <= set(data)
+    assert data["complete"] is True
+    assert data["warnings"] == []
+    assert (data["backend"], data["seed"], data["version"]) == ("packet", 1, __version__)
+    # On 2x2: reduce-scatter, all-reduce, all-gather on pairs of NPUs. Along dimension 0 everybody sends half of 64 KiB,
+    # twice; along dimension 1 half of that half, twice: 96 KiB an NPU, every message to a neighbour.
+    assert data["npus"] == 4
+    assert data["bytes_delivered"] == 4 * 96 * 1024
+    assert data["messages"] == 4 * 4
+    assert data["flits"] == data["flit_hops"] == 4 * 96 * 1024 // 256
+    assert data["router_visits"] == 2 * data["flits"]
+    assert data["cycles"] == data["time_ns"] > data["bound_ns"] > 0
+
+
+def test_a_summary_goes_to_stderr(pyxsim: Command) -> None:
+    ended = pyxsim("run", "small.toml")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.lines[0].startswith("torus 2x2, all-reduce of 64 KiB")
+    assert len(ended.lines) <= 30
+    assert max(map(len, ended.lines)) <= 100
+
+
+def test_quiet(pyxsim: Command, folder: Path) -> None:
+    ended = pyxsim("run", "small.toml", "-q", "-o", "out.h5")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert (folder / "out.h5").exists()
+
+
+def test_files(pyxsim: Command, folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ended = pyxsim("run", "small.toml", "-o", "new/out.h5", "--plot", "out.png")
+    assert ended.code == 0
+    assert ended.lines[-1] == "wrote new/out.h5 and out.png"
+    assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
+    with h5py.File(folder / "new" / "out.h5") as file:
+        assert file.attrs["complete"] == 1
+        assert 'size = "64 KiB"' in file.attrs["experiment"]
+
+
+def test_settings_are_overridden(pyxsim: Command) -> None:
+    words = ("--set", "network.shape=[4]", "--set", "network.topology=ring", "--set", "output.seed=7")
+    data = json.loads(pyxsim("run", "small.toml", "--json", *words).out)
+    assert (data["npus"], data["seed"]) == (4, 7)
+
+
+def test_the_same_experiment_gives_the_same_numbers(pyxsim: Command) -> None:
+    timing = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"}
+    first, second = (json.loads(pyxsim("run", "small.toml", "--json").out) for _ in range(2))
+    assert {k: v for k, v in first.items() if k not in timing} == {k: v for k, v in second.items() if k not in timing}
+
+
+def test_a_library_of_ones_own(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "topologies"
+    shelf.mkdir(parents=True)
+    (shelf / "cli_test_pair.py").write_text(
+        "from pyxsim.registry import topologies\n"
+        "from pyxsim.topology import Block, product\n"
+        '@topologies.register("cli-test-pair")\n'
+        "def pair(shape):\n"
+        '    return product("pair", [Block.from_links("pair", 2, [(0, 1)])])\n',
+        encoding="utf-8",
+    )
+    words = ("--library", "mine", "--set", "network.topology=cli-test-pair", "--set", "network.shape=[2]")
+    ended = pyxsim("run", "small.toml", "--json", *words)
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["npus"] == 2
+
+
+def test_a_wrong_schedule_is_refused(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "collectives"
+    shelf.mkdir(parents=True)
+    (shelf / "cli_test_lazy.py").write_text(
+        "from pyxsim.collective.schedule import Schedule\n"
+        "from pyxsim.registry import collectives\n"
+        '@collectives.register("cli-test-lazy")\n'
+        "def lazy(kind, n):\n"
+        "    s = Schedule(kind, n)\n"
+        "    s.send(0, 1, 0, reduce=True)\n"
+        "    return s\n",
+        encoding="utf-8",
+    )
+    for command in ("run", "check"):
+        ended = pyxsim(command, "small.toml", "--library", "mine", "--set", "system.all_reduce=cli-test-lazy")
+        assert ended.code == 2
+        (line,) = ended.lines
+        assert "ends without the contributions of rank" in line
+
+
+def test_unproved_routes_are_refused(pyxsim: Command, folder: Path) -> None:
+    for command in ("run", "check"):
+        ended = pyxsim(command, "deadlock.toml")
+        assert (ended.code, ended.out) == (3, "")
+        (line,) = ended.lines
+        assert line.startswith("pyxsim: the routes can deadlock: 4 channels may wait in a circle: d0LocalEast0:(0,0,0)")
+        assert "--allow-deadlock" in line
+    pyxsim("run", "deadlock.toml", "-o", "out.h5")
+    assert not (folder / "out.h5").exists()
+
+
+def test_a_deadlock_is_named_and_kept(pyxsim: Command, folder: Path) -> None:
+    ended = pyxsim("run", "deadlock.toml", "--allow-deadlock", "-o", "out.h5")
+    assert (ended.code, ended.out) == (3, "")
+    (line,) = ended.lines
+    assert line.startswith("pyxsim: deadlock in cycle ")
+    for npu in range(4):
+        assert f"d0LocalEast0:({npu},0,0)->({(npu + 1) % 4},0,0) VC 0 (message " in line
+    assert line.endswith("what was simulated so far is in out.h5, marked incomplete")
+    with h5py.File(folder / "out.h5") as file:
+        assert file.attrs["complete"] == 0
+        assert file["links_total/flits"][()].sum() > 0
+
+
+def test_a_deadlock_in_json(pyxsim: Command) -> None:
+    ended = pyxsim("run", "deadlock.toml", "--allow-deadlock", "--json")
+    data = json.loads(ended.out)
+    assert data["exit_code"] == ended.code == 3
+    assert data["complete"] is False
+    assert data["errors"][0].startswith("deadlock in cycle ")
+    assert data["bytes_delivered"] < 4 * 2 * (1 << 20)
+    refused = pyxsim("run", "deadlock.toml", "--json")
+    assert json.loads(refused.out)["exit_code"] == refused.code == 3
+
+
+def test_what_can_deadlock_and_does_not_has_a_result(pyxsim: Command) -> None:
+    # Room for all that is ever sent: nobody waits.
+    words = ("--allow-deadlock", "--set", "network.router.buffer=100000", "--set", "collective.size=4 KiB")
+    ended = pyxsim("run", "deadlock.toml", *words)
+    assert (ended.code, ended.out) == (0, "")
+    assert "warning: the routes can deadlock" in ended.err
+
+
+def test_a_disk_that_is_full_at_the_end(pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are shown all the same; then the fault, with its exit code."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    ended = pyxsim("run", "small.toml", "-o", "out.h5")
+    assert ended.code == 2
+    assert ended.lines[0].startswith("torus 2x2")
+    assert ended.lines[-1] == "pyxsim: out.h5: cannot be written: No space left on device"
+    assert [path.name for path in folder.iterdir() if path.suffix in (".h5", ".part")] == []
+
+
+def test_a_plot_without_matplotlib(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    ended = pyxsim("run", "small.toml", "--plot", "out.png")
+    assert ended.code == 2
+    (line,) = ended.lines
+    assert "matplotlib" in line
+    assert "pyxsim[report]" in line
+
+
+def test_a_workload_counts_from_the_folder_of_its_experiment(pyxsim: Command, folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "workload.txt").rename(folder / "deep" / "workload.txt")
+    text = SMALL.partition("[collective]")[0] + '[workload]\nfile = "workload.txt"\n'
+    (folder / "deep" / "e.toml").write_text(text, encoding="utf-8")
+    ended = pyxsim("run", "deep/e.toml", "--json")
+    assert ended.code == 0, ended.err

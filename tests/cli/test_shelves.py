@@ -1,0 +1,148 @@
+"""`pyxsim list` and `pyxsim topology`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from tests.cli.inputs import SMALL, Command
+
+
+def test_list_in_words(pyxsim: Command) -> None:
+    ended = pyxsim("list")
+    assert (ended.code, ended.out) == (0, "")
+    for part in (
+        "topologies",
+        "torus",
+        "blocks",
+        "switch",
+        "collective algorithms",
+        "halving-doubling",
+        "halvingDoubling",
+    ):
+        assert part in ended.err
+
+
+def test_list_in_json(pyxsim: Command, tree: Path) -> None:
+    ended = pyxsim("list", "--json")
+    assert ended.err == ""
+    data = json.loads(ended.out)
+    names = {shelf: [entry["name"] for entry in data[shelf]] for shelf in ("topologies", "blocks", "collectives")}
+    assert {"torus", "mesh", "ring", "switch", "fully-connected", "garnet-torus"} <= set(names["topologies"])
+    assert {"ring", "mesh", "switch", "fully-connected"} <= set(names["blocks"])
+    kinds = {entry["name"]: entry["kinds"] for entry in data["collectives"]}
+    assert kinds["halving-doubling"] == ["all-reduce", "reduce-scatter", "all-gather"]
+    assert "all-to-all" in kinds["ring"]
+    for shelf, entries in names.items():
+        for entry, name in zip(data[shelf], entries, strict=True):
+            assert len(entry["help"]) > 20, f"{name} does not say what it is"
+            assert Path(entry["file"]).exists()
+    options = {entry["name"]: entry["options"] for entry in data["topologies"]}
+    assert options["torus"] == {"bidirectional": "true"}
+    assert all(Path(folder).is_dir() for folders in data["folders"].values() for folder in folders)
+
+
+def test_list_shows_a_library(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "collectives"
+    shelf.mkdir(parents=True)
+    (shelf / "cli_test_listed.py").write_text(
+        '"""Listed: an algorithm for this test."""\n'
+        "from pyxsim.registry import collectives\n"
+        'collectives.register("cli-test-listed", kinds=("all-reduce",))(lambda kind, n: None)\n',
+        encoding="utf-8",
+    )
+    data = json.loads(pyxsim("list", "--library", "mine", "--json").out)
+    (entry,) = [entry for entry in data["collectives"] if entry["name"] == "cli-test-listed"]
+    assert (entry["help"], entry["kinds"]) == ("Listed: an algorithm for this test.", ["all-reduce"])
+    (shelf / "cli_test_listed_too.py").write_text("x = 1\n1 / 0\n", encoding="utf-8")
+    ended = pyxsim("list", "--library", "mine")
+    assert ended.code == 2
+    assert ended.lines == [
+        f"pyxsim: {shelf / 'cli_test_listed_too.py'}:2: cannot be loaded: ZeroDivisionError: division by zero"
+    ]
+
+
+def facts(pyxsim: Command, *words: str) -> dict[str, object]:
+    ended = pyxsim("topology", *words, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    data = json.loads(ended.out)
+    assert isinstance(data, dict)
+    return data
+
+
+def test_a_torus(pyxsim: Command) -> None:
+    # Dally and Towles: bisection 4 k^(n-1) channels; k/4 hops in each dimension; channel load k/8 on the bidirectional
+    # torus with its ties shared between the directions.
+    data = facts(pyxsim, "torus", "--shape", "4,4,4")
+    assert (data["npus"], data["links"], data["switches"], data["degree"]) == (64, 384, 0, [6, 6])
+    assert data["bisection"] == 4 * 4 * 4
+    assert data["mean_hops"] == pytest.approx(3 * 4 / 4)
+    assert data["max_hops"] == 3 * 2
+    assert data["channel_load"] == pytest.approx(4 / 8)
+    assert (data["deadlock_free"], data["vc_classes"]) == (True, 2)
+
+
+def test_a_switch(pyxsim: Command) -> None:
+    data = facts(pyxsim, "switch", "--shape", "8")
+    assert (data["npus"], data["links"], data["switches"], data["degree"]) == (8, 16, 1, [1, 1])
+    assert data["mean_hops"] == pytest.approx(2 * 7 / 8)  # up and down, to all but oneself
+    assert data["bisection"] == 4 + 4  # half of the NPUs away from the switch and the others
+
+
+@pytest.mark.parametrize("shape", ["2,4", "2x4", "2, 4"])
+def test_ways_to_write_a_shape(pyxsim: Command, shape: str) -> None:
+    assert facts(pyxsim, "mesh", "--shape", shape)["shape"] == [2, 4]
+
+
+def test_options(pyxsim: Command) -> None:
+    one_way = facts(pyxsim, "ring", "--shape", "6", "--set", "network.options.bidirectional=false")
+    assert (one_way["links"], one_way["max_hops"]) == (6, 5)
+
+
+def test_an_experiment(pyxsim: Command, folder: Path) -> None:
+    assert facts(pyxsim, "small.toml")["npus"] == 4
+    assert facts(pyxsim, "small.toml", "--shape", "3,5")["npus"] == 15
+    # What the network has to do need not be said.
+    (folder / "network.toml").write_text(SMALL.partition("[collective]")[0], encoding="utf-8")
+    assert facts(pyxsim, "network.toml")["npus"] == 4
+
+
+def test_rings_without_datelines(pyxsim: Command) -> None:
+    data = facts(pyxsim, "garnet-torus", "--shape", "4,2,2")
+    assert data["deadlock_free"] is False
+    assert "d0LocalEast0" in str(data["deadlock"])
+    assert (data["mean_hops"], data["unreachable"]) == (None, None)
+    ended = pyxsim("topology", "garnet-torus", "--shape", "4,2,2")
+    assert ended.code == 0
+    assert "may wait in a circle" in " ".join(ended.err.split())
+
+
+def test_in_words(pyxsim: Command) -> None:
+    ended = pyxsim("topology", "torus", "--shape", "4,4,4")
+    assert (ended.code, ended.out) == (0, "")
+    for part in ("64", "384", "6 links out of each NPU", "3 links under uniform traffic", "proved impossible"):
+        assert part in ended.err
+
+
+def test_graphml(pyxsim: Command, folder: Path) -> None:
+    words = ("topology", "torus", "--shape", "3,4")
+    ended = pyxsim(*words, "--export", "graphml")
+    assert ended.code == 0
+    assert "12" in ended.err
+    graph = nx.parse_graphml(ended.out)
+    assert (len(graph), graph.number_of_edges()) == (12, 48)
+    assert pyxsim(*words, "-o", "net.graphml").code == 0
+    assert nx.is_isomorphic(nx.read_graphml(folder / "net.graphml"), graph)
+    assert (folder / "net.graphml").read_text() == ended.out
+
+
+@pytest.mark.parametrize(("name", "magic"), [("net.png", b"\x89PNG"), ("net.pdf", b"%PDF"), ("net.svg", b"<?xml")])
+def test_a_picture(pyxsim: Command, folder: Path, name: str, magic: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    ended = pyxsim("topology", "torus", "--shape", "3,4", "-o", name)
+    assert ended.code == 0, ended.err
+    assert ended.lines[-1] == f"wrote {name}"
+    assert (folder / name).read_bytes().startswith(magic)

@@ -1,0 +1,207 @@
+"""Ctrl-C, SIGTERM, closed pipes: exit codes as shells expect them, never a traceback, nothing simulated is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import pytest
+
+from tests.cli.inputs import Start, environment
+
+LONG = ("run", "small.toml", "--set", "collective.size=100 GiB")  # minutes
+
+
+def wait_for(condition: object, what: str) -> None:
+    """Wait until a function says yes."""
+    assert callable(condition)
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{what} did not happen")
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def running(process: subprocess.Popen[str]) -> bool:
+    """Whether the simulation has begun: it has used more than a second of the processor, all else takes half of one."""
+    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK") > 1.5
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="sees by /proc how far a process is")
+
+
+@needs_proc
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, number: signal.Signals, code: int) -> None:
+    process = start(*LONG, "-o", "out.h5", "--quiet")
+    wait_for(lambda: running(process), "the simulation")
+    process.send_signal(number)
+    assert end(process) == (
+        code,
+        "",
+        "pyxsim: interrupted; what was simulated so far is in out.h5, marked incomplete\n",
+    )
+    with h5py.File(folder / "out.h5") as file:
+        assert file.attrs["complete"] == 0
+        flits = file["links_total/flits"][()]
+        assert flits.sum() > 0
+        assert (file["links/flits"][()].sum(axis=0) == flits).all()
+        # In no window was a link busier than time allows: nothing was counted twice or in the wrong place. The last
+        # flit holds its link for 256 B / 100 B = 2.56 cycles, up to 2 of them beyond the end.
+        assert file["links/busy"][()].max() <= file["links"].attrs["window_cycles"] + 2
+
+
+@needs_proc
+def test_json_of_a_run_that_is_ended(start: Start) -> None:
+    process = start(*LONG, "--json")
+    wait_for(lambda: running(process), "the simulation")
+    process.send_signal(signal.SIGINT)
+    code, out, err = end(process)
+    data = json.loads(out)
+    assert code == 130
+    assert data["complete"] is False
+    assert data["bytes_delivered"] < data["cycles"] * 1000
+    assert err == "pyxsim: interrupted; without -o nothing was written\n"
+
+
+def test_ctrl_c_before_the_simulation(start: Start, folder: Path) -> None:
+    shelf = folder / "slow" / "topologies"
+    shelf.mkdir(parents=True)
+    (shelf / "slow.py").write_text(
+        "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n", encoding="utf-8"
+    )
+    process = start("run", "small.toml", "-o", "out.h5", "--library", "slow")
+    wait_for((folder / "here").exists, "loading the library")
+    process.send_signal(signal.SIGINT)
+    assert end(process) == (130, "", "pyxsim: interrupted\n")
+    assert not (folder / "out.h5").exists()
+
+
+def test_ctrl_c_while_python_is_still_importing(start: Start, folder: Path) -> None:
+    package = folder / "slow" / "typer"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n", encoding="utf-8"
+    )
+    process = start("run", "small.toml", env=environment(PYTHONPATH=str(folder / "slow")))
+    wait_for((folder / "here").exists, "the import")
+    process.send_signal(signal.SIGINT)
+    assert end(process) == (130, "", "pyxsim: interrupted\n")
+
+
+@needs_proc
+def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
+    """As under nohup, or for a background job of a script."""
+    words = [sys.executable, "-m", "pyxsim", *LONG, "--quiet"]
+    process = subprocess.Popen(
+        words,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(lambda: running(process), "the simulation")
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        process.terminate()
+        assert end(process)[0] == 143
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_progress_on_a_terminal(start: Start, folder: Path) -> None:
+    """Shown after two seconds, gone at the end; then the summary of what there is."""
+    ours, theirs = pty.openpty()
+    terminal = environment(TERM="xterm", COLUMNS="120", LINES="40")
+    process = start(*LONG, "-o", "out.h5", stderr=theirs, env=terminal)
+    os.close(theirs)
+    seen = ""
+    interrupted = False
+    while True:
+        try:
+            seen += os.read(ours, 65536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+        if not interrupted and " left" in seen:
+            process.send_signal(signal.SIGINT)
+            interrupted = True
+    os.close(ours)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    bar, _, rest = seen.partition("interrupted: this is what was simulated so far")
+    for part in ("simulated", "GiB", "router visits/s", "left"):
+        assert part in bar
+    assert "out.h5, marked incomplete" in rest
+    assert " left" not in rest
+
+
+@needs_proc
+@pytest.mark.parametrize("words", [(), pytest.param(("--json",), marks=pytest.mark.slow)])
+def test_no_progress_without_a_terminal(start: Start, words: tuple[str, ...]) -> None:
+    process = start(*LONG, *words)
+    wait_for(lambda: running(process), "the simulation")
+    time.sleep(2.2)
+    process.send_signal(signal.SIGINT)
+    _, _, err = end(process)
+    assert "router visits/s, " not in err.partition("simulated in")[0]
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("words", [("list", "--json"), ("run", "small.toml", "--json"), ("--help",), ("--version",)])
+def test_nobody_reads_stdout(start: Start, words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*words, stdout=writer)
+    os.close(writer)
+    _, err = process.communicate(timeout=60)
+    assert err == ""
+    assert process.returncode in (1, 141)  # typer's own texts end with 1
+
+
+def test_nobody_reads_stderr(start: Start, folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start("run", "small.toml", "-o", "out.h5", stderr=writer)
+    os.close(writer)
+    out, _ = process.communicate(timeout=60)
+    assert out == ""
+    assert (folder / "out.h5").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_stdout_is_full(start: Start) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = start("list", "--json", stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err == "pyxsim: stdout cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_closed_streams(start: Start, folder: Path, stream: int) -> None:
+    words = [sys.executable, "-m", "pyxsim", "run", "small.toml", "--json", "-o", "out.h5"]
+    done = subprocess.run(["sh", "-c", f'exec "$@" {stream}>&-', "sh", *words], capture_output=True, env=environment())
+    assert done.returncode == 0
+    assert (folder / "out.h5").exists()
+    assert done.stderr == b""
+    if stream == 2:
+        json.loads(done.stdout)
