@@ -229,44 +229,29 @@ cdef class Engine:
 
     # -- construction --
 
-    cdef int32_t* _ints(self, str name, values, bint deciding=True) except NULL:
-        cdef int32_t[::1] view
-        array = np.ascontiguousarray(values, dtype=np.int32).reshape(-1)
+    cdef object _own(self, str name, values, dtype, bint deciding):
+        """A flat array that lives as long as the engine. Empty ones get an entry, so that they have an address."""
+        array = np.array(values, dtype=dtype).reshape(-1)
         if array.size == 0:
-            array = np.zeros(1, dtype=np.int32)
-        elif array is values or array.base is not None:
-            array = array.copy()
+            array = np.zeros(1, dtype=dtype)
         self.arrays[name] = array
         self.deciding[name] = deciding
-        view = array
+        return array
+
+    cdef int32_t* _ints(self, str name, values, bint deciding=True) except NULL:
+        cdef int32_t[::1] view = self._own(name, values, np.int32, deciding)
         return &view[0]
 
     cdef int64_t* _longs(self, str name, values, bint deciding=True) except NULL:
-        cdef int64_t[::1] view
-        array = np.ascontiguousarray(values, dtype=np.int64).reshape(-1)
-        if array.size == 0:
-            array = np.zeros(1, dtype=np.int64)
-        elif array is values or array.base is not None:
-            array = array.copy()
-        self.arrays[name] = array
-        self.deciding[name] = deciding
-        view = array
+        cdef int64_t[::1] view = self._own(name, values, np.int64, deciding)
         return &view[0]
 
     cdef uint64_t* _mask(self, str name, int64_t words) except NULL:
-        cdef uint64_t[::1] view
-        array = np.zeros(max(words, 1), dtype=np.uint64)
-        self.arrays[name] = array
-        self.deciding[name] = True
-        view = array
+        cdef uint64_t[::1] view = self._own(name, np.zeros(words), np.uint64, True)
         return &view[0]
 
     cdef uint8_t* _bytes(self, str name, int64_t count, bint deciding=True) except NULL:
-        cdef uint8_t[::1] view
-        array = np.zeros(max(count, 1), dtype=np.uint8)
-        self.arrays[name] = array
-        self.deciding[name] = deciding
-        view = array
+        cdef uint8_t[::1] view = self._own(name, np.zeros(count), np.uint8, deciding)
         return &view[0]
 
     def _take_links(self, links):
