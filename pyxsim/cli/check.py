@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from pyxsim import __version__
 from pyxsim.cli.faults import placed
@@ -17,13 +18,13 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.output.result import plain
 from pyxsim.report.facts import percent, plural, rounded
-from pyxsim.settings import load_experiment
+from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
 from pyxsim.study.bound import bound_cycles
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
-STEP = 64  # cycles between two looks at the clock meanwhile
+STEP = 250  # cycles between two looks at the clock meanwhile
 
 
 @dataclass(frozen=True)
@@ -45,64 +46,71 @@ class Cost:
     router_visits: int
     visits_per_s: float
     seconds: float
-    prepare_s: float
 
 
 class _EnoughError(Exception):
     """The sample is large enough."""
 
 
-def check_experiment(
-    talk: Talk,
-    path: str,
-    *,
-    overrides: Iterable[str] = (),
-    backend: str = "packet",
-    libraries: Iterable[str] = (),
-    allow_deadlock: bool = False,
-) -> None:
-    """`pyxsim check`. Raises what `pyxsim run` would raise before it begins."""
-    overrides = tuple(overrides)
-    experiment = load_experiment(path, overrides)
-    tick = _Tick(talk)
-    begin = time.process_time()
-    try:
-        prepared = prepare(
-            experiment,
-            folder=Path(path).parent,
-            libraries=libraries,
-            backend=backend,
-            allow_deadlock=allow_deadlock,
-            tick=tick,
-        )
-        compositions = prove_compositions(prepared.system)
-    except InputError as error:
-        raise placed(error, path, overrides) from None
-    preparing = time.process_time() - begin
-    bounds = [bound_cycles(each, prepared.system, prepared.network) for each in prepared.system.collectives]
-    bound = max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock
-    pairs = len(prepared.system.pairs())
-    buffers = buffers_of(prepared)
-    cost = _cost(prepared, tick, preparing)
-    names = schedules(prepared.system)
-    _show(talk, prepared, pairs, names, compositions, buffers, bound, cost)
-    talk.put(
-        {
+@dataclass(frozen=True)
+class Report:
+    """What is known of an experiment that may be run. `bound_ns`: its time is no shorter."""
+
+    prepared: Prepared
+    pairs: int
+    schedules: list[str]
+    plans: list[Composition]
+    buffers: list[Buffer]
+    bound_ns: Fraction
+    cost: Cost
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether its routes can deadlock, and it may be run all the same."""
+        return any("can deadlock" in text for text in self.prepared.warnings)
+
+    def json(self) -> dict[str, Any]:
+        return {
             "ok": True,
-            "npus": prepared.topology.npus,
-            "links": prepared.topology.links,
-            "pairs": pairs,
-            "deadlock_free": not any("can deadlock" in text for text in prepared.warnings),
-            "schedules": names,
-            "plans": [vars(plan) for plan in compositions],
-            "buffers": [vars(buffer) for buffer in buffers],
-            "bound_ns": plain(bound),
-            "router_visits": cost.router_visits,
-            "visits_per_s": cost.visits_per_s,
-            "seconds": cost.seconds,
-            "warnings": prepared.warnings,
+            "npus": self.prepared.topology.npus,
+            "links": self.prepared.topology.links,
+            "pairs": self.pairs,
+            "deadlock_free": not self.unsafe,
+            "schedules": self.schedules,
+            "plans": [asdict(plan) for plan in self.plans],
+            "buffers": [asdict(buffer) for buffer in self.buffers],
+            "bound_ns": plain(self.bound_ns),
+            **asdict(self.cost),
+            "warnings": self.prepared.warnings,
             "version": __version__,
         }
+
+
+def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
+    """`pyxsim check`. Raises what `pyxsim run` would raise. `options`: backend, libraries, allow_deadlock."""
+    overrides = tuple(overrides)
+    experiment = load_experiment(path, overrides)
+    try:
+        report = examine(experiment, Path(path).parent, _Tick(), options)
+    except InputError as error:
+        raise placed(error, path, overrides) from None
+    _show(talk, report)
+    talk.put(report.json())
+
+
+def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str, Any]) -> Report:
+    """Prove, count and measure. Raises InputError, SimulationError."""
+    prepared = prepare(experiment, folder=folder, tick=tick, **options)
+    system, network = prepared.system, prepared.network
+    bounds = [bound_cycles(each, system, network) for each in system.collectives]
+    return Report(
+        prepared,
+        pairs=len(system.pairs()),
+        schedules=schedules(system),
+        plans=prove_compositions(system),
+        buffers=buffers_of(prepared),
+        bound_ns=max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock,
+        cost=_cost(prepared, tick),
     )
 
 
@@ -122,19 +130,17 @@ def buffers_of(prepared: Prepared) -> list[Buffer]:
 
 
 class _Tick:
-    """Called by the network: ends a sample, and the command when a signal has come."""
+    """Called by the network every now and then: ends a sample."""
 
-    def __init__(self, talk: Talk) -> None:
-        self.talk = talk
+    def __init__(self) -> None:
         self.until = float("inf")
 
     def __call__(self) -> None:
-        self.talk.stop.obey()
         if time.process_time() > self.until:
             raise _EnoughError
 
 
-def _cost(prepared: Prepared, tick: _Tick, preparing: float) -> Cost:
+def _cost(prepared: Prepared, tick: _Tick) -> Cost:
     """The visits of the whole run, and the speed of its first SAMPLE seconds."""
     total = prepared.router_visits
     network = prepared.network
@@ -144,43 +150,32 @@ def _cost(prepared: Prepared, tick: _Tick, preparing: float) -> Cost:
     with contextlib.suppress(_EnoughError, SimulationError):  # a deadlock is for the run to find
         prepared.system.run()
     took = max(time.process_time() - begin, 1e-6)
-    done = network.engine.router_visits
-    rate = done / took
-    return Cost(total, rate, total / rate if rate else 0.0, preparing)
+    rate = network.engine.router_visits / took
+    return Cost(total, rate, total / rate if rate else 0.0)
 
 
-def _show(
-    talk: Talk,
-    prepared: Prepared,
-    pairs: int,
-    names: list[str],
-    compositions: list[Composition],
-    buffers: list[Buffer],
-    bound: Fraction,
-    cost: Cost,
-) -> None:
+def _show(talk: Talk, report: Report) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    topology = prepared.topology
+    topology, cost = report.prepared.topology, report.cost
     rows: list[tuple[str, str]] = [("settings", "good")]
     size = " x ".join(map(str, topology.shape))
     parts = [plural(topology.npus, "NPU"), plural(topology.links, "link")]
     rows.append(("network", f"{topology.name} {size}: {', '.join(parts)}"))
-    unsafe = [text for text in prepared.warnings if "can deadlock" in text]
-    proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
-    rows.append(("routes", f"{plural(pairs, 'pair')} of NPUs: all reachable; {proof}"))
-    rows += [("schedule", f"proved: {name}") for name in names]
-    for plan in compositions:
+    proof = "they CAN deadlock (see below)" if report.unsafe else "proved free of deadlock"
+    rows.append(("routes", f"{plural(report.pairs, 'pair')} of NPUs: all reachable; {proof}"))
+    rows += [("schedule", f"proved: {name}") for name in report.schedules]
+    for plan in report.plans:
         shape = "x".join(map(str, plan.shape))
         rows.append(("plan", f"proved: {plan.kind} = {', '.join(plan.phases)} (on {shape} with {plan.size} bytes)"))
-    for buffer in buffers:
+    for buffer in report.buffers:
         text = f"{plural(buffer.flits_per_vc, 'flit')} x {plural(buffer.vcs, 'VC')}"
-        text += f"; the credit loop is {plural(buffer.credit_loop, 'cycle')}"
-        share = "" if buffer.share >= 0.995 else f": links at most {percent(buffer.share)} busy"
-        rows.append(("buffers", f"dimension {buffer.dimension} ({buffer.name}): {text}{share}"))
-    if bound:
-        rows.append(("bound", f"{format_time_ns(bound)}: no network with these links is faster"))
+        loop = f"the credit loop of {plural(buffer.credit_loop, 'cycle')}"
+        text += f" cover {loop}" if buffer.share >= 0.995 else f" for {loop}: {percent(buffer.share)} busy at most"
+        rows.append(("buffers", f"dimension {buffer.dimension} ({buffer.name}): {text}"))
+    if report.bound_ns:
+        rows.append(("bound", f"{format_time_ns(report.bound_ns)}: no network with these links is faster"))
     speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
     rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
     table = Table.grid(padding=(0, 2))
@@ -190,7 +185,7 @@ def _show(
     for label, value in rows:
         table.add_row(label if label != last else "", Text(value))
         last = label
-    talk.say(table, *(f"warning: {text}" for text in prepared.warnings))
+    talk.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
 
 
 def seconds(value: float) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, PyxsimError
 from pyxsim.registry import Registry, blocks, topologies
 from pyxsim.topology.block import Block
 from pyxsim.topology.product import product
@@ -39,7 +40,7 @@ def build(
     if shape is None:
         raise InputError("the shape is missing", key="network.shape", allowed="a list of numbers such as [4, 4, 4]")
     given = _options(generator, options or {}, "network.options")
-    return _made(generator(shape, **given), Topology, f"the topology '{name}'")
+    return _made(generator, (shape,), given, Topology, f"the topology '{name}'")
 
 
 def _block(index: int, dim: Mapping[str, Any]) -> Block:
@@ -51,7 +52,7 @@ def _block(index: int, dim: Mapping[str, Any]) -> Block:
     generator = _find(blocks, name, f"{key}.block")
     npus = check_npus(dim["npus"], f"{key}.npus")
     given = _options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key)
-    return _made(generator(npus, **given), Block, f"the block '{name}'")
+    return _made(generator, (npus,), given, Block, f"the block '{name}'")
 
 
 def _find(registry: Registry[Callable[..., Any]], name: str, key: str) -> Callable[..., Any]:
@@ -82,7 +83,18 @@ def _options(generator: Callable[..., Any], options: Mapping[str, Any], key: str
 _words = {bool: "true or false", int: "a whole number", str: "a text"}
 
 
-def _made(value: Any, kind: type[T], what: str) -> T:
+def _made(
+    generator: Callable[..., Any], size: tuple[Any, ...], options: Mapping[str, Any], kind: type[T], what: str
+) -> T:
+    """What a generator of the shelf makes; whatever goes wrong in it is told of its file, which may be a user's."""
+    try:
+        value = generator(*size, **options)
+    except PyxsimError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename}:{last.lineno}"
+        raise InputError(f"{what} failed: {type(error).__name__}: {error}", file=place) from error
     if not isinstance(value, kind):
         raise InputError(f"{what} returned {type(value).__name__} and not {kind.__name__}")
     return value

@@ -20,7 +20,7 @@ def test_in_words(pyxsim: Command) -> None:
         "all reachable; proved free of deadlock",
         "proved: ring: reduce-scatter on 2 ranks",
         "proved: all-reduce = reduce-scatter along 0, all-reduce along 1, all-gather along 0 (on 2x2 with 7 bytes)",
-        "the credit loop is",
+        "cover the credit loop of",
         "no network with these links is faster",
         "router visits: about",
         "measured at its beginning",

@@ -105,6 +105,22 @@ def test_a_library_of_ones_own(pyxsim: Command, folder: Path) -> None:
     assert json.loads(ended.out)["npus"] == 2
 
 
+def test_a_topology_that_fails_is_told_by_its_line(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "topologies"
+    shelf.mkdir(parents=True)
+    (shelf / "cli_test_fails.py").write_text(
+        "from pyxsim.registry import topologies\n"
+        '@topologies.register("cli-test-fails")\n'
+        "def fails(shape):\n"
+        "    return shape[7]\n",
+        encoding="utf-8",
+    )
+    ended = pyxsim("run", "small.toml", "--library", "mine", "--set", "network.topology=cli-test-fails")
+    assert ended.code == 2
+    (line,) = ended.lines
+    assert f"{shelf / 'cli_test_fails.py'}:4: the topology 'cli-test-fails' failed: IndexError" in line
+
+
 def test_a_wrong_schedule_is_refused(pyxsim: Command, folder: Path) -> None:
     shelf = folder / "mine" / "collectives"
     shelf.mkdir(parents=True)
