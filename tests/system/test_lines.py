@@ -1,4 +1,4 @@
-"""The rule of pyxsim/system/lines.py: early tasks take room from early ones only, a live task waits for live ones alone."""
+"""The rule of pyxsim/system/lines.py: early tasks take room from early ones only, a live one waits for live ones."""
 
 from __future__ import annotations
 
