@@ -152,7 +152,7 @@ def test_the_circle_is_found_among_others() -> None:
     """Links 1 -> 2 -> 3 -> 1 wait for each other; 0 waits for 1, 4 waits for a VC that nobody sits in."""
     stuck = [entry(0, 1), entry(1, 2, holds=0), entry(2, 3), entry(3, 1, low=0, high=2), entry(4, 9)]
     error = deadlock_error(77, stuck, lambda link: f"L{link}", lambda message: f"M{message}")
-    assert str(error).startswith("deadlock in cycle 77: 5 VCs hold flits and nothing can move; waiting for each other: ")
+    assert str(error).startswith("deadlock in cycle 77: 5 VCs hold flits and nothing can move; waiting for each")
     start = error.cycle.index("L1 VC 0 (M10)")
     assert error.cycle[start:] + error.cycle[:start] == ["L1 VC 0 (M10)", "L2 VC 0 (M20)", "L3 VC 0 (M30)"]
 

@@ -48,7 +48,7 @@ def test_every_experiment(tables: dict[str, Any]) -> None:
     phases = [phase for chunk in collective.chunks for phase in chunk.plan.phases]
     least = sum((network.npus * phase_bytes(phase) for phase in phases), Fraction(0))
     assert counts["bytes_delivered"] == system.bytes_planned >= least
-    if all(name.startswith("direct") or (name, kind) in FRUGAL for name, kind in ((p.algorithm, p.kind) for p in phases)):
+    if all(phase.algorithm.startswith("direct") or (phase.algorithm, phase.kind) in FRUGAL for phase in phases):
         assert counts["bytes_delivered"] == least
     assert counts["flit_hops"] == network.flit_hops == int(result.totals["flits"].sum())
     assert counts["router_visits"] == prepared.router_visits
