@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SILENCE = 2.0  # seconds before anything is shown: a short run needs no progress
 PAUSE = 0.1  # seconds between two looks
+TEXT = 72  # columns of the text beside the bar
 
 
 class Watch:
@@ -28,6 +29,7 @@ class Watch:
         self._prepared: Prepared | None = None
         self._begin = self._last = 0.0
         self._bar: Bar | None = None
+        self._visits = 0  # of the whole run
 
     @contextmanager
     def over(self, prepared: Prepared) -> Iterator[None]:
@@ -52,15 +54,18 @@ class Watch:
             return
         self._last = now
         if now - self._begin >= SILENCE:
-            self._show(standing(self._prepared), now - self._begin)
+            self._show(self._prepared, now - self._begin)
 
-    def _show(self, progress: Progress, elapsed: float) -> None:
+    def _show(self, prepared: Prepared, elapsed: float) -> None:
         if self._bar is None:
+            self._visits = prepared.router_visits
             self._bar = _bar(self.talk)
             self._bar.start()
+        progress = standing(prepared)
         (task,) = self._bar.task_ids
-        done, left = words(progress, elapsed)
-        share = progress.bytes_delivered / progress.bytes_total if progress.bytes_total else 0.0
+        # Bytes count when their message is there, which may take long; the work of a run is its router visits.
+        share = progress.router_visits / self._visits if self._visits else 0.0
+        done, left = words(progress, elapsed, share)
         self._bar.update(task, completed=share, done=done, left=left)
         self._bar.refresh()
 
@@ -77,15 +82,13 @@ def standing(prepared: Prepared) -> Progress:
     )
 
 
-def words(progress: Progress, elapsed: float) -> tuple[str, str]:
-    """How far a run is after `elapsed` seconds, and what is left of it."""
+def words(progress: Progress, elapsed: float, share: float) -> tuple[str, str]:
+    """How far a run is after `elapsed` seconds and a share of its work, and what is left of it."""
     simulated = format_time_ns(Fraction(progress.cycle) * 10**9 / progress.clock_hz)
     delivered, total = rounded(progress.bytes_delivered, "B", 1024), rounded(progress.bytes_total, "B", 1024)
     speed = rounded(progress.router_visits / elapsed, "") if elapsed > 0 else "0"
-    left = "?"
-    if progress.bytes_delivered:
-        left = clock(elapsed * (progress.bytes_total / progress.bytes_delivered - 1))
-    return f"{simulated} simulated", f"{delivered} of {total}, {speed} router visits/s, {left} left"
+    left = clock(max(0.0, elapsed * (1 / share - 1))) if share else "?"
+    return f"{simulated} simulated", f"{delivered} of {total}, {speed} visits/s, {left} left"
 
 
 def clock(seconds: float) -> str:
@@ -102,11 +105,12 @@ def _bar(talk: Talk) -> Bar:
     from rich.progress import Progress as Bar
 
     # No thread refreshes it, since the run itself calls often enough; and nothing of it stays on the screen.
+    console = talk.console
     bar = Bar(
         TextColumn("{task.fields[done]}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=max(1, min(20, console.width - TEXT))),
         TextColumn("{task.fields[left]}", markup=False),
-        console=talk.console,
+        console=console,
         transient=True,
         auto_refresh=False,
         redirect_stdout=False,
