@@ -105,10 +105,13 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs) -> None:
     result: Result | None = getattr(error, "result", None)
     if result is None:
         raise error
-    written = outputs.write(result)
     talk.put({**numbers(result), "exit_code": error.exit_code, "errors": [str(error)]})
-    if written:
-        error.args = (f"{error}; {_kept(written)}", *error.args[1:])
+    try:
+        written = outputs.write(result)
+        more = f"; {_kept(written)}" if written else ""
+    except InputError as fault:  # the failure of the simulated system is the news all the same
+        more = f"; {fault}"
+    error.args = (f"{error}{more}", *error.args[1:])
     raise error
 
 

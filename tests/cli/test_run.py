@@ -196,6 +196,11 @@ def test_a_disk_that_is_full_at_the_end(pyxsim: Command, folder: Path, monkeypat
     assert ended.lines[0].startswith("torus 2x2")
     assert ended.lines[-1] == "pyxsim: out.h5: cannot be written: No space left on device"
     assert [path.name for path in folder.iterdir() if path.suffix in (".h5", ".part")] == []
+    ended = pyxsim("run", "deadlock.toml", "--allow-deadlock", "-o", "out.h5")
+    assert ended.code == 3
+    (line,) = ended.lines
+    assert line.startswith("pyxsim: deadlock in cycle ")
+    assert line.endswith("; out.h5: cannot be written: No space left on device")
 
 
 def test_a_plot_without_matplotlib(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
