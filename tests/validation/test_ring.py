@@ -1,8 +1,8 @@
 """Collectives on a ring against the closed form of docs/collectives.md: equal to the cycle.
 
-Whatever the size (one byte, fewer bytes than NPUs, blocks that differ), the width and latency of the links, the delays at
-the endpoints, the pipeline of the routers. Where `is_exact` says that packets may have to wait for a VC, the closed form
-must be a lower bound, and not far away.
+Whatever the size (one byte, fewer bytes than NPUs, blocks that differ), the width and latency of the links, the delays
+at the endpoints, the pipeline of the routers. Where `is_exact` says that packets may have to wait for a VC, the closed
+form must be a lower bound, and not far away.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ WIDTHS = st.one_of(st.just(Fraction(1)), st.integers(1, 12).map(Fraction), st.fr
     injection=st.sampled_from(["packet", "interleaved"]),
 )
 @settings(max_examples=250)
-# A byte; fewer bytes than NPUs; blocks that differ by a byte, a flit, a packet; a single VC per class; one-flit packets.
+# A byte; fewer bytes than NPUs; blocks that differ by a packet; a single VC per class; packets of one flit.
 @example(2, 1, Fraction(1), 4, 1, 0, 1, 1, 0, 0, True, PIPELINES[0], 4, "round-robin", "packet")
 @example(16, 15, Fraction(3, 2), 1, 4, 0, 20, 1, 3, 2, False, PIPELINES[0], 4, "round-robin", "packet")
 @example(5, 5 * 64 + 1, Fraction(7, 5), 4, 16, 1, 9, 2, 0, 0, True, PIPELINES[0], 4, "step", "interleaved")
