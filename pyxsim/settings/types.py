@@ -142,7 +142,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return _plain_table(value)
     number = _integer(value)
-    if number is None or abs(number) >= 2**63:
+    if number is None or not -(2**63) <= number < 2**63:
         raise InputError(f"{shown(value)} cannot be a setting", allowed="a text, number, true, false, list or table")
     return number
 
