@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from tests.oracle.cases import Case, cases, risky_nets
+from tests.oracle.cases import Case, cases, classed_nets, risky_nets
 from tests.oracle.machine import Oracle
 from tests.oracle.networks import garnet, hub, options, ring, star, style
 
@@ -150,6 +150,12 @@ def test_deadlocks(case: Case) -> None:
     whole_run(case)
 
 
+@settings(few, max_examples=60)
+@given(case=cases(of=classed_nets(), vcs=st.integers(2, 7), limit=25))
+def test_vc_classes(case: Case) -> None:
+    whole_run(case)
+
+
 @settings(few, max_examples=15)
 @given(case=cases(vcs=st.sampled_from([1, 31, 63, 64, 65, 70]), limit=5))
 def test_many_vcs(case: Case) -> None:
@@ -217,6 +223,13 @@ def test_engine_agrees_at_every_stop_many(case: Case, slices: list[int], window:
 @settings(many, max_examples=500)
 @given(case=cases(vcs=st.integers(60, 130), limit=8))
 def test_many_vcs_many(case: Case) -> None:
+    whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=1000)
+@given(case=cases(of=classed_nets(), vcs=st.integers(2, 7), limit=30))
+def test_vc_classes_many(case: Case) -> None:
     whole_run(case)
 
 

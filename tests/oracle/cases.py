@@ -75,6 +75,16 @@ def risky_nets() -> st.SearchStrategy[Net]:
     return st.one_of(rings, rings, tori)
 
 
+def classed_nets() -> st.SearchStrategy[Net]:
+    """Crowded rings with datelines: packets of both classes meet at every output port."""
+    return st.builds(
+        lambda routers, nodes, both: crowd(ring(routers, bidirectional=both), nodes),
+        st.integers(3, 5),
+        st.integers(2, 3),
+        st.sampled_from([False, False, True]),
+    )
+
+
 @st.composite
 def cases(
     draw: st.DrawFn, of: st.SearchStrategy[Net] | None = None, vcs: st.SearchStrategy[int] = FEW_VCS, limit: int = 8
