@@ -178,6 +178,8 @@ cdef int32_t pick_input(State* s, int32_t link, int64_t t, int64_t* again) noexc
     cdef int32_t word, number, vc, cause, far
     cdef int64_t when
     cdef uint64_t bits
+    if s.ordered:
+        find_oldest(s, link)
     for word in range(s.link_words[link]):
         bits = s.occupied[s.link_word[link] + word]
         while bits:
@@ -185,6 +187,8 @@ cdef int32_t pick_input(State* s, int32_t link, int64_t t, int64_t* again) noexc
             bits &= bits - 1
             vc = base + number
             cause = hindrance(s, vc, t)
+            if s.ordered and cause >= 0 and s.oldest[s.want[vc]] != vc:
+                cause = STALL_ARBITRATION   # behind an older packet
             if cause == 0:
                 s.eligible[s.want[vc]] += 1
                 far = distance(number, pointer, count)
@@ -200,6 +204,27 @@ cdef int32_t pick_input(State* s, int32_t link, int64_t t, int64_t* again) noexc
             elif s.ready[vc] > t and s.ready[vc] < again[0]:
                 again[0] = s.ready[vc]
     return pick
+
+
+cdef void find_oldest(State* s, int32_t link) noexcept nogil:
+    """For every output that is wanted at an input port: the VC with the earliest front time."""
+    cdef int32_t word, vc, out
+    cdef uint64_t bits
+    for word in range(s.link_words[link]):
+        bits = s.occupied[s.link_word[link] + word]
+        while bits:
+            out = s.want[s.link_base[link] + word * 64 + lowest(bits)]
+            bits &= bits - 1
+            if out != NONE:
+                s.oldest[out] = NONE
+    for word in range(s.link_words[link]):
+        bits = s.occupied[s.link_word[link] + word]
+        while bits:
+            vc = s.link_base[link] + word * 64 + lowest(bits)
+            bits &= bits - 1
+            out = s.want[vc]
+            if out != NONE and (s.oldest[out] == NONE or s.front[vc] < s.front[s.oldest[out]]):
+                s.oldest[out] = vc
 
 
 cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t) noexcept nogil:

@@ -49,6 +49,7 @@ class RouterOptions:
     drained: bool = False
     step_arbiter: bool = False
     interleaved: bool = False
+    ordered: bool = False
 
 @dataclass
 class Stop:

@@ -86,6 +86,7 @@ class RouterOptions:
     drained: bool = False
     step_arbiter: bool = False
     interleaved: bool = False
+    ordered: bool = False
 
 
 @dataclass
@@ -215,6 +216,7 @@ cdef class Engine:
         s.drained = options.drained
         s.step_arbiter = options.step_arbiter
         s.interleaved = options.interleaved
+        s.ordered = options.ordered
         s.tracing = trace
         s.now = 0
         s.reported = 0
@@ -338,6 +340,7 @@ cdef class Engine:
         s.range_high = self._ints("range_high", per_vc)
         s.hold = self._ints("hold", none_vc)
         s.ready = self._longs("ready", per_vc)
+        s.front = self._longs("front", per_vc)
         s.va_next = self._ints("va_next", per_vc)
         s.va_requester = self._ints("va_requester", per_vc)
         s.fifo_head = self._ints("fifo_head", none_vc)
@@ -366,6 +369,7 @@ cdef class Engine:
         s.pick_port = self._ints("pick_port", per_link, False)
         s.pick_vc = self._ints("pick_vc", none_link, False)
         s.pick_distance = self._ints("pick_distance", per_link, False)
+        s.oldest = self._ints("oldest", none_link, False)
         s.eligible = self._ints("eligible", per_link, False)
         s.touched = self._ints("touched", per_link, False)
         s.va_pick = self._ints("va_pick", none_vc, False)

@@ -7,7 +7,7 @@ arrives, so an ejection lane never blocks for long.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.arbiter cimport after
+from pyxsim.core.arbiter cimport after, first_from
 from pyxsim.core.bits cimport any_bit, clear_bit, next_bit, set_bit
 from pyxsim.core.buffer cimport pop_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
@@ -93,6 +93,16 @@ cdef int32_t usable(State* s, int32_t link, uint64_t* mask, int32_t pointer) noe
     return -1
 
 
+cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
+    """The VC whose packet launches a flit next, -1: none can. Ordered lanes do not pass a packet that has no credit."""
+    cdef uint64_t* opened = vcs_of(s.opened, s, link)
+    cdef int32_t pick
+    if not s.ordered:
+        return usable(s, link, opened, s.launch_pointer[link])
+    pick = first_from(opened, s.launch_pointer[link], 0, s.link_vcs[link])
+    return pick if pick >= 0 and s.credit[s.link_base[link] + pick] > 0 else -1
+
+
 cdef bint may_open(State* s, int32_t link) noexcept nogil:
     if s.source_head[link] == NONE:
         return False
@@ -120,6 +130,8 @@ cdef void open_packet(State* s, int32_t link, int32_t number) noexcept nogil:
     if message.opened == message.packets:
         s.source_head[link] = message.next
     hold_vc(s, vc, packet)
+    if not any_bit(vcs_of(s.opened, s, link), s.link_words[link]):
+        s.launch_pointer[link] = number
     set_bit(vcs_of(s.opened, s, link), number)
     s.send_packet[vc] = packet
     s.send_left[vc] = p.flits
@@ -146,7 +158,6 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     """Open at most one packet, launch at most one flit; sleep if only a credit or a timer can change anything."""
-    cdef uint64_t* opened = vcs_of(s.opened, s, link)
     cdef uint64_t* unheld = vcs_of(s.unheld, s, link)
     cdef int32_t pick
     cdef int64_t again = INT64_MAX
@@ -155,12 +166,12 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
         if pick >= 0:
             open_packet(s, link, pick)
     if available(s, link, t):
-        pick = usable(s, link, opened, s.launch_pointer[link])
+        pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
     if may_open(s, link) and usable(s, link, unheld, 0) >= 0:
         return
-    if usable(s, link, opened, 0) >= 0:
+    if next_to_launch(s, link) >= 0:
         again = available_at(s, link)
         if again <= t + 1:
             return

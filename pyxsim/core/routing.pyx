@@ -65,5 +65,6 @@ cdef void to_front(State* s, int32_t vc, int64_t t) noexcept nogil:
     s.left[vc] = s.packets[packet].flits
     compute_route(s, vc, packet)
     s.vc_state[vc] = WAITING
+    s.front[vc] = t
     s.ready[vc] = t + s.rc + (s.va - 1 if s.va else 0)
     s.waiting[s.link_dst[s.vc_link[vc]]] += 1

@@ -81,7 +81,7 @@ cdef struct Launch:
 cdef struct State:
     # --- the machine, fixed ---
     int32_t routers, links, vcs, network_links, injection_links, dims, nodes
-    int32_t rc, va, drained, step_arbiter, interleaved, tracing
+    int32_t rc, va, drained, step_arbiter, interleaved, ordered, tracing
     int32_t* link_src            # [links] router, or NONE: an interface
     int32_t* link_dst
     int32_t* link_vcs
@@ -132,6 +132,7 @@ cdef struct State:
     int32_t* range_high
     int32_t* hold                # [vcs] output VC that it holds
     int64_t* ready               # [vcs] cycle of its next try
+    int64_t* front               # [vcs] front time of the front packet
     int32_t* va_next             # [vcs] VA, first VC of a range: the VC number to try next
     int32_t* va_requester        # [vcs] VA, first VC of a range: the input VC to serve next
     int32_t* fifo_head           # [vcs] packets in the VC, in order
@@ -185,6 +186,7 @@ cdef struct State:
     int32_t* pick_port           # [links] SA: best candidate for an output
     int32_t* pick_vc
     int32_t* pick_distance
+    int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
     int32_t* eligible            # [links] how many flits could go
     int32_t* touched             # outputs with a candidate
     int32_t* va_pick             # [vcs] VA, first VC of a range: its best requester

@@ -112,6 +112,7 @@ def build_machine(topology: Topology, network: Network) -> Machine:
         drained=router.vc_reuse == "drained",
         step_arbiter=router.arbiter == "step",
         interleaved=router.injection == "interleaved",
+        ordered=router.ordered,
     )
     return Machine(links, routes, options, stages, wires, inject, eject, warnings)
 

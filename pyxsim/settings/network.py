@@ -91,6 +91,10 @@ class RouterSettings(Table):
     injection: Literal["packet", "interleaved"] = Field(
         default="packet", description="A lane has one open packet, or (Garnet) one for each VC."
     )
+    ordered: Flag = Field(
+        default=False,
+        description="Packets do not overtake each other between a port and an output, as in Garnet's ordered networks.",
+    )
     output_queue: Flag = Field(
         default=False, description="An unbounded queue in front of each link, as in Garnet's serialiser."
     )

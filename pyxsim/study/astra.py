@@ -185,6 +185,7 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
             "vc_reuse": "drained",
             "arbiter": "step",
             "injection": "interleaved",
+            "ordered": True,
             "output_queue": True,
             "serdes": SERDES,
             "serdes_credit": [SERDES + k - 1 - credit_lead(k, flits) for k in phits],

@@ -11,6 +11,7 @@ from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
 from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
+from pyxsim.system.reduction import Rule, astra_sim_1, every_addition
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles
 
@@ -25,6 +26,7 @@ class Options:
     by_turns     each phase of a chunk takes the next queue of its dimension (ASTRA-sim), else a chunk keeps its number
     together     all NPUs of the system finish a phase before any starts the next (ASTRA-sim 1)
     bandwidths   per dimension: of one NPU, in any unit (Themis)
+    reduces      which messages cost the reduction delay
     """
 
     algorithms: Callable[[str], Sequence[str]]
@@ -39,6 +41,7 @@ class Options:
     reduction_delay: int = 0
     by_turns: bool = False
     together: bool = False
+    reduces: Rule = every_addition
 
 
 def resolve(
@@ -69,6 +72,7 @@ def resolve(
         reduction_delay=to_cycles(settings.reduction_delay, clock)[0],
         by_turns=astra,
         together=astra,
+        reduces=astra_sim_1 if astra else every_addition,
     )
 
 

@@ -138,7 +138,7 @@ class System:
     def handed_over(self, task: GroupTask, message: int) -> None:
         """The endpoint takes a message in: after its delay, and that of the reduction."""
         delay = self.options.endpoint_delay
-        if task.program.reduce[message]:
+        if self.options.reduces(task, message, task.count_handed_over(message)):
             delay += self.options.reduction_delay
         self.after(delay, lambda: task.taken_in(message))
 

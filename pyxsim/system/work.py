@@ -142,6 +142,7 @@ class GroupTask:
         self.to_send = list(program.sends)
         self.to_receive = list(program.receives)
         self.received = [0] * len(members)
+        self.in_hand = [0] * len(members)
         self.started = [False] * len(members)
         # With a window: messages whose data are there, in order, but for which too many are unanswered.
         self.held: list[list[int]] = [[] for _ in members]
@@ -184,6 +185,12 @@ class GroupTask:
             self.stage.system.handed_over(self, message)
         else:
             self.early.setdefault(rank, []).append(message)
+
+    def count_handed_over(self, message: int) -> int:
+        """How many messages the receiver of this one has taken in hand before it."""
+        rank = self.program.dst[message]
+        self.in_hand[rank] += 1
+        return self.in_hand[rank] - 1
 
     def taken_in(self, message: int) -> None:
         """The receiver has taken the message in (and reduced it): what waited for it may go."""

@@ -113,6 +113,7 @@ def cases(
             drained=st.booleans(),
             step_arbiter=st.booleans(),
             interleaved=st.booleans(),
+            ordered=st.booleans(),
         )
     )
     return Case(net, options, draw(messages(net, limit)))

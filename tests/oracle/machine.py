@@ -34,7 +34,13 @@ class Oracle:
         self._links = [
             self._link(links, i, bool(options.drained)) for i in range(links.network + links.injection + links.ejection)
         ]
-        pipeline = Pipeline(int(options.rc), int(options.va), bool(options.step_arbiter), bool(options.interleaved))
+        pipeline = Pipeline(
+            int(options.rc),
+            int(options.va),
+            bool(options.step_arbiter),
+            bool(options.interleaved),
+            bool(options.ordered),
+        )
         self._lanes = [Lane(link, pipeline) for link in self._links[self._network :][: self._injection]]
         self._routers = [
             Router(

@@ -22,6 +22,7 @@ class Pipeline:
     va: int
     step_arbiter: bool
     interleaved: bool
+    ordered: bool
 
 
 @dataclass(eq=False)
@@ -47,16 +48,22 @@ class Lane:
         message = self.queue[0]
         self.open[vc] = message.next_packet()
         self.link.outputs[vc].hold(self.open[vc])
+        if len(self.open) == 1:
+            self.launch_pointer = vc
         if message.opened == message.packets:
             self.queue.popleft()
         return True
 
     def launch_flit(self, t: int) -> Flit | None:
         """Launch at most one flit of the open packets, and return it."""
-        vcs = [vc for vc in self.open if self.link.outputs[vc].credits > 0]
+        vcs = list(self.open)
+        if not self.pipeline.ordered:
+            vcs = [vc for vc in vcs if self.link.outputs[vc].credits > 0]
         if not vcs or not self.link.available(t):
             return None
         vc = rotate(vcs, self.launch_pointer)
+        if self.link.outputs[vc].credits == 0:
+            return None
         flit = self.open[vc].next_flit()
         self.launch_pointer = (vc + 1) % len(self.link.outputs) if flit.tail else vc
         self.link.outputs[vc].spend(flit, t)
@@ -160,6 +167,9 @@ class Router:
             return None
         else:
             usable = [link.outputs[vc.granted]]
+        if self.pipeline.ordered and self.is_behind(place, vc, link):
+            causes.add((link.number, "arbitration"))
+            return None
         if not usable:
             causes.add((link.number, "vc"))
             return None
@@ -171,6 +181,12 @@ class Router:
             causes.add((link.number, "serial"))
             return None
         return Bid(self.outputs.index(link), ready[0].number)
+
+    def is_behind(self, place: Place, vc: InputVC, link: Link) -> bool:
+        """Whether an older packet at the same input port wants the same output."""
+        mine = (vc.front_time, vc.number)
+        others = [(p, other, flit) for p, other, flit in self.fronts() if p[0] == place[0] and other is not vc]
+        return any((o.front_time, o.number) < mine and self.wish(p, flit)[0] is link for p, o, flit in others)
 
     def allocate_switch(self, t: int, causes: set[tuple[int, str]]) -> bool:
         """SA. True if a flit won."""
