@@ -79,8 +79,11 @@ class Engine:
         of the calls.
         """
     def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
-        """Simulate to the beginning of cycle `until`, or stop earlier: `slack` cycles after the first delivery, when
-        a multiple of `window` is reached (0: never), when nothing is left to do, or at a deadlock."""
+        """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
+        the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
+
+        Multiples of `window` before which nothing was counted are passed over: the stop comes when the network wakes.
+        """
     def counters(self) -> dict[str, Longs]:
         """Running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""
     def buffer_max(self) -> Ints:

@@ -24,8 +24,8 @@ def astra_sim_1(task: GroupTask, message: int, before: int) -> bool:
     """As ASTRA-sim counts: in rounds of P bundles that are free and Z that cost, whatever the messages carry.
 
     The first P bundles are a rank's first sends, every message taken in is one more. A reduce-scatter pays in every
-    round, an all-reduce in every second, other collectives never. So halving-doubling pays log2(N) - 1 times for log2(N)
-    additions, and direct with a window of 1 every second time (PacketBundle and the algorithms of ASTRA-sim 1).
+    round, an all-reduce in every second, other collectives never. So halving-doubling pays log2(N) - 1 times for
+    log2(N) additions, and direct with a window of 1 every second time (PacketBundle of ASTRA-sim 1).
     """
     phase = task.stage.phase
     free, paid = _rounds(phase.algorithm, phase.npus)
