@@ -140,6 +140,8 @@ def _fault(path: Path, error: BaseException) -> InputError:
     """What is wrong with a library file, and in which line of it."""
     if isinstance(error, SyntaxError):
         return InputError(f"is no valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
+    if isinstance(error, ValueError) and "null bytes" in str(error):  # a SyntaxError from Python 3.11.4 on
+        return InputError(f"is no valid Python: {error}", file=f"{path}:1")
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):
