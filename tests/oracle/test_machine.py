@@ -215,6 +215,31 @@ def test_input_arbiter(step: bool, order: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ordered", "order", "lost"),
+    [
+        # The link brings A B A B A B in 7 to 12, the heads wait for RC until 10 and 11. In 11 A loses, in 12 B, ...
+        (False, [0, 1, 0, 1, 0, 1], 4),
+        # A flit of A is there in 10, 11 and 12: the head of B, due in 11, waits twice.
+        (True, [0, 0, 0, 1, 1, 1], 2),
+    ],
+)
+def test_ordered_packets_do_not_overtake(ordered: bool, order: list[int], lost: int) -> None:
+    stages = Stages(rc=3, va=0, st=0)
+    net = crowd(line(2), 2).plain(
+        style(stages, 1, vcs=2), style(stages, 1, kind="injection"), style(stages, 1, kind="ejection", vcs=2)
+    )
+    machine = oracle(net, stages, ordered=ordered)
+    for node in (0, 1):
+        machine.send(node, 2, 2, 0, 1, 3, 3, 0)
+    finish(machine)
+    lane = machine_ejection(net, 2)
+    assert cycles(machine, 0) == list(range(5, 11))
+    assert column(machine, lane, "message") == order
+    assert cycles(machine, lane) == list(range(10, 16))
+    assert stalls(machine, lane) == {"vc": 0, "credit": 0, "serial": 0, "arbitration": lost}
+
+
+@pytest.mark.parametrize(
     ("drained", "launches", "waits"),
     [
         # Heads arrive at 2, try in 3; the first wins the switch in 4, its tail in 5; the second gets the VC in 6.
@@ -301,21 +326,23 @@ def test_without_va_the_lowest_vc_with_a_credit_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interleaved", "order", "at"),
+    ("interleaved", "ordered", "order", "at"),
     [
         # The slot of a head launched at 4 is free in 8 (arrival 6, RC, VA) and the lane knows in 10.
-        (False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)], [4, 5, 10, 11, 12, 17]),
+        (False, False, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)], [4, 5, 10, 11, 12, 17]),
         # The second packet is open from 5 on, and has its turn when the first is out of credit.
-        (True, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1), (0, 0, 2), (1, 1, 2)], [4, 5, 6, 7, 10, 12]),
+        (True, False, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1), (0, 0, 2), (1, 1, 2)], [4, 5, 6, 7, 10, 12]),
+        # It is open and has credits, but may not overtake.
+        (True, True, [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)], [4, 5, 10, 11, 12, 17]),
     ],
 )
-def test_injection_lane(interleaved: bool, order: list[tuple[int, int, int]], at: list[int]) -> None:
+def test_injection_lane(interleaved: bool, ordered: bool, order: list[tuple[int, int, int]], at: list[int]) -> None:
     net = hub(2).plain(
         style(BOOKSIM, 1),
         style(BOOKSIM, 1, kind="injection", vcs=2, depth=2),
         style(BOOKSIM, 1, kind="ejection", vcs=2),
     )
-    machine = oracle(net, BOOKSIM, interleaved=interleaved)
+    machine = oracle(net, BOOKSIM, interleaved=interleaved, ordered=ordered)
     machine.send(0, 1, 1, 0, 2, 3, 3, 4)
     finish(machine)
     assert [(vc, packet, flit) for _, link, vc, _, packet, flit in machine.launches if link == 0] == order
