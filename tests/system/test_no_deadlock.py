@@ -1,8 +1,8 @@
 """The system layer never stops for ever, however unlike its dimensions are.
 
-astra-sim issue 370: an all-reduce over several dimensions with very different latencies and bandwidths, with more chunks
-than may be active, stops there: chunks hold the only slot of a dimension at one NPU while the chunk that they wait for
-is kept out by another one elsewhere, in a circle. Here only tasks that can go on take room from those that can.
+astra-sim issue 370: an all-reduce over several dimensions with very different latencies and bandwidths, with more
+chunks than may be active, stops there: chunks hold the only slot of a dimension at one NPU while the chunk that they
+wait for is kept out by another one elsewhere, in a circle. Here only tasks that can go on take room from those that can.
 """
 
 from __future__ import annotations
