@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
-from pyxsim.errors import SimulationError
+from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.protocol import Network
 from pyxsim.system.lines import Line
 from pyxsim.system.options import Options
 from pyxsim.system.program import Programs
 from pyxsim.system.work import Chunk, Collective, GroupTask, Stage, Team
+
+MOST_BYTES = 2**62
 
 
 class System:
@@ -42,7 +44,16 @@ class System:
     # -- collectives --
 
     def issue(self, kind: str, size: int, at: int = 0, done: Callable[[Collective], None] | None = None) -> Collective:
-        """A collective over all NPUs whose data are there in cycle `at`. `done` is called in the cycle of its end."""
+        """A collective over all NPUs whose data are there in cycle `at`. `done` is called in the cycle of its end.
+
+        Raises InputError where there is no plan for it, or more bytes than can be counted.
+        """
+        if size * self.network.npus > MOST_BYTES:
+            raise InputError(
+                f"{kind} of {size} bytes on {self.network.npus} NPUs is more than can be counted",
+                key="collective.size",
+                allowed=f"at most {MOST_BYTES} bytes over all NPUs",
+            )
         number = len(self.collectives)
         collective = Collective(kind, size, at, number if self.options.newest_first else -number, done)
         self.collectives.append(collective)
