@@ -191,7 +191,8 @@ def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:
         mine = classes[network.topology.link_dim == dim]
         if router.buffer == "auto" or not len(mine):
             continue
-        vcs = router.vcs // int(mine.max())  # of one class: what one packet stream may use
+        # Of one class: what one packet stream may use. Packets that keep their order use one VC at a time.
+        vcs = 1 if router.ordered else router.vcs // int(mine.max())
         slots = router.buffer * vcs
         share = float(slots * wire.s / wire.loop)
         if share < 0.995:
