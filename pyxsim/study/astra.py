@@ -8,7 +8,7 @@ Units of these files: widths in bits per cycle, latencies and delays in cycles o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,7 +158,8 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     packet = text.count("package-packet-size", 64)
     latency = text.count("local-link-latency", 1), text.count("package-link-latency", 1)
     stages = text.count("router-latency", 1)
-    vcs, depth = text.count("vcs-per-vnet", 4), text.count("buffers-per-vc", 4)
+    # 16 is what the original gives all of its virtual networks but the third.
+    vcs, depth = text.count("vcs-per-vnet", 4), text.count("buffers-per-vc", 16)
     text.finish()
     others = len(shape) - 1
     flits = -(-packet * 8 // flit)
@@ -286,6 +287,3 @@ def _algorithms(text: Text, key: str, dims: int, kind: str | None) -> list[str] 
     if len(names) != dims:
         text.fault(key, f"{len(names)} algorithms for {dims} dimensions", f"one name, or {dims} names joined by '_'")
     return names
-
-
-Reader = Callable[[PathLike], Any]
