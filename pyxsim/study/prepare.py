@@ -191,8 +191,8 @@ def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:
         mine = classes[network.topology.link_dim == dim]
         if router.buffer == "auto" or not len(mine):
             continue
-        # Of one class: what one packet stream may use. Where packets keep their order, one that does not fit into a buffer
-        # holds up those behind it.
+        # Of one class: what one packet stream may use. Where packets keep their order, one that does not fit into a
+        # buffer holds up those behind it.
         alone = router.ordered and router.buffer < network.cut(experiment.network.packet)[1]
         vcs = 1 if alone else router.vcs // int(mine.max())
         slots = router.buffer * vcs

@@ -34,8 +34,8 @@ def lead(pieces: int, before: int) -> int:
 
 @pytest.mark.parametrize(
     ("pieces", "flits", "measured"),
-    # Periods of packets on one VC: F*k + k + 2L + 8 - lead. L = 200, k = 8: F = 16 542, F = 2 430, F = 1 421; at L = 100
-    # F = 16 342; k = 2, F = 16: 441.
+    # Periods of packets on one VC are F*k + k + 2L + 8 - lead. With L = 200 and k = 8: 542 for F = 16, 430 for F = 2,
+    # 421 for F = 1; with L = 100 342 for F = 16; with k = 2 441 for F = 16.
     [
         (8, 16, 16 * 8 + 8 + 400 + 8 - 542),
         (8, 2, 2 * 8 + 8 + 400 + 8 - 430),
