@@ -1,0 +1,97 @@
+"""The workload text of ASTRA-sim 1: what is read, and every way in which a file can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyxsim.errors import InputError
+from pyxsim.workload import Layer, TextWorkload, read_text_workload
+from pyxsim.workload.astra1 import Pass
+
+Write = Callable[[str], Path]
+LINE = "conv1 -1 5 NONE 0 6 ALLGATHER 70 8 ALLREDUCE 1048576 9"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def text(content: str) -> Path:
+        path = tmp_path / "work.txt"
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    return text
+
+
+def test_a_workload(write: Write) -> None:
+    path = write(f"MICRO\n2\n{LINE}\nfc 0 1 ALLTOALL 2 3 REDUCESCATTER 4 5 NONE 0 6\n")
+    assert read_text_workload(path) == TextWorkload(
+        str(path),
+        "MICRO",
+        (
+            Layer("conv1", Pass(5, None, 0), Pass(6, "all-gather", 70), Pass(8, "all-reduce", 1048576), 9),
+            Layer("fc", Pass(1, "all-to-all", 2), Pass(3, "reduce-scatter", 4), Pass(5, None, 0), 6),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"MICRO\r\n1\r\n{LINE}\r\n",
+        f"\n\nMICRO\n\n1\n\n{LINE}",
+        "MICRO\n1\n" + LINE.replace(" ", "\t\t"),
+        f"\ufeffMICRO\n1\n{LINE}\n",
+        f"MICRO\n1\n{LINE} POLICY\n",  # a 13th field belongs to another parallelism
+        f"MICRO\n1\n{LINE}\nwhat follows the layers is not read\n",
+    ],
+    ids=["DOS lines", "empty lines", "tabs", "byte order mark", "policy", "more lines"],
+)
+def test_what_other_programs_write(write: Write, text: str) -> None:
+    (layer,) = read_text_workload(write(text)).layers
+    assert (layer.name, layer.weight_gradient.size, layer.update) == ("conv1", 1048576, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "work.txt: is empty"),
+        (" \n\t\n", "work.txt: is empty"),
+        (f"MIRCO\n1\n{LINE}", "work.txt:1: unknown parallelism 'MIRCO'; .*did you mean 'MICRO'"),
+        (f"DATA\n1\n{LINE}", "work.txt:1: the parallelism DATA is not in this version; allowed: MICRO"),
+        (f"HYBRID_DLRM 4\n1\n{LINE}", "work.txt:1: the parallelism HYBRID_DLRM is not in this version"),
+        ("MICRO", "work.txt: the number of layers is missing"),
+        (f"MICRO\nx\n{LINE}", "work.txt:2: 'x' is no number of layers; allowed: a whole number"),
+        (f"MICRO\n-1\n{LINE}", "work.txt:2: '-1' is no number of layers"),
+        (f"MICRO\n1.0\n{LINE}", "work.txt:2: '1.0' is no number of layers"),
+        (f"MICRO\n0\n{LINE}", "work.txt:2: 0 layers are announced, 1 follow; allowed: 1 and more"),
+        (f"MICRO\n\n3\n{LINE}\n{LINE}", "work.txt:3: 3 layers are announced, 2 follow"),
+        (f"MICRO\n1\n{LINE.rsplit(' ', 1)[0]}", "work.txt:3: a layer with 11 fields; allowed: 12 fields"),
+        (f"MICRO\n2\n{LINE}\nfc", "work.txt:4: a layer with 1 fields"),
+        (f"MICRO\n1\n{LINE.replace('NONE', 'none')}", "work.txt:3: unknown communication 'none'; .*did you mean 'NONE'"),
+        (f"MICRO\n1\n{LINE.replace('ALLREDUCE', 'ALLREDUCEALLTOALL')}", "work.txt:3: unknown communication"),
+        (f"MICRO\n1\n{LINE.replace(' 5 ', ' five ')}", "work.txt:3: 'five' is no compute time"),
+        (f"MICRO\n1\n{LINE.replace('70', '-70')}", "work.txt:3: '-70' is no number of bytes"),
+        (f"MICRO\n1\n{LINE.replace('70', '7_0')}", "work.txt:3: '7_0' is no number of bytes"),
+        (f"MICRO\n1\n{LINE.replace('70', '٧٠')}", "work.txt:3: .* is no number of bytes"),
+        (f"MICRO\n1\n{LINE.replace('70', '9' * 19)}", "work.txt:3: '9999999999999999999' is no number of bytes"),
+        (f"MICRO\n1\n{LINE.replace('70', '9' * 5000)}", "work.txt:3: .* is no number of bytes"),
+        (f"MICRO\n1\n{LINE[:-1]}1e3", "work.txt:3: '1e3' is no update time"),
+    ],
+)
+def test_every_fault(write: Write, text: str, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        read_text_workload(write(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none.txt: no such file"):
+        read_text_workload(tmp_path / "none.txt")
+    with pytest.raises(InputError, match="is a folder"):
+        read_text_workload(tmp_path)
+    (tmp_path / "binary").write_bytes(b"MICRO\n1\n\xff\xfe")
+    with pytest.raises(InputError, match="binary:3: is no text"):
+        read_text_workload(tmp_path / "binary")
