@@ -25,7 +25,7 @@ UNPROVED = {
     name for name, case in CASES.items() if case["network"].count("Torus3D") and case["system"].count("ring_ring") == 0
 }
 NEVER_ENDS = {"cal_direct_vc1_horiz4"}
-# Cycles by which we differ. Four flits per VC: the first packet on each of two VCs gets its credits 2 cycles later there,
+# Cycles by which we differ. Four flits per VC: there the first packet on each of two VCs gets its credits 2 cycles later,
 # in three round trips; see test_the_case_with_four_flits_per_vc.
 DIFFERS = {"cal_horiz_64pkt_vc4_buf4": -12}
 
@@ -56,7 +56,7 @@ def test_it_ends_in_the_same_cycle(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(UNPROVED))
 def test_what_could_deadlock_is_refused_first(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DeadlockError, match="4 channels may wait in a circle.*--allow-deadlock"):
+    with pytest.raises(DeadlockError, match=r"4 channels may wait in a circle.*--allow-deadlock"):
         run(experiment(tmp_path, CASES[name]))
 
 
@@ -99,8 +99,8 @@ def one_packet(slots: int) -> int:
 def test_the_case_with_four_flits_per_vc() -> None:
     """The original, told by arithmetic. Of the 4 VCs it uses 2, as packets keep their order (all its networks do).
 
-    Its serialiser brings back the pieces of a credit in such an order that the one which frees the VC overtakes two; these
-    two are counted with the next credits on that VC, which are all 2 cycles early from then on.
+    Its serialiser brings back the pieces of a credit in such an order that the one which frees the VC overtakes two;
+    these are counted with the next credits on that VC, which are all 2 cycles early from then on.
     """
     assert LOOP == 424
     assert period(4, LOOP) == 1304
