@@ -2,7 +2,7 @@
 
 astra-sim issue 370: an all-reduce over several dimensions with very different latencies and bandwidths, with more
 chunks than may be active, stops there: chunks hold the only slot of a dimension at one NPU while the chunk that they
-wait for is kept out by another one elsewhere, in a circle. Here a task that waits takes no room from one that can go on.
+wait for is kept out by another one elsewhere, in a circle. Here a waiting task takes no room from one that can go on.
 """
 
 from __future__ import annotations

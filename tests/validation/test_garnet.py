@@ -25,8 +25,8 @@ UNPROVED = {
     name for name, case in CASES.items() if case["network"].count("Torus3D") and case["system"].count("ring_ring") == 0
 }
 NEVER_ENDS = {"cal_direct_vc1_horiz4"}
-# Cycles by which we differ. Four flits per VC: there the first packet on each of two VCs gets its credits 2 cycles later,
-# in three round trips; see test_the_case_with_four_flits_per_vc.
+# Cycles by which we differ. Four flits per VC: there the first packet on each of two VCs gets its credits 2 cycles
+# later, in three round trips; see test_the_case_with_four_flits_per_vc.
 DIFFERS = {"cal_horiz_64pkt_vc4_buf4": -12}
 
 
