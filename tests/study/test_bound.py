@@ -1,0 +1,84 @@
+"""The lower bound of a run, worked by hand: the links of the busiest dimension, and a flit's way before and after."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.settings import load_experiment
+from pyxsim.study import prepare
+from pyxsim.study.bound import bound_cycles
+
+
+def bound(network: dict[str, Any], kind: str, size: int, **system: Any) -> Fraction:
+    """In cycles of 1 GHz, of links with a flit of 4 B per cycle unless said otherwise."""
+    tables = {
+        "network": {"flit": "4 B", "packet": "64 B", "bandwidth": "4 GB/s", "latency": "10 ns", **network},
+        "system": system,
+        "collective": {"kind": kind, "size": f"{size} B"},
+    }
+    prepared = prepare(load_experiment(tables))
+    (collective,) = prepared.system.collectives
+    return bound_cycles(collective, prepared.system, prepared.network)
+
+
+# From interface to interface without the time on the first link: lanes of 1 + 1 and 1 + 2, RC and VA, the link's
+# latency and ST.
+WAY = (1 + 1) + (1 + 2) + 2 + (10 + 1)
+
+
+def test_a_ring() -> None:
+    """All-reduce of 800 B on 4 NPUs: 2 * 3/4 * 800 B from each, over two links (both directions) of 4 B per cycle."""
+    assert bound({"topology": "ring", "shape": [4]}, "all-reduce", 800) == 1200 / 8 + WAY
+    one_way = {"topology": "ring", "shape": [4], "options": {"bidirectional": False}}
+    assert bound(one_way, "all-reduce", 800) == 1200 / 4 + WAY
+
+
+@pytest.mark.parametrize(
+    ("kind", "each"), [("reduce-scatter", 600), ("all-to-all", 600), ("all-gather", 2400), ("all-reduce", 1200)]
+)
+def test_every_kind(kind: str, each: int) -> None:
+    assert bound({"topology": "fully-connected", "shape": [4]}, kind, 800) == Fraction(each, 12) + WAY
+
+
+def test_a_switch_is_two_links_away() -> None:
+    # The second link takes a cycle, its latency and ST; the same again.
+    assert bound({"topology": "switch", "shape": [4]}, "all-reduce", 800) == 1200 / 4 + WAY + 12
+
+
+def test_the_ends_of_a_mesh_have_one_link() -> None:
+    """6 links for 4 NPUs: what all of them together can send."""
+    assert bound({"topology": "mesh", "shape": [4]}, "all-reduce", 800) == Fraction(4 * 1200, 6 * 4) + WAY
+
+
+def test_the_busiest_dimension_counts() -> None:
+    """2 x 4, all-reduce with scatter and gather in the first: 2 * 1/2 * 800 B there, 2 * 3/4 * 400 B in the second."""
+    torus = {"topology": "torus", "shape": [2, 4]}
+    assert bound(torus, "all-reduce", 800) == 800 / 8 + WAY
+    assert bound(torus | {"bandwidth": ["4 GB/s", "1 GB/s"]}, "all-reduce", 800) == 600 / 2 + WAY
+    assert bound(torus, "all-reduce", 800, optimization="baseline") == 1200 / 8 + WAY
+
+
+def test_delays_of_the_endpoint_count_once_on_each_side() -> None:
+    ring = {"topology": "ring", "shape": [4]}
+    assert bound(ring, "all-reduce", 800, endpoint_delay="25 ns") == 1200 / 8 + WAY + 50
+
+
+def test_wide_links_do_not_count_for_more_than_a_flit_per_cycle() -> None:
+    ring = {"topology": "ring", "shape": [4]}
+    assert bound(ring | {"bandwidth": "400 GB/s"}, "all-reduce", 800) == bound(ring, "all-reduce", 800)
+
+
+def test_nothing_to_do_takes_no_time() -> None:
+    assert bound({"topology": "ring", "shape": [1]}, "all-reduce", 800) == 0
+
+
+@given(st.integers(1, 8), st.integers(1, 2000))
+def test_chunks_do_not_change_it(chunks: int, size: int) -> None:
+    """However a collective is cut, the same bytes go over the same links."""
+    torus = {"topology": "torus", "shape": [2, 3]}
+    assert bound(torus, "all-reduce", size, chunks=chunks) == bound(torus, "all-reduce", size)
