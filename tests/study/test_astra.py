@@ -297,3 +297,17 @@ def test_scales_and_overrides() -> None:
     assert experiment.workload.compute_scale == 2
     # 0.3 is exactly three tenths, and bytes are cut off as in the original.
     assert run(experiment).collectives[0]["bytes"] == 786432 * 3 // 10
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_every_key(write: Write) -> None:
+    """What is known to the readers stands in docs/formats.md: the fault of an unknown key tells all that are."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    for pairs, read in ((TORUS, network_tables), (SWITCH, network_tables), (SYSTEM, system_tables)):
+        with pytest.raises(InputError) as caught:
+            read(write(pairs | {"nonsense": "1"}), *([3] if read is system_tables else []))
+        assert caught.value.allowed
+        missing = [key for key in caught.value.allowed if f"`{key}`" not in page]
+        assert missing == []
