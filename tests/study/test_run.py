@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,28 @@ def test_interrupted_at_any_tick(after: int, router: dict[str, Any]) -> None:
     (row,) = result.collectives
     assert row["end"] == -1
     assert np.isnan(row["ratio"])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that sends signals")
+def test_interrupted_by_a_signal() -> None:
+    """Ctrl-C strikes anywhere, mostly when the engine comes back: before anybody has heard what it brought."""
+
+    def strike(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    tables = SMALL | {"collective": {"kind": "all-reduce", "size": "40 MB"}}
+    before = signal.signal(signal.SIGALRM, strike)
+    try:
+        for delay in range(10, 40, 2):
+            prepared = prepare(load_experiment(tables))
+            signal.setitimer(signal.ITIMER_REAL, delay / 1000)
+            result = simulate(prepared)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if not result.complete:
+                consistent(prepared, result)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_interrupted_by_the_progress_function(monkeypatch: pytest.MonkeyPatch) -> None:
