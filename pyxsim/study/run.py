@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import resource
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.errors import SimulationError
+from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.result import LinkTable, Result
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
@@ -86,7 +90,8 @@ def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
     failure: SimulationError | None = None
     complete = False
     try:
-        prepared.system.run()
+        with _at_safe_points(prepared.network):
+            prepared.system.run()
         complete = True
     except SimulationError as error:
         failure = error
@@ -100,6 +105,39 @@ def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
+
+
+@contextmanager
+def _at_safe_points(network: PacketNetwork) -> Iterator[None]:
+    """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not.
+
+    Python's own handler would raise anywhere, mostly before anybody has heard what arrived, or in the middle of the
+    statistics. Whoever has another handler, or another thread, sees to that himself.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    tick, heard = network.tick, False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal heard
+        if heard:
+            raise KeyboardInterrupt
+        heard = True
+
+    def obey() -> None:
+        tick()
+        if heard:
+            raise KeyboardInterrupt
+
+    network.tick = obey
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        network.tick = tick
 
 
 def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: str) -> Result:
