@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,8 +35,20 @@ def arrays(result: Result) -> dict[str, Any]:
 
 
 @given(experiments())
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_every_experiment(tables: dict[str, Any]) -> None:
+    check(tables)
+
+
+@pytest.mark.slow
+@given(experiments(most=36))
+@settings(max_examples=4000)
+def test_many_more_experiments(tables: dict[str, Any]) -> None:
+    check(tables)
+
+
+def check(tables: dict[str, Any]) -> None:
+    """Run an experiment, and hold everything that is known of it against everything else."""
     prepared, result = run(tables)
     network, system, counts = prepared.network, prepared.system, result.counts
     assert result.complete
