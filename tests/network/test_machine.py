@@ -138,7 +138,7 @@ def test_a_number_of_lanes(lanes: int) -> None:
     m = machine("torus", [3, 4], s=[2, 3], lanes=lanes)
     assert all(list(each) == list(range(lanes)) for each in [*m.inject, *m.eject])
     _, into, out = per_kind(m, m.links.s_num)
-    assert into == out == [2] * 12 * lanes   # the widest of the links that it serves
+    assert into == out == [2] * 12 * lanes  # the widest of the links that it serves
 
 
 def test_a_lane_of_its_own_width() -> None:
@@ -159,7 +159,7 @@ def test_garnet_has_a_lane_for_every_plane() -> None:
 def test_a_message_takes_the_lanes_of_its_first_and_last_link() -> None:
     network = packet_network("torus", [4, 4], trace=True)
     topology, links = network.topology, network.machine.links
-    network.send(0, 1 + 3 * 4, 1, at=0)   # + in dimension 0, then - in dimension 1
+    network.send(0, 1 + 3 * 4, 1, at=0)  # + in dimension 0, then - in dimension 1
     drain(network)
     inject, first, last, eject = network.engine.trace()[:, 1].tolist()
     assert topology.link_name[first] == "d0+:(0,0)->(1,0)"

@@ -98,7 +98,7 @@ def played(s: Fraction, slots: int, delays: list[int], latencies: list[int], hea
             start = max(Fraction(t), free[link])
             free[link] = start + s
             arrival = ceil(start + s) + delays[link]
-            if link:   # it has left the buffer behind the link before
+            if link:  # it has left the buffer behind the link before
                 credit[link - 1].append(t + 1 + latencies[link - 1])
             if link == 1:
                 found.append(t)
@@ -130,7 +130,7 @@ def test_slots_of_one_vc_carry_what_the_credit_loop_allows(
     loop = ceil(s) + st + latency + (bw + sa - 1) + 1 + latency
     if s == 1:
         assert loop == 1 + st + bw + sa + 2 * latency
-    span = 4 * loop * s.numerator   # a whole number of loops, and of flits
+    span = 4 * loop * s.numerator  # a whole number of loops, and of flits
     full = int((loop + 1) / s) + 2
     for slots in range(1, full, max(1, full // 12)):
         network = packet_network(s=s, latency=latency, router={"vcs": 1, "buffer": slots, **router}, trace=True)

@@ -276,7 +276,7 @@ def test_everything_ends_in_any_order_of_arrivals(
         s.issue(kind, size, int(rng.integers(0, 500)))
     end = s.run()
     assert end == max(collective.end for collective in s.collectives)
-    changes: dict[int, list[tuple[int, int]]] = defaultdict(list)   # per line: chunks that begin and end
+    changes: dict[int, list[tuple[int, int]]] = defaultdict(list)  # per line: chunks that begin and end
     for stage in s.stages():
         assert (stage.ready <= stage.start).all()
         assert (stage.start <= stage.end).all()
@@ -311,8 +311,8 @@ def test_pairs_are_what_is_sent() -> None:
 
 def test_the_table_of_chunks() -> None:
     s = system([2, 2], T, "direct", chunks=2)
-    s.issue("reduce-scatter", 6)   # chunks of 3 bytes: blocks of 1 and 2
-    s.issue("all-gather", 1)       # one byte: one chunk
+    s.issue("reduce-scatter", 6)  # chunks of 3 bytes: blocks of 1 and 2
+    s.issue("all-gather", 1)  # one byte: one chunk
     table = s.chunk_table()
     assert table["end"].tolist() == [-1] * len(table["end"])
     s.run()

@@ -130,7 +130,7 @@ def test_ring_all_reduce(
     wanted = ring_all_reduce_time(n, size, hop, endpoint=endpoint, reduction=reduction)
     block = -(-size // n)
     if reduction and block > 1 and (n - 1) * (hop(block) - hop(block - 1)) >= hop(block - 1) + endpoint:
-        return   # a small block may overtake: see docs/collectives.md
+        return  # a small block may overtake: see docs/collectives.md
     got = measured(
         "all-reduce",
         n,
