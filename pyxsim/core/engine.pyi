@@ -82,7 +82,7 @@ class Engine:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
-        Multiples of `window` before which nothing was counted are passed over: the stop comes when the network wakes.
+        Multiples of `window` before which nothing was counted are passed over.
         """
     def counters(self) -> dict[str, Longs]:
         """Running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""

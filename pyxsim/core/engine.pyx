@@ -163,9 +163,12 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
     while True:
         if not s.arrived:
             if s.now >= boundary:
+                # A window in which nothing was counted is passed over without a word.
                 s.reported = s.now
-                s.changed = 0
-                return WINDOW
+                if s.changed or s.in_flight:
+                    s.changed = 0
+                    return WINDOW
+                boundary = (s.now // window + 1) * window
             arrivals(s)
             s.arrived = 1
         if s.failed:
@@ -457,9 +460,11 @@ cdef class Engine:
         if DEBUG:   # every cycle on its own, proved
             while True:
                 with nogil:
-                    reason = run_cycles(s, min(until, s.now + 1), slack, window)
+                    reason = run_cycles(s, min(until, s.now + s.arrived), INT64_MAX // 2, window)
                 self.check()
-                if reason != UNTIL or s.now >= until:
+                if s.delivered_count:
+                    until = min(until, s.delivered_at[0] + slack)
+                if reason not in (UNTIL, DELIVERED) or s.now >= until:
                     break
         else:
             with nogil:

@@ -61,6 +61,9 @@ class PacketNetwork:
         self._routes: dict[tuple[int, int, int], Route] = {}
         self._bytes: list[int] = []
         self._ends: list[tuple[int, int]] = []
+        # Since when nothing has been going on, and when the first message since then starts.
+        self._idle_since: int | None = None
+        self._next_start = FOREVER
         self._turn = [0] * topology.npus
 
     @property
@@ -75,6 +78,7 @@ class PacketNetwork:
         route = self._routes.get((src, dst, plane)) or self._find_route(src, dst, plane)
         packets, flits, last = self.cut(nbytes)
         message = self.engine.send(route.inject, route.eject, dst, plane, packets, flits, last, at)
+        self._next_start = min(self._next_start, at)
         self._bytes.append(nbytes)
         self._ends.append((src, dst))
         self.flit_hops += ((packets - 1) * flits + last) * route.hops
@@ -122,6 +126,7 @@ class PacketNetwork:
 
     def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
         limit = FOREVER if until is None else until
+        self._close_before(self._next_start)
         while True:
             stop = self.engine.run(min(limit, self.engine.now + SLICE), slack=slack, window=self.windows.window)
             if stop.reason == "window":
@@ -134,6 +139,8 @@ class PacketNetwork:
                 raise deadlock_error(stop.cycle, self.engine.waiting(), self.link_name, self._message_name)
             if stop.delivered:
                 return stop.delivered
+            if stop.reason == "idle":
+                self._idle_since = self.engine.now
             # A window may end in the very cycle `limit`: its arrivals are still to come then.
             if stop.reason == "idle" or (stop.reason == "until" and self.engine.now >= limit):
                 return []
@@ -141,9 +148,18 @@ class PacketNetwork:
     def _record(self) -> None:
         self.windows.record(self.engine.now, self.totals())
 
+    def _close_before(self, cycle: int) -> None:
+        """Book what was counted before an idle time that reaches into another window, now that it ends in `cycle`."""
+        idle, window = self._idle_since, self.windows.window
+        if idle is not None and (idle - 1) // window != cycle // window:
+            self.windows.record(max(idle, self.windows.end), self.totals())
+        self._idle_since, self._next_start = None, FOREVER
+
     def finish(self, cycle: int) -> None:
-        """Close the statistics at the end of a run."""
+        """Close the statistics at the end of a run. Credits may still be under way then; they are not counted."""
+        self._close_before(cycle)
         self.windows.record(max(cycle, self.windows.end), self.totals())
+        self.windows.close(cycle)
 
     # -- what there is to see --
 

@@ -55,6 +55,7 @@ class WindowRecorder:
         self.window = window
         self.links = links
         self.end = 0
+        self.last = 0  # the end of what was counted last
         self._max_rows = max_rows
         self._max_cells = max_cells
         self._names: tuple[str, ...] = ()
@@ -85,7 +86,12 @@ class WindowRecorder:
             self._double()
         if counted:
             self._add((cycle - 1) // self.window, new)
+            self.last = cycle
         self._before = now
+
+    def close(self, cycle: int) -> None:
+        """The run ended at `cycle`: time that was recorded after it, and in which nothing was counted, is left out."""
+        self.end = max(cycle, self.last)
 
     def table(self) -> Windows:
         """Every window from 0 to the last cycle recorded, those without a count as zeros."""

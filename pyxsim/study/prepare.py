@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
@@ -14,8 +14,8 @@ from pyxsim import library
 from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.packet import PacketNetwork
-from pyxsim.routing import prove
-from pyxsim.settings import Collective, Experiment
+from pyxsim.routing import Relation, prove
+from pyxsim.settings import Collective, Experiment, Network
 from pyxsim.system import System, resolve
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
@@ -116,7 +116,7 @@ def prepare(
     _prove_schedules(system)
     warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
     try:
-        prove(topology.relation, system.pairs())
+        prove(_proved_relation(topology, settings), system.pairs())
     except DeadlockError as error:
         if not allow_deadlock:
             hint = "; --allow-deadlock runs it all the same, up to the deadlock if it comes"
@@ -132,6 +132,23 @@ def _job(experiment: Experiment, folder: Path) -> Job:
     if experiment.collective is None:
         raise InputError("the table [collective] is missing", key="collective")
     return OneCollective(experiment.collective)
+
+
+def _proved_relation(topology: Topology, settings: Network) -> Relation:
+    """The routes as the deadlock proof must see them.
+
+    Where packets may not overtake each other (`ordered`) one in any VC of a link holds up those in all the others, so
+    VC classes separate nothing: the links must be free of circles as if they had one VC.
+    """
+    relation = topology.relation
+    if not settings.router.ordered:
+        return relation
+    return replace(
+        relation,
+        vc_class=np.zeros_like(relation.vc_class),
+        link_classes=np.ones_like(relation.link_classes),
+        link_group=np.full_like(relation.link_group, -1),
+    )
 
 
 def _prove_schedules(system: System) -> None:

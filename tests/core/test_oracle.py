@@ -192,12 +192,12 @@ def test_deadlock_is_seen_by_both() -> None:
 
 
 def test_windows_in_idle_time_are_passed_over() -> None:
-    """Nothing is counted before cycle 8, so the end of the first window, 7, is told when the network wakes."""
+    """Nothing is counted before cycle 8, so the end of the first window, 7, is not told. Arrival: 8 + 2 + 2."""
     net = hub(1).plain(style(garnet(1), 1))
     engine = engine_of(Case(net, options(garnet(1)), []))
     engine.send(0, 0, 0, 0, 1, 1, 1, 8)
     stop = engine.run(FAR, window=7)
-    assert (stop.reason, stop.cycle) == ("window", 8)
+    assert (stop.reason, stop.cycle) == ("delivered", 12)
 
 
 @pytest.mark.slow
