@@ -96,7 +96,7 @@ $(VENV)/.made: pyproject.toml Makefile
 # Enough to run experiments; the tools of a developer come on top of it when they are wanted.
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 	@echo "Building and installing pyxsim into $(VENV)"
-	@$(PIP) install --no-build-isolation --editable '.[report]'
+	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run

@@ -175,7 +175,7 @@ def _show(talk: Talk, report: Report) -> None:
         text += f" cover {loop}" if buffer.share >= 0.995 else f" for {loop}: {percent(buffer.share)} busy at most"
         rows.append(("buffers", f"dimension {buffer.dimension} ({buffer.name}): {text}"))
     if report.bound_ns:
-        rows.append(("bound", f"{format_time_ns(report.bound_ns)}: no network with these links is faster"))
+        rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
     speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
     rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
     table = Table.grid(padding=(0, 2))

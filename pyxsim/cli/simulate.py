@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,12 @@ class Outputs:
 
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
-        taken = {Path(path).resolve(): "an input of this run" for path in inputs}
+        taken = {Path(os.path.realpath(path)): "an input of this run" for path in inputs}
         for path, check in ((self.file, check_writable), (self.plot, check_plot)):
             if path is None:
                 continue
             target = check(path)
+            target = Path(os.path.realpath(target))
             if target in taken:
                 raise InputError(f"cannot be written: it is {taken[target]}", file=path, allowed="another name")
             taken[target] = "the other output"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -192,7 +193,7 @@ def _writer(talk: Talk, name: str, export: str | None, file: str | None) -> Call
     """What writes the file that is wanted, or None. Raises InputError before anything is computed."""
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
-    if file is not None and Path(file).resolve() == Path(name).resolve():
+    if file is not None and os.path.realpath(file) == os.path.realpath(name):
         raise InputError("cannot be written: it is an input", file=file, allowed="another name")
     if export is not None or (file is not None and file.lower().endswith(".graphml")):
         if file is not None:

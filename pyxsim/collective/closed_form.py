@@ -62,7 +62,8 @@ def is_exact(flits: Sequence[int], s: Fraction | int, rc_va: int, vcs: int = 2) 
     `flits`: flits of each packet, all alike but the last. VCs are handed out in turn, so a packet gets the one of the
     `vcs`-th packet before it. That one's tail has left the next router's buffer when this head comes, and RC and VA
     begin at once, if ((vcs - 1) * n + 1) * s >= rc + va + 1 for packets of n flits (one cycle more for a fraction s,
-    as arrivals are whole cycles). Where heads do not wait (rc + va = 0) nothing is lost in any case.
+    as arrivals are whole cycles). Where heads do not wait (rc + va = 0) nothing is lost in any case. With va = 0 a head
+    takes the lowest free VC, mostly the one just freed: count one VC then.
     """
     if len(flits) <= vcs or rc_va == 0:
         return True

@@ -83,7 +83,7 @@ def _build(function: Callable[..., Any], name: str, window: int | None, kind: st
         schedule = function(kind, n) if window is None else function(kind, n, window)
     except PyxsimError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
         raise InputError(what, file=_place(error)) from error
     if not isinstance(schedule, Schedule):
@@ -96,7 +96,7 @@ def _build(function: Callable[..., Any], name: str, window: int | None, kind: st
     return compiled(schedule, name)
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """file:line where a user's function failed."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}"

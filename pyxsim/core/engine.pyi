@@ -95,7 +95,7 @@ class Engine:
         """Raise AssertionError, naming the place, unless the invariants of docs/router.md hold."""
     def waiting(self) -> list[dict[str, int]]:
         """Every front flit: link and vc it sits in, link it wants, vc it holds there (-1: none; then any of
-        [low, high) will do), message, packet."""
+        [low, high) will do), its packet's front time, message, packet."""
     def trace(self) -> NDArray[np.int64]:
         """Rows (cycle, link, vc, message, packet, flit) of every launch so far, in order of (cycle, link).
 

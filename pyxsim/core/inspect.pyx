@@ -49,6 +49,7 @@ cdef list stuck_flits(State* s):
             "holds": held,
             "low": s.range_low[vc],
             "high": s.range_high[vc],
+            "front": s.front[vc],
             "message": s.packets[packet].message,
             "packet": s.packets[packet].number,
         })

@@ -93,7 +93,7 @@ class PacketNetwork:
         rest = nbytes - (packets - 1) * size
         last = full if self.settings.pad_packets else -(-(rest + header) // flit)
         if packets == 1:
-            full = last   # the packets that may be longer are not there
+            full = last  # the packets that may be longer are not there
         if max(packets, full) > MAX_FLITS:
             what = "packets" if packets > MAX_FLITS else "flits in a packet"
             raise InputError(
@@ -136,7 +136,8 @@ class PacketNetwork:
             self.tick()
             if stop.reason == "deadlock":
                 self._record()
-                raise deadlock_error(stop.cycle, self.engine.waiting(), self.link_name, self._message_name)
+                stuck, ordered = self.engine.waiting(), self.settings.router.ordered
+                raise deadlock_error(stop.cycle, stuck, self.link_name, self._message_name, ordered=ordered)
             if stop.delivered:
                 return stop.delivered
             if stop.reason == "idle":

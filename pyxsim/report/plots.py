@@ -144,7 +144,7 @@ def _header(ax: Axes, result: Result) -> None:
     time = format_time_ns(Fraction(result.time_cycles) * 10**9 / result.clock_hz)
     parts = [f"{time} ({plural(result.time_cycles, 'cycle')})"]
     if result.ratio is not None and result.complete:
-        parts.append(f"{result.ratio:.3f} x the lower bound")
+        parts.append(f"{result.ratio:.3f} x the bound")
     if rates := result.rates:
         parts.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
     parts.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")

@@ -36,7 +36,8 @@ class Experiment(Table):
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
     sweep: dict[str, Values] = Field(
         default_factory=dict,
-        description='Key paths with lists of values, such as `"collective.size" = ["1 MiB", "2 MiB"]`.',
+        description="Not in this version, `run` refuses it. Key paths with lists of values, such as "
+        '`"collective.size" = ["1 MiB", "2 MiB"]`.',
     )
 
     @field_validator("system")

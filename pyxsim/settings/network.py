@@ -106,7 +106,9 @@ class RouterSettings(Table):
         description="The same for the credits of such a hop, a number or a list with one per dimension. Left out: "
         "serdes, and the flit time that a credit waits.",
     )
-    routing: Word = Field(default="dimension-order", description="The routing relation by name.")
+    routing: Word | None = Field(
+        default=None, description='The routing relation by name. Left out: that of the topology ("dimension-order").'
+    )
 
     @field_validator("latency")
     @classmethod

@@ -1,4 +1,4 @@
-"""The time that no network with these links can beat, whatever its routers and algorithms do."""
+"""The time that a plan cannot beat on these links, whatever routers, buffers and algorithms do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyxsim.system import Collective, System
 
 
 def bound_cycles(collective: Collective, system: System, network: PacketNetwork) -> Fraction:
-    """Lower bound of a collective's time in cycles: the busiest dimension.
+    """The least that a collective's plan can take, in cycles: the busiest dimension.
 
     In dimension d the plan makes the NPUs send at least N * bytes_d (collective/bounds.py), and all of it
     leaves over the links that go out from NPUs in d: bytes / capacity. Before it the first flit crosses an injection

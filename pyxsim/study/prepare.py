@@ -184,10 +184,10 @@ def _check_lengths(experiment: Experiment, topology: Topology) -> None:
             )
 
 
-def _check_routing(name: str, topology: Topology) -> None:
+def _check_routing(name: str | None, topology: Topology) -> None:
     """A product of blocks is routed in dimension order, Garnet's rings round each ring; there is no other yet."""
     own = "ring" if topology.confined else "dimension-order"
-    if name != own:
+    if name is not None and name != own:
         raise InputError(
             f"unknown routing '{name}' for {topology.name}", key="network.router.routing", allowed=[own], given=name
         )

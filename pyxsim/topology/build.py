@@ -52,7 +52,10 @@ def _block(index: int, dim: Mapping[str, Any]) -> Block:
     generator = _find(blocks, name, f"{key}.block")
     npus = check_npus(dim["npus"], f"{key}.npus")
     given = _options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key)
-    return _made(generator, (npus,), given, Block, f"the block '{name}'")
+    block = _made(generator, (npus,), given, Block, f"the block '{name}'")
+    if block.npus != npus:
+        raise InputError(f"the block '{name}' was asked for {npus} NPUs and has {block.npus}", key=f"{key}.npus")
+    return block
 
 
 def _find(registry: Registry[Callable[..., Any]], name: str, key: str) -> Callable[..., Any]:
@@ -91,7 +94,7 @@ def _made(
         value = generator(*size, **options)
     except PyxsimError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{last.filename}:{last.lineno}"
         raise InputError(f"{what} failed: {type(error).__name__}: {error}", file=place) from error

@@ -21,7 +21,7 @@ def test_in_words(pyxsim: Command) -> None:
         "proved: ring: reduce-scatter on 2 ranks",
         "proved: all-reduce = reduce-scatter along 0, all-reduce along 1, all-gather along 0 (on 2x2 with 7 bytes)",
         "cover the credit loop of",
-        "no network with these links is faster",
+        "the least for this plan on these links",
         "router visits: about",
         "measured at its beginning",
     ):
