@@ -275,13 +275,18 @@ def _algorithms(text: Text, key: str, dims: int, kind: str | None) -> list[str] 
     word = text.text(key, "")
     if not word:
         return None
-    try:
-        names = [canonical_algorithm(name) for name in word.split("_")]
-        for name in names if kind is not None else ():
-            get_algorithm(name).check(str(kind))
-    except InputError as error:
-        text.faults.append(error.at(file=text.entries[key].place, key=key))
-        return None
+    names = []
+    for spelled in word.split("_"):
+        try:
+            names.append(canonical_algorithm(spelled))
+            if kind is not None:
+                get_algorithm(names[-1]).check(kind)
+        except InputError as error:
+            # In the words of the file, whose spelling is not ours.
+            problem = error.problem if f"'{spelled}'" in error.problem else f"'{spelled}': {error.problem}"
+            told = InputError(problem, allowed=error.allowed, given=error.given)
+            text.faults.append(told.at(file=text.entries[key].place, key=key))
+            return None
     if len(names) == 1:
         return names[0]
     if len(names) != dims:
