@@ -56,7 +56,6 @@ class PacketNetwork:
         self.windows = WindowRecorder(window, topology.links)
         self.tick = tick or (lambda: None)
         self.flit_hops = 0
-        self.bytes_sent = 0
         self.bytes_delivered = 0
         self._routes: dict[tuple[int, int, int], Route] = {}
         self._bytes: list[int] = []
@@ -82,7 +81,6 @@ class PacketNetwork:
         self._bytes.append(nbytes)
         self._ends.append((src, dst))
         self.flit_hops += ((packets - 1) * flits + last) * route.hops
-        self.bytes_sent += nbytes
         return message
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
