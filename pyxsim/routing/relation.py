@@ -13,20 +13,25 @@ A bidirectional ring has two, which differ only in the way round to the opposite
             mine = own[p * routers + r, i]
             if mine == SKIP or mine == digit:  continue          # nothing to do in this dimension
             entry = offset[p * routers + r, i] + digit
-            take link[entry] in VC class vc_class[entry]         # (-1: there is no route)
+            take link[entry] in VC class vc_class[entry]         # (-1: there is no route, <= -2: one of a set)
         no digit left: the packet is at the router of its destination
+
+That is one link, or a choice: an entry may name a *set* of candidates, and a plane that is *any* goes in every digit
+that differs; how a candidate is chosen is a property of the plane. *Ways* choose the plane, and may lead a packet over
+an NPU between (Valiant). docs/router.md says what a router does with all that, docs/routing.md which relations there
+are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.errors import UnreachableError
+from pyxsim.errors import InputError, UnreachableError
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -36,15 +41,43 @@ Numbers = NDArray[np.integer[Any]]
 ALWAYS = -1  # in `own`: a switch, which has no digit of its own in this dimension, always decides
 SKIP = -2  # in `own`: this router (of this plane) never decides in this dimension
 
+NONE = -1  # in `link`: there is no route
+FIRST_SET = -2  # in `link`: candidate set number FIRST_SET - link
+
+# How one of several candidates is chosen: `plane_select`.
+RANDOM, LEAST, TWO, EACH = range(4)
+
+
+def _ints() -> Ints:
+    return np.zeros(0, np.int32)
+
+
+def _longs() -> Longs:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to a destination: on plane `last`; with a via, on plane `first` to that NPU and from there on `last`.
+
+    `via`: "none", "any" (any NPU: Valiant) or "box" (an NPU between source and destination: ROMM). `bias` counts
+    against this way where the way with the least cost is chosen.
+    """
+
+    last: int
+    first: int = -1
+    via: Literal["none", "any", "box"] = "none"
+    bias: int = 0
+
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Digit tables of one network, with the links that they speak of. NPU `i` is at router `i`.
+    """Digit tables of one network, with the links that they speak of.
 
     digits      int32[npus, nd]            the digits of each destination
     own         int32[planes * routers, nd]  the digits of each router, ALWAYS or SKIP
     offset      int64[planes * routers, nd]  where the entries of a router and dimension begin
-    link        int32[entries]             link to take, -1 where there is none
+    link        int32[entries]             link to take, NONE, or FIRST_SET - s for one of set s
     vc_class    int32[entries]             VC class on that link
     link_src, link_dst  int32[links]       routers at the ends of a link
     link_classes int32[links]              VC classes of a link
@@ -52,6 +85,19 @@ class Relation:
     link_name   list[links]                for people
     separable   a hop decided by one digit leaves the others as they are, every combination of digits is an NPU, and
                 links of different dimensions are in different groups: a proof by dimension is one for all pairs
+    home        int32[npus]                the router of each NPU; left out: NPU i is at router i
+    set_start   int64[sets + 1]            where the members of each candidate set begin
+    set_link, set_class  int32[members]    links and VC classes of the candidates
+    plane_any   int32[planes]              1: every digit that differs contributes candidates, not only the first
+    plane_select int32[planes]             RANDOM, LEAST, TWO or EACH
+    plane_escape int32[planes]             (with EACH) the plane whose candidates come behind, or -1
+    plane_sticky int32[planes]             1: who was granted a VC of an escape candidate stays on the escape plane
+    plane_equal int32[planes]              1: escape candidates are as good as the others in a matrix allocator
+    ways        tuple[Way, ...]            for packets that are sent without a plane
+    choose      "random" | "least"         how one of several ways is chosen
+    wrap        int32[nd]                  the modulus of a digit that goes round, else 0 (for vias in a box)
+    stride      int32[nd]                  NPU = sum(digit * stride), if the NPUs stand in a grid (for vias in a box)
+    fixed_vcs   tuple[int, ...]            per VC class the VCs it has on a link, 0: an even share of what is left
     """
 
     npus: int
@@ -68,6 +114,35 @@ class Relation:
     link_group: Ints
     link_name: Sequence[str]
     separable: bool = False
+    home: Ints = field(default_factory=_ints)
+    set_start: Longs = field(default_factory=_longs)
+    set_link: Ints = field(default_factory=_ints)
+    set_class: Ints = field(default_factory=_ints)
+    plane_any: Ints = field(default_factory=_ints)
+    plane_select: Ints = field(default_factory=_ints)
+    plane_escape: Ints = field(default_factory=_ints)
+    plane_sticky: Ints = field(default_factory=_ints)
+    plane_equal: Ints = field(default_factory=_ints)
+    ways: tuple[Way, ...] = (Way(0),)
+    choose: Literal["random", "least"] = "random"
+    wrap: Ints = field(default_factory=_ints)
+    stride: Ints = field(default_factory=_ints)
+    fixed_vcs: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Fill in what was left out: arrays that are empty although there is something to say."""
+        self._default("home", np.arange(self.npus))
+        self._default("set_start", np.zeros(1))
+        for name, value in (("any", 0), ("select", RANDOM), ("escape", -1), ("sticky", 0), ("equal", 0)):
+            self._default(f"plane_{name}", np.full(self.planes, value))
+        self._default("wrap", np.zeros(self.digits.shape[1]))
+        self._default("stride", _strides(self.digits))
+        if not self.fixed_vcs:
+            object.__setattr__(self, "fixed_vcs", (0,) * int(self.link_classes.max(initial=1)))
+
+    def _default(self, name: str, value: NDArray[Any]) -> None:
+        if not len(getattr(self, name)):
+            object.__setattr__(self, name, value.astype(np.int64 if name == "set_start" else np.int32))
 
     def __repr__(self) -> str:
         return f"<Relation: {self.npus} NPUs, {self.routers} routers, {self.links} links, {self.planes} planes>"
@@ -76,14 +151,40 @@ class Relation:
     def links(self) -> int:
         return len(self.link_src)
 
-    def decide(self, row: Longs, digits: Ints, dims: Sequence[int]) -> tuple[Ints, Ints, Flags]:
-        """One decision for each of many packets: link (-1: none), VC class by the table, and who is at home.
+    @property
+    def sets(self) -> int:
+        return len(self.set_start) - 1
 
+    @property
+    def classes(self) -> int:
+        """The most VC classes of any link."""
+        return int(self.link_classes.max(initial=1))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether a packet has no choice anywhere: one way without a via, no sets, one digit decides."""
+        return len(self.ways) == 1 and self.ways[0].via == "none" and not self.sets and not self.plane_any.any()
+
+    def candidates(self, entry: int) -> list[tuple[int, int]]:
+        """(link, VC class) of each candidate of one table entry, in order."""
+        link = int(self.link[entry])
+        if link >= 0:
+            return [(link, int(self.vc_class[entry]))]
+        if link == NONE:
+            return []
+        part = slice(int(self.set_start[FIRST_SET - link]), int(self.set_start[FIRST_SET - link + 1]))
+        return list(zip(self.set_link[part].tolist(), self.set_class[part].tolist(), strict=True))
+
+    def decide(self, row: Longs, digits: Ints, dims: Sequence[int]) -> tuple[Ints, Ints, Flags]:
+        """One decision for each of many packets: link (-1: none), VC class by the table, and who has no digit left.
+
+        Of a set the first, of several digits the first with a link.
         row     int64[n]       plane * routers + router
         digits  int32[n, m]    digits of the destination in the dimensions `dims`; other dimensions are left out
         """
-        link = np.full(len(row), -1, np.int32)
+        link = np.full(len(row), NONE, np.int32)
         vc_class = np.zeros(len(row), np.int32)
+        differs = np.zeros(len(row), np.bool_)
         # Those who have not found a dimension to go in yet, by their place in `row`.
         waiting = np.arange(len(row))
         for column, dim in enumerate(dims):
@@ -92,12 +193,21 @@ class Relation:
             goes = (mine != SKIP) & (mine != digit)
             who = waiting[goes]
             entry = self.offset[row[who], dim] + digit[goes]
-            link[who] = self.link[entry]
-            vc_class[who] = self.vc_class[entry]
+            link[who], vc_class[who] = self.first_candidate(entry)
+            differs[who] = True
+            # Where any digit may decide, one without a link leaves it to the next.
+            goes[goes] = (link[who] >= 0) | (self.plane_any[row[who] // self.routers] == 0)
             waiting = waiting[~goes]
-        home = np.zeros(len(row), np.bool_)
-        home[waiting] = True
-        return link, vc_class, home
+        return link, vc_class, ~differs
+
+    def first_candidate(self, entry: Longs) -> tuple[Ints, Ints]:
+        """Link and VC class of table entries, the first of a set."""
+        link, vc_class = self.link[entry], self.vc_class[entry]
+        chosen = link <= FIRST_SET
+        if chosen.any():
+            member = self.set_start[FIRST_SET - link[chosen].astype(np.int64)]
+            link[chosen], vc_class[chosen] = self.set_link[member], self.set_class[member]
+        return link, vc_class
 
     def keep(self, before: Ints, before_class: Ints, link: Ints, vc_class: Ints) -> Ints:
         """The classes really taken: a packet that stays in a group of links keeps the one it has.
@@ -109,24 +219,33 @@ class Relation:
         return np.where(stays, before_class, vc_class).astype(np.int32)
 
     def next_hop(self, router: int, dst: int, plane: int = 0) -> tuple[int, int] | None:
-        """(link, VC class by the table) at a router, None at the destination. Raises UnreachableError."""
+        """(link, VC class by the table) at a router, None at the destination. Raises UnreachableError.
+
+        Where there is a choice, the representative one: the first of a set, in the first digit that differs and has
+        a link.
+        """
+        if router == self.home[dst]:
+            return None
         row = plane * self.routers + router
         for dim, digit in enumerate(self.digits[dst].tolist()):
-            mine = self.own[row, dim]
-            if mine in (SKIP, digit):
+            if self.own[row, dim] in (SKIP, digit):
                 continue
-            entry = self.offset[row, dim] + digit
-            if self.link[entry] < 0:
-                raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
-            return int(self.link[entry]), int(self.vc_class[entry])
-        if router != dst:
+            if found := self.candidates(int(self.offset[row, dim] + digit)):
+                return found[0]
+            if not self.plane_any[plane]:
+                break
+        else:
             raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
-        return None
+        raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
 
     def route(self, src: int, dst: int, plane: int = 0) -> list[tuple[int, int]]:
-        """Every (link, VC class) that a packet takes, in order, after the keep rule. Raises UnreachableError."""
+        """Every (link, VC class) that a packet takes, in order, after the keep rule. Raises UnreachableError.
+
+        Plane -1: that of the first way, without its via. Where there is a choice, the route of `next_hop`.
+        """
+        plane = self.ways[0].last if plane < 0 else plane
         hops: list[tuple[int, int]] = []
-        router = src
+        router = int(self.home[src])
         while (hop := self.next_hop(router, dst, plane)) is not None:
             link, vc_class = hop
             if hops:
@@ -139,3 +258,36 @@ class Relation:
             if len(hops) > self.routers:
                 raise UnreachableError(f"plane {plane}: a packet from NPU {src} to NPU {dst} goes round in a circle")
         return hops
+
+
+def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Ints, Ints]:
+    """The VCs [low, high) of each class on a link with `vcs` VCs (of one virtual network) and `classes` classes.
+
+    `fixed`: the exact number of VCs of each class; 0, or left out, is an even share of what the fixed ones leave.
+    The ranges follow each other in the order of the classes. Raises InputError where a class would have none.
+    """
+    exact = np.zeros(classes, np.int64)
+    given = np.asarray(fixed[:classes], np.int64)
+    exact[: len(given)] = given
+    shares = exact == 0
+    sharing = int(shares.sum())
+    left = vcs - int(exact.sum())
+    if vcs < 1 or left < sharing:
+        raise InputError(
+            f"{vcs} VCs are too few for the VC classes of the routing: a class would have none",
+            key="network.router.vcs",
+            allowed=f"at least {max(1, int(exact.sum()) + sharing)}",
+        )
+    parts = np.arange(sharing + 1) * left // max(sharing, 1)
+    exact[shares] = np.diff(parts)
+    high = np.cumsum(exact)
+    return (high - exact).astype(np.int32), high.astype(np.int32)
+
+
+def _strides(digits: Ints) -> Ints:
+    """Those of a grid with dimension 0 first, if the NPUs stand so; else zeros."""
+    size = digits.max(axis=0, initial=0).astype(np.int64) + 1
+    stride = np.cumprod(size) // size
+    if not np.array_equal(digits @ stride, np.arange(len(digits))):
+        stride[:] = 0
+    return stride.astype(np.int32)

@@ -52,7 +52,7 @@ class Walk:
         self.dst = dst
         self.merge = merge
         self.merged = np.zeros(len(src), np.bool_)
-        self.router = src.astype(np.int32)
+        self.router = relation.home[src]
         self.link = np.full(len(src), -1, np.int32)
         self.vc_class = np.full(len(src), -1, np.int32)
 
@@ -63,6 +63,8 @@ class Walk:
         for _ in range(relation.routers + 1):
             row = self.plane[moving].astype(np.int64) * relation.routers + self.router[moving]
             link, vc_class, home = relation.decide(row, self.digits[moving], self.dims)
+            if self.dst is not None:
+                home |= self.router[moving] == relation.home[self.dst[moving]]
             away = ~home
             self._refuse(moving[away][link[away] < 0], "there is no route")
             moving, link, vc_class = moving[away], link[away], vc_class[away]
@@ -79,7 +81,7 @@ class Walk:
             self.router[moving] = relation.link_dst[link]
         self._refuse(moving, "the route goes round in a circle")
         if self.dst is not None:
-            elsewhere = (self.router != self.dst) & ~self.merged
+            elsewhere = (self.router != relation.home[self.dst]) & ~self.merged
             self._refuse(np.flatnonzero(elsewhere), "the route ends at another NPU")
 
     def _refuse(self, who: Longs, why: str) -> None:
