@@ -4,6 +4,6 @@ from pyxsim.topology.block import Block
 from pyxsim.topology.build import build
 from pyxsim.topology.product import product
 from pyxsim.topology.shape import check_npus, check_shape
-from pyxsim.topology.topology import Queue, Topology
+from pyxsim.topology.topology import Dimension, Queue, Topology
 
-__all__ = ["Block", "Queue", "Topology", "build", "check_npus", "check_shape", "product"]
+__all__ = ["Block", "Dimension", "Queue", "Topology", "build", "check_npus", "check_shape", "product"]

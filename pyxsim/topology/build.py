@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.registry import Registry, blocks, topologies
 from pyxsim.topology.block import Block
+from pyxsim.topology.options import checked_options
 from pyxsim.topology.product import product
 from pyxsim.topology.shape import check_npus
 from pyxsim.topology.topology import Topology
@@ -22,11 +24,16 @@ def build(
     shape: Sequence[int] | None = None,
     dims: Sequence[Mapping[str, Any]] | None = None,
     options: Mapping[str, Any] | None = None,
+    folder: str | Path = ".",
 ) -> Topology:
-    """The network of an experiment: a topology by name with a shape and options, or a product of blocks.
+    """The network of an experiment: a topology by name with its options, or a product of blocks. Raises InputError.
 
-    dims: one table per dimension with `block`, `npus` and the options of the block; an option that is None counts as
-    not given. The shelves must have been loaded (`library.load_all`). Raises InputError.
+    The shelves must have been loaded (`library.load_all`).
+
+    shape    for a topology that has one
+    dims     one table per dimension with `block`, `npus` and the options of the block
+    options  those of the topology; one that is None counts as not given
+    folder   where an option that is the name of a file starts
     """
     if name is not None and dims:
         raise InputError("both a topology and dims are given", key="network.topology", allowed="one of them")
@@ -37,10 +44,18 @@ def build(
     if name is None:
         raise InputError("there is no network", key="network.topology", allowed="a name on the shelf, or network.dims")
     generator = _find(topologies, name, "network.topology")
-    if shape is None:
-        raise InputError("the shape is missing", key="network.shape", allowed="a list of numbers such as [4, 4, 4]")
-    given = _options(generator, options or {}, "network.options")
-    return _made(generator, (shape,), given, Topology, f"the topology '{name}'")
+    size: tuple[Any, ...] = ()
+    if "shape" in inspect.signature(generator).parameters:
+        if shape is None:
+            raise InputError("the shape is missing", key="network.shape", allowed="a list of numbers such as [4, 4, 4]")
+        size = (shape,)
+    elif shape is not None:
+        known = ", ".join(inspect.signature(generator).parameters)
+        raise InputError(
+            f"the topology '{name}' has no shape of its own", key="network.shape", allowed=f"network.options: {known}"
+        )
+    given = checked_options(generator, options or {}, "network.options", len(size), folder)
+    return _made(generator, size, given, Topology, f"the topology '{name}'")
 
 
 def _block(index: int, dim: Mapping[str, Any]) -> Block:
@@ -51,7 +66,7 @@ def _block(index: int, dim: Mapping[str, Any]) -> Block:
     name = str(dim["block"])
     generator = _find(blocks, name, f"{key}.block")
     npus = check_npus(dim["npus"], f"{key}.npus")
-    given = _options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key)
+    given = checked_options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key, 1)
     block = _made(generator, (npus,), given, Block, f"the block '{name}'")
     if block.npus != npus:
         raise InputError(f"the block '{name}' was asked for {npus} NPUs and has {block.npus}", key=f"{key}.npus")
@@ -63,27 +78,6 @@ def _find(registry: Registry[Callable[..., Any]], name: str, key: str) -> Callab
         return registry.get(name)
     except InputError as error:
         raise error.at(key=key) from None
-
-
-def _options(generator: Callable[..., Any], options: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Options that are not None, each one a parameter of the generator and of its type."""
-    parameters = list(inspect.signature(generator, eval_str=True).parameters.values())[1:]
-    known = {p.name: p.annotation for p in parameters}
-    given = {k: v for k, v in options.items() if v is not None}
-    for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in given:
-            raise InputError(f"the option '{parameter.name}' is missing", key=key)
-    for name, value in given.items():
-        if name not in known:
-            raise InputError("unknown option", key=f"{key}.{name}", allowed=known, given=name)
-        wanted = known[name]
-        # True is an int to Python, but not to the author of an experiment.
-        if wanted in (bool, int, str) and (not isinstance(value, wanted) or (wanted is int and value is True)):
-            raise InputError(f"{value!r} is no {wanted.__name__}", key=f"{key}.{name}", allowed=_words[wanted])
-    return given
-
-
-_words = {bool: "true or false", int: "a whole number", str: "a text"}
 
 
 def _made(

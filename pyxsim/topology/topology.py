@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,11 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.routing.relation import Ints, Longs, Relation
 from pyxsim.topology.block import Block
+from pyxsim.topology.options import checked_options
+
+Routing = Callable[..., Relation]
+
+KEY = "network.router.routing"
 
 
 @dataclass(frozen=True)
@@ -25,32 +30,50 @@ class Queue:
     direction: Literal[1, -1]
 
 
+@dataclass(frozen=True)
+class Dimension:
+    """What the system layer wants to know of a dimension that is no block: how it is called, and what suits it."""
+
+    name: str
+    npus: int
+    algorithm: str = "direct"
+
+
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A network. NPU `i` is at router `i`; switches are routers npus to routers - 1. Links are directed.
+    """A network. NPU `i` is at router `home[i]`, which several NPUs may share; a router without one is a switch.
 
-    NPU ids count through dimension 0 first, as in ASTRA-sim: id = sum(coords[i] * product(shape[:i])).
+    Links are directed. NPU ids count through dimension 0 first, as in ASTRA-sim:
+    id = sum(coords[i] * product(shape[:i])).
 
     name
     npus, routers
     shape        NPUs per dimension
-    dims         the block of each dimension
-    queues       for each dimension, its queues
+    dims         the block of each dimension, or its name and what suits it
+    queues       for each dimension, its queues; plane -1: packets choose a way of the relation
     coords       int32[npus, dimensions]
     router_dim   int32[routers]   dimension that a switch belongs to, -1 for the router of an NPU
     router_name  list[routers]    "(0,1,2)"; a switch shows * where its NPUs differ
     link_src, link_dst, link_dim  int32[links]   in the order dimension, group, link of the block
     link_name    list[links]      "d0+:(0,0,0)->(1,0,0)"
-    relation     the routes
+    relation     the routes of `routing`
     confined     a plane serves one dimension only (Garnet's rings); else every plane serves all pairs
     lane_per_plane  each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network)
+    link_kinds   what the values of `link_dim` are called: "d0", "d1" .. where links belong to dimensions (default),
+                 else "local", "global" ..; a bandwidth or latency may be told for each kind
+    kind_dims    the dimension that the links of each kind serve (default: kind i serves dimension i)
+    link_length  int32[links]     the latency of a link is that of its kind times this (default: 1)
+    link_bandwidth, link_latency  for each link a text with its unit, or None: that of its kind (default: no link)
+    routings     name -> what builds the relation from options; the first is that of a new network
+                 (default: "dimension-order", or "ring" where planes are confined)
+    routing      the name of the present one
     """
 
     name: str
     npus: int
     routers: int
     shape: tuple[int, ...]
-    dims: tuple[Block, ...]
+    dims: tuple[Block | Dimension, ...]
     queues: tuple[tuple[Queue, ...], ...]
     coords: Ints
     router_dim: Ints
@@ -62,14 +85,41 @@ class Topology:
     relation: Relation
     confined: bool = False
     lane_per_plane: bool = False
+    link_kinds: tuple[str, ...] = ()
+    kind_dims: tuple[int, ...] = ()
+    link_length: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    link_bandwidth: tuple[str | None, ...] | None = None
+    link_latency: tuple[str | None, ...] | None = None
+    routings: Mapping[str, Routing] = field(default_factory=dict)
+    routing: str = ""
+
+    def __post_init__(self) -> None:
+        kinds = self.link_kinds or tuple(f"d{dim}" for dim in range(len(self.shape)))
+        self._default("link_kinds", kinds)
+        self._default("kind_dims", tuple(min(kind, len(self.shape) - 1) for kind in range(len(kinds))))
+        if not len(self.link_length):
+            object.__setattr__(self, "link_length", np.ones(self.links, np.int32))
+        own = "ring" if self.confined else "dimension-order"
+        self._default("routings", {own: partial(_same, self.relation)})
+        self._default("routing", next(iter(self.routings)))
+
+    def _default(self, name: str, value: object) -> None:
+        if not getattr(self, name):
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         sizes = "x".join(map(str, self.shape))
         return f"<Topology {self.name} {sizes}: {self.npus} NPUs, {self.switches} switches, {self.links} links>"
 
     @property
+    def home(self) -> Ints:
+        """int32[npus]: the router of each NPU."""
+        return self.relation.home
+
+    @property
     def switches(self) -> int:
-        return self.routers - self.npus
+        """Routers without an NPU."""
+        return self.routers - len(np.unique(self.home))
 
     @property
     def links(self) -> int:
@@ -119,6 +169,25 @@ class Topology:
                 found.append(np.stack([src[apart], dst[apart], plane], axis=1))
         return np.concatenate(found)
 
+    def routed(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Topology:
+        """The same network with another routing. Raises InputError for what it does not offer.
+
+        Queues keep their planes with the routing that the network came with; with any other, packets choose a way.
+        """
+        options = {key: value for key, value in (options or {}).items() if value is not None}
+        name = name or self.routing
+        if name not in self.routings:
+            known = list(self.routings)
+            raise InputError(f"{self.name} has no routing '{name}'", key=KEY, allowed=known, given=name)
+        if name == self.routing and not options:
+            return self
+        build = self.routings[name]
+        relation = build(**checked_options(build, options, f"{KEY}_options"))
+        queues = self.queues
+        if name != next(iter(self.routings)) and not self.confined:
+            queues = tuple(tuple(replace(queue, plane=-1) for queue in own) for own in queues)
+        return replace(self, relation=relation, queues=queues, routing=name)
+
     def to_networkx(self) -> Any:
         """A networkx.MultiDiGraph with the attributes that GraphML can hold: one node per router, one edge per link."""
         import networkx as nx
@@ -131,3 +200,7 @@ class Topology:
             src, dst = int(self.link_src[link]), int(self.link_dst[link])
             graph.add_edge(src, dst, key=link, name=name, dim=int(self.link_dim[link]))
         return graph
+
+
+def _same(relation: Relation) -> Relation:
+    return relation
