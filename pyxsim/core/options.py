@@ -1,0 +1,113 @@
+"""What an engine is made of, in its own numbers: links, routes, options. Plain data; engine.pyi says what the arrays are.
+
+The numbers that stand for choices are these, in the engine and in whatever is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# Allocators. ROTATING is one for VCs only.
+ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE = range(5)
+
+# Flow control.
+WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD = range(3)
+
+# How one of several candidates is selected.
+RANDOM, LEAST, TWO, EACH = range(4)
+
+# Where a way leads first.
+VIA_NONE, VIA_ANY, VIA_BOX = range(3)
+
+# What a draw is for.
+WAY, VIA, SELECT, OTHER, TIE = range(1, 6)
+
+# What happens to a watched packet.
+EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
+
+
+@dataclass
+class Links:
+    """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi."""
+
+    network: int
+    injection: int
+    ejection: int
+    src: Any
+    dst: Any
+    vcs: Any
+    depth: Any
+    s_num: Any
+    s_den: Any
+    delay: Any
+    credit_delay: Any
+    output_queue: Any
+    group: Any
+    pool: Any
+    classes: Any
+    ranges: Any
+    low: Any
+    high: Any
+
+
+@dataclass
+class Routes:
+    """The routing relation as arrays. See engine.pyi."""
+
+    home: Any
+    digits: Any
+    own: Any
+    offset: Any
+    link: Any
+    vc_class: Any
+    set_start: Any = (0,)
+    set_link: Any = ()
+    set_class: Any = ()
+    plane_any: Any = ()
+    plane_select: Any = ()
+    plane_escape: Any = ()
+    plane_sticky: Any = ()
+    plane_equal: Any = ()
+    way_first: Any = ()
+    way_last: Any = ()
+    way_via: Any = ()
+    way_bias: Any = ()
+    choose: int = 0
+    wrap: Any = ()
+    stride: Any = ()
+
+
+@dataclass
+class RouterOptions:
+    """How routers and lanes behave; docs/router.md has the words."""
+
+    rc: int = 1
+    va: int = 1
+    drained: bool = False
+    step_arbiter: bool = False
+    interleaved: bool = False
+    ordered: bool = False
+    va_allocator: int = ROTATING
+    va_iterations: int = 1
+    sa_allocator: int = INPUT_FIRST
+    sa_iterations: int = 1
+    speculative: bool = False
+    input_speedup: int = 1
+    speedup: int = 1
+    st: int = 0
+    flow: int = WORMHOLE
+    vnets: int = 1
+    class_vnet: Sequence[int] = (0,)
+    class_priority: Sequence[int] = (0,)
+    seed: int = 0
+
+
+@dataclass
+class Stop:
+    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle" or "deadlock"."""
+
+    reason: str
+    cycle: int
+    delivered: list[tuple[int, int]] = field(default_factory=list)
