@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.collective import Collective
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
 from pyxsim.settings.system import System
+from pyxsim.settings.traffic import Traffic
 from pyxsim.settings.types import Table, Values
 from pyxsim.settings.workload import Workload
 from pyxsim.units import rounding_warnings
-
-
-def _not_yet(value: object) -> None:
-    if value is not None:
-        raise InputError("this table is not in this version", allowed="[collective] or [workload]")
-
-
-# Known names, so that nobody is told that [traffic] were a typing error.
-NotYet = Annotated[None, PlainValidator(_not_yet), WithJsonSchema({"type": "null"})]
 
 
 class Experiment(Table):
@@ -30,9 +20,9 @@ class Experiment(Table):
 
     network: Network = Field(description="The network.")
     system: System = Field(default_factory=System, description="Chunks, queues, schedules, algorithms.")
-    collective: Collective | None = Field(default=None, description="One collective operation; or a workload.")
-    traffic: NotYet = Field(default=None, description="Open traffic: not in this version.")
-    workload: Workload | None = Field(default=None, description="A workload file; or one collective.")
+    collective: Collective | None = Field(default=None, description="One collective; or traffic, or a workload.")
+    traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
+    workload: Workload | None = Field(default=None, description="A workload file; or a collective, or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
     sweep: dict[str, Values] = Field(
         default_factory=dict,
@@ -53,6 +43,29 @@ class Experiment(Table):
                 faults.append(InputError(problem, key=key, allowed=f"one value for all, or a list of {wanted}"))
         raise_all(faults)
         return system
+
+    @field_validator("traffic")
+    @classmethod
+    def _in_virtual_networks(cls, traffic: Traffic | None, info: ValidationInfo) -> Traffic | None:
+        network = info.data.get("network")
+        if traffic is None or network is None:
+            return traffic
+        there = len(getattr(network.router, "virtual_networks", None) or (0,))
+        wanted = [(each.virtual_network or 0, "virtual_network") for each in traffic.resolved]
+        wanted += [
+            (each.replies.virtual_network, "replies.virtual_network") for each in traffic.resolved if each.replies
+        ]
+        faults = [
+            InputError(
+                f"there is no virtual network {number}, they count from 0; the network has {there}",
+                key=key,
+                allowed="an entry of network.router.virtual_networks, which may be [2, 2]",
+            )
+            for number, key in dict.fromkeys(wanted)
+            if number >= there
+        ]
+        raise_all(faults)
+        return traffic
 
     def warnings(self) -> list[str]:
         """One line for each time that rounding up to whole cycles makes longer by more than 1 %."""
