@@ -210,7 +210,7 @@ def _lanes(
             keys = {number: [wires[d].s for d in dims] or [w.s for w in wires] for number in range(network.lanes)}
         else:
             for link, dim in zip(mine, dims, strict=True):
-                keys.setdefault(link if network.lanes == "per-link" else dim, []).append(wires[dim].s)
+                keys.setdefault(link if network.lanes in ("auto", "per-link") else dim, []).append(wires[dim].s)
         numbers.append({})
         for key, speeds in keys.items():
             numbers[npu][key] = len(lanes)

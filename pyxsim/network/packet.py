@@ -111,7 +111,7 @@ class PacketNetwork:
             self._turn[src] = (self._turn[src] + 1) % lanes
         elif not links:
             first, last = next(iter(machine.inject[src])), next(iter(machine.eject[dst]))
-        elif lanes == "per-link":
+        elif lanes in ("auto", "per-link"):
             first, last = links[0], links[-1]
         else:
             first, last = int(dims[links[0]]), int(dims[links[-1]])

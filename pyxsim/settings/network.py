@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
 from pyxsim.settings.types import (
     Bandwidth,
     Bytes,
@@ -21,107 +22,17 @@ from pyxsim.settings.types import (
     PositiveTime,
     Table,
     Word,
-    WordOrTable,
     per_dimension,
     whole,
     written,
 )
 from pyxsim.units import MAX_CYCLES, Duration, format_bandwidth, format_duration, rounding_warnings, to_cycles
 
+__all__ = ["MAX_NPUS", "Dimension", "Network", "PipelineTable", "RouterSettings", "Stages"]
+
 MAX_NPUS = 2**20
-MAX_VCS = 1024
 
 _Npus = Annotated[int, *whole(1, MAX_NPUS)]
-_Delay = Annotated[int, *whole(0, 1000)]
-_AtLeastOne = Annotated[int, *whole(1, 1000)]
-
-
-class Stages(NamedTuple):
-    """Delays of the router's stages in cycles: buffer write, route, VC allocation, switch allocation, traversal."""
-
-    bw: int
-    rc: int
-    va: int
-    sa: int
-    st: int
-
-
-class PipelineTable(Table):
-    """A pipeline told stage by stage; a stage that is left out is as in `booksim`."""
-
-    bw: _Delay = Field(default=0, description="Buffer write: cycles before an arrived flit can be seen.")
-    rc: _Delay = Field(default=1, description="Route computation, heads only.")
-    va: _Delay = Field(
-        default=1, description="VC allocation, heads only; 0: no stage, a head takes its VC when it wins the switch."
-    )
-    sa: _AtLeastOne = Field(
-        default=1, description="Switch allocation; what is above 1 delays every flit at its arrival."
-    )
-    st: _Delay = Field(default=1, description="Switch traversal.")
-
-    def stages(self) -> Stages:
-        return Stages(self.bw, self.rc, self.va, self.sa, self.st)
-
-
-# Each preset takes the router latency r. Garnet does RC, VA and SA in the last of its r cycles.
-PIPELINES: dict[str, Callable[[int], Stages]] = {
-    "booksim": lambda r: Stages(bw=0, rc=1, va=1, sa=1, st=1),
-    "garnet": lambda r: Stages(bw=r - 1, rc=0, va=0, sa=1, st=0),
-}
-
-
-class RouterSettings(Table):
-    """Input-queued virtual-channel router with credits; docs/router.md is its contract."""
-
-    pipeline: WordOrTable[Literal["booksim", "garnet"], PipelineTable] = Field(
-        default="booksim", description="Stage delays: a preset, or a table of cycles `{ bw, rc, va, sa, st }`."
-    )
-    latency: _AtLeastOne = Field(default=1, description='Router latency in cycles, for `pipeline = "garnet"` only.')
-    vcs: Annotated[int, *whole(1, MAX_VCS)] = Field(default=4, description="Virtual channels per link.")
-    buffer: Annotated[int | Literal["auto"], *whole(1, 2**20, "auto")] = Field(
-        default="auto", description='Flits that the buffer of one VC holds; "auto": as many as cover the credit loop.'
-    )
-    vc_reuse: Literal["tail", "drained"] = Field(
-        default="tail",
-        description="An output VC is free again once the tail has left, or once all its credits are back.",
-    )
-    arbiter: Literal["round-robin", "step"] = Field(
-        default="round-robin", description="How arbiters move on: after the winner, or (Garnet) one further per grant."
-    )
-    injection: Literal["packet", "interleaved"] = Field(
-        default="packet", description="A lane has one open packet, or (Garnet) one for each VC."
-    )
-    ordered: Flag = Field(
-        default=False,
-        description="Packets do not overtake each other between a port and an output, as in Garnet's ordered networks.",
-    )
-    output_queue: Flag = Field(
-        default=False, description="An unbounded queue in front of each link, as in Garnet's serialiser."
-    )
-    serdes: _Delay = Field(
-        default=0, description="Cycles that a hop costs more where a flit takes longer than one cycle."
-    )
-    serdes_credit: PerDimension[Annotated[int, *whole(0, MAX_CYCLES)]] | None = Field(
-        default=None,
-        description="The same for the credits of such a hop, a number or a list with one per dimension. Left out: "
-        "serdes, and the flit time that a credit waits.",
-    )
-    routing: Word | None = Field(
-        default=None, description='The routing relation by name. Left out: that of the topology ("dimension-order").'
-    )
-
-    @field_validator("latency")
-    @classmethod
-    def _latency_is_garnets(cls, latency: int, info: ValidationInfo) -> int:
-        if latency != 1 and info.data.get("pipeline", "garnet") != "garnet":
-            raise InputError(f"{latency} has no effect with this pipeline", allowed="only with pipeline = 'garnet'")
-        return latency
-
-    def stages(self) -> Stages:
-        """The stage delays in cycles, whichever way the pipeline was told."""
-        if isinstance(self.pipeline, PipelineTable):
-            return self.pipeline.stages()
-        return PIPELINES[self.pipeline](self.latency)
 
 
 class Dimension(Table):
@@ -163,15 +74,18 @@ class Network(Table):
     header: Bytes = Field(default=written("0 B"), description="What the head flit of a packet carries besides payload.")
     bandwidth: PerDimension[Bandwidth] = Field(
         default=written("100 GB/s"),
-        description="Of a link, in its one direction. One for all, or a list with one per dimension.",
+        description="Of a link, in its one direction. One for all, or a list with one per dimension (kind of links).",
     )
     latency: PerDimension[PositiveTime] = Field(
         default=written("500 ns"),
-        description="Of a link, rounded up to cycles. One for all, or a list with one per dimension.",
+        description="Of a link, rounded up to cycles. One for all, or a list with one per dimension (kind of links).",
     )
-    lanes: Annotated[int | Literal["per-link", "per-dimension"], *whole(1, 1024, "per-link", "per-dimension")] = Field(
-        default="per-link",
-        description="Injection and ejection lanes of an NPU: one per link of its own, one per dimension, or a number.",
+    lanes: Annotated[
+        int | Literal["per-link", "per-dimension", "auto"], *whole(1, 1024, "per-link", "per-dimension", "auto")
+    ] = Field(
+        default="auto",
+        description="Injection and ejection lanes of an NPU: one per link of its router, one per dimension, or a "
+        'number. "auto": one per link; but one in all where NPUs share a router, and for [traffic].',
     )
     lane_latency: PositiveTime = Field(
         default=written("1 cycle"), description="Between an NPU's interface and its router."

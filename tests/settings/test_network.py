@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from fractions import Fraction
 from typing import Any
 
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pyxsim.settings import Network, PipelineTable, RouterSettings, Stages
-from pyxsim.settings.network import PIPELINES
+from pyxsim.errors import InputError
+from pyxsim.settings import Network, PipelineTable, RouterSettings, Stages, load_experiment, resolved_toml
+from pyxsim.settings.router import MATRIX_ALLOCATORS, PIPELINES
 from pyxsim.units import Cycles
 
 NS = Fraction(1, 10**9)
+COLLECTIVE = {"kind": "all-reduce", "size": "1 KiB"}
 
 
 def network(**keys: Any) -> Network:
@@ -93,3 +96,125 @@ def test_exact_numbers_from_python_are_taken_as_they_are() -> None:
 def test_settings_do_not_change_after_reading() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         network().flit = 1
+
+
+# -- routers -----------------------------------------------------------------------------------------------------------
+
+
+def router(**keys: Any) -> RouterSettings:
+    return RouterSettings.model_validate(keys)
+
+
+def faults_of(**keys: Any) -> list[str]:
+    """Every fault of an experiment with such a router, one line each."""
+    tables = {"network": {"topology": "ring", "shape": [4], "router": keys}, "collective": COLLECTIVE}
+    try:
+        load_experiment(tables)
+    except InputError as error:
+        return str(error).splitlines()
+    return []
+
+
+def test_without_more_words_a_router_is_as_it_was() -> None:
+    assert router().networks() == (4,)
+    assert (router().va_allocator, router().sa_allocator) == ("rotating", "separable-input-first")
+    assert router().flow_control == "wormhole"
+
+
+def test_lookahead_takes_rc_away() -> None:
+    assert router(lookahead=True).stages() == Stages(bw=0, rc=0, va=1, sa=1, st=1)
+    assert router(lookahead=True, pipeline={"rc": 3, "va": 2}).stages() == Stages(bw=0, rc=0, va=2, sa=1, st=1)
+
+
+def test_virtual_networks_share_out_the_vcs() -> None:
+    assert router(vcs=6, virtual_networks=[2, 1, 3]).networks() == (2, 1, 3)
+
+
+@pytest.mark.parametrize("key", ["va_allocator", "sa_allocator"])
+@pytest.mark.parametrize("name", [*MATRIX_ALLOCATORS, "islip:1", "islip:3", "islip:64"])
+def test_allocators_by_name(key: str, name: str) -> None:
+    assert getattr(router(**{key: name}), key) == name
+
+
+GARNET = {"pipeline": "garnet"}
+MISFITS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"va_allocator": "islip:0"}, ["va_allocator: 'islip:0' is none of what is allowed"]),
+    ({"va_allocator": "islip:65"}, ["va_allocator: 'islip:65' is none of what is allowed"]),
+    ({"va_allocator": 3}, ["va_allocator: 3 is none of what is allowed; allowed: rotating, separable-"]),
+    (
+        {"sa_allocator": "rotating"},
+        ["sa_allocator: 'rotating' is none of what is allowed; allowed: sep"],
+    ),
+    ({"sa_allocator": "wavefrnt"}, ["did you mean 'wavefront'?"]),
+    ({"flow_control": "cut-through"}, ["did you mean 'virtual-cut-through'?"]),
+    ({**GARNET, "lookahead": True}, ["lookahead: has no effect: RC takes no cycle in this pipeline"]),
+    (
+        {**GARNET, "speculation": True},
+        ["speculation: there is no VC allocation to run ahead of (va = 0)"],
+    ),
+    (
+        {**GARNET, "va_allocator": "age"},
+        ["va_allocator: 'age' has no effect: the pipeline has no VC all"],
+    ),
+    (
+        {"virtual_networks": [2, 1]},
+        ["virtual_networks: they have 3 VCs together, a link has 4; allowed: "],
+    ),
+    (
+        {"virtual_networks": [4, 0]},
+        ["virtual_networks[1]: 0 is too small; allowed: a whole number from 1"],
+    ),
+    ({"virtual_networks": []}, ["virtual_networks: the list is empty; allowed: at least one entry"]),
+    (
+        {"input_speedup": 5},
+        ["input_speedup: 5 is more than the VCs of a port; allowed: at most vcs = 4"],
+    ),
+    (
+        {"internal_speedup": 17},
+        ["internal_speedup: 17 is too large; allowed: a whole number from 1 to 16"],
+    ),
+    ({"shared_buffer": -1}, ["shared_buffer: -1 is too small"]),
+    ({"watchdog": 0}, ["watchdog: 0 is too small"]),
+    ({"routing_options": [1]}, ["routing_options: [1] is no table"]),
+    ({"arbiter": "step", "va_allocator": "islip"}, ["arbiter: does not go with va_allocator = 'islip'"]),
+    ({"ordered": True, "sa_allocator": "age"}, ["ordered: does not go with sa_allocator = 'age'"]),
+    (
+        {"ordered": True, "input_speedup": 2},
+        ["ordered: does not go with input_speedup = 2; allowed: ord"],
+    ),
+    (
+        {"arbiter": "step", "internal_speedup": 2, "speculation": True},
+        [
+            "arbiter: does not go with internal_speedup = 2",
+            "arbiter: does not go with speculation = true",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "told"), MISFITS, ids=[str(keys) for keys, _ in MISFITS])
+def test_settings_that_do_not_fit_together(keys: dict[str, Any], told: list[str]) -> None:
+    found = faults_of(**keys)
+    assert len(found) == len(told)
+    for text, part in zip(found, told, strict=True):
+        assert part in text
+
+
+def test_garnets_settings_go_together() -> None:
+    garnet = {"pipeline": "garnet", "arbiter": "step", "ordered": True, "output_queue": True, "vc_reuse": "drained"}
+    assert faults_of(**garnet) == []
+
+
+def test_routers_are_written_and_read_again() -> None:
+    keys = {
+        "va_allocator": "islip:2",
+        "sa_allocator": "wavefront",
+        "virtual_networks": [1, 3],
+        "routing_options": {"bias": 3, "adaptive_vcs": 2},
+        "flow_control": "store-and-forward",
+    }
+    tables = {"network": {"topology": "ring", "shape": [4], "router": keys}, "collective": COLLECTIVE}
+    experiment = load_experiment(tables)
+    again = load_experiment(tomllib.loads(resolved_toml(experiment)))
+    assert again == experiment
+    assert again.network.router.routing_options == {"bias": 3, "adaptive_vcs": 2}
