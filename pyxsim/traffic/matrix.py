@@ -1,0 +1,101 @@
+"""Traffic matrices from files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
+from pyxsim.traffic.draws import Floats, Longs
+
+KINDS = (".csv", ".txt", ".npy")
+
+
+class Matrix:
+    """A pattern that follows a matrix: `traffic[i, j]` is how much node i sends to node j, in any unit."""
+
+    def __init__(self, traffic: Floats) -> None:
+        self._traffic = traffic
+        sums = np.cumsum(traffic, axis=1)
+        self._sent = sums[:, -1]
+        with np.errstate(invalid="ignore"):
+            shares = np.where(self._sent[:, None] > 0, sums / self._sent[:, None], 1.0)
+        # Row after row on one line: row i has the piece from i to i + 1, so one search finds all destinations.
+        self._edges = (np.arange(len(traffic))[:, None] + shares).ravel()
+        self._last = np.array([_last(row) for row in traffic], dtype=np.int64)
+
+    def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
+        npus = len(self._sent)
+        found = np.searchsorted(self._edges, src + rng.random(len(src)), side="right") - src * npus
+        # Adding the row costs the random number some bits, which may push it over the edge of its row.
+        return np.minimum(found, self._last[src]).astype(np.int64)
+
+    def matrix(self) -> Floats:
+        sent = np.where(self._sent > 0, self._sent, 1.0)
+        shares: Floats = self._traffic / sent[:, None]
+        return shares
+
+    def rates(self) -> Floats | None:
+        rates: Floats = self._sent / (np.cumsum(self._sent)[-1] / len(self._sent))
+        return rates
+
+
+def _last(row: Floats) -> int:
+    there = np.flatnonzero(row)
+    return int(there[-1]) if len(there) else 0
+
+
+def read_matrix(path: Path, npus: int) -> Floats:
+    """The matrix of a file: text with a row per line, commas or blanks between, or NumPy's .npy. Raises InputError."""
+    file = str(path)
+    if path.suffix.lower() == ".npy":
+        found = _read_npy(path)
+    elif path.suffix.lower() in KINDS:
+        found = _read_text(path)
+    else:
+        raise InputError("is no matrix of a known kind", file=file, allowed=f"a name that ends in {', '.join(KINDS)}")
+    if found.shape != (npus, npus):
+        sizes = "x".join(map(str, found.shape))
+        raise InputError(f"the matrix is {sizes}", file=file, allowed=f"{npus}x{npus}: a row and a column for each NPU")
+    if not np.isfinite(found).all() or (found < 0).any():
+        row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0].tolist()
+        raise InputError(
+            f"entry {column} of row {row} is {found[row, column]:g}",
+            file=file,
+            allowed="finite numbers, none below zero",
+        )
+    if not found.any():
+        raise InputError("all entries are zero", file=file)
+    return found
+
+
+def _read_npy(path: Path) -> Floats:
+    try:
+        with path.open("rb") as stream:
+            return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float64)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
+    except (ValueError, TypeError, EOFError) as error:
+        raise InputError("is no NumPy file of numbers", file=str(path)) from error
+
+
+def _read_text(path: Path) -> Floats:
+    text = read_text(path, "a matrix")
+    rows: list[list[float]] = []
+    for number, line in enumerate(io.StringIO(text), 1):
+        words = line.partition("#")[0].replace(",", " ").replace(";", " ").split()
+        if not words:
+            continue
+        try:
+            rows.append([float(word) for word in words])
+        except ValueError:
+            raise InputError(f"'{line.strip()[:40]}' is no row of numbers", file=f"{path}:{number}") from None
+        if len(rows[-1]) != len(rows[0]):
+            problem = f"the row has {len(rows[-1])} entries, the first one {len(rows[0])}"
+            raise InputError(problem, file=f"{path}:{number}")
+    if not rows:
+        raise InputError("is empty", file=str(path), allowed="a row of numbers for each NPU")
+    return np.array(rows)

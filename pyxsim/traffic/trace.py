@@ -1,0 +1,79 @@
+"""Traces: messages at given cycles, from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
+from pyxsim.traffic.draws import Longs
+from pyxsim.units import MAX_BYTES, MAX_CYCLES
+
+COLUMNS = ("cycle", "src", "dst", "bytes")
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Messages in order of their cycle, those of one cycle in the order of the file."""
+
+    cycle: Longs
+    src: Longs
+    dst: Longs
+    nbytes: Longs
+
+    def __len__(self) -> int:
+        return len(self.cycle)
+
+
+def read_trace(path: Path, npus: int) -> Trace:
+    """A trace: text with the columns cycle, src, dst, bytes (a first line may name them, # begins a remark), or NumPy's
+    .npy with four columns. Raises InputError."""
+    rows, lines = _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path)
+    if not len(rows):
+        raise InputError("has no messages", file=str(path), allowed=f"lines of {', '.join(COLUMNS)}")
+    limits = ((0, MAX_CYCLES), (0, npus - 1), (0, npus - 1), (1, MAX_BYTES))
+    for column, (name, (least, most)) in enumerate(zip(COLUMNS, limits, strict=True)):
+        wrong = np.flatnonzero((rows[:, column] < least) | (rows[:, column] > most))
+        if len(wrong):
+            value = int(rows[wrong[0], column])
+            place = f"{path}:{lines[wrong[0]]}" if lines else str(path)
+            raise InputError(f"{name} {value} is out of range", file=place, allowed=f"from {least} to {most}")
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    return Trace(*(np.ascontiguousarray(column) for column in rows.T))
+
+
+def _read_npy(path: Path) -> tuple[Longs, list[int]]:
+    try:
+        with path.open("rb") as stream:
+            found = np.load(stream, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
+    except (ValueError, EOFError) as error:
+        raise InputError("is no NumPy file", file=str(path)) from error
+    if found.ndim != 2 or found.shape[1] != len(COLUMNS) or found.dtype.kind not in "iu":
+        shape = "x".join(map(str, found.shape))
+        raise InputError(f"holds {shape} of {found.dtype}", file=str(path), allowed="four columns of whole numbers")
+    return found.astype(np.int64), []
+
+
+def _read_text(path: Path) -> tuple[Longs, list[int]]:
+    rows: list[list[int]] = []
+    lines: list[int] = []
+    for number, line in enumerate(read_text(path, "a trace").splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").replace(";", " ").split()
+        if not words or (not rows and [word.lower() for word in words] == list(COLUMNS)):
+            continue
+        try:
+            row = [int(word) for word in words]
+        except ValueError:
+            row = []
+        if len(row) != len(COLUMNS) or max(map(abs, row)) >= 2**63:
+            raise InputError(
+                f"'{line.strip()[:40]}' is no message", file=f"{path}:{number}", allowed=", ".join(COLUMNS)
+            )
+        rows.append(row)
+        lines.append(number)
+    return np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS)), lines
