@@ -31,7 +31,8 @@ class Matrix:
         npus = len(self._sent)
         found = np.searchsorted(self._edges, src + rng.random(len(src)), side="right") - src * npus
         # Adding the row costs the random number some bits, which may push it over the edge of its row.
-        return np.minimum(found, self._last[src]).astype(np.int64)
+        inside: Longs = np.minimum(found, self._last[src]).astype(np.int64)
+        return inside
 
     def matrix(self) -> Floats:
         sent = np.where(self._sent > 0, self._sent, 1.0)
@@ -62,11 +63,8 @@ def read_matrix(path: Path, npus: int) -> Floats:
         raise InputError(f"the matrix is {sizes}", file=file, allowed=f"{npus}x{npus}: a row and a column for each NPU")
     if not np.isfinite(found).all() or (found < 0).any():
         row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0].tolist()
-        raise InputError(
-            f"entry {column} of row {row} is {found[row, column]:g}",
-            file=file,
-            allowed="finite numbers, none below zero",
-        )
+        problem = f"entry {column} of row {row} is {found[row, column]:g}"
+        raise InputError(problem, file=file, allowed="finite numbers, none below zero")
     if not found.any():
         raise InputError("all entries are zero", file=file)
     return found
