@@ -287,7 +287,7 @@ def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Ints, 
 def _strides(digits: Ints) -> Ints:
     """Those of a grid with dimension 0 first, if the NPUs stand so; else zeros."""
     size = digits.max(axis=0, initial=0).astype(np.int64) + 1
-    stride = np.cumprod(size) // size
+    stride: Longs = np.cumprod(size) // size
     if not np.array_equal(digits @ stride, np.arange(len(digits))):
         stride[:] = 0
     return stride.astype(np.int32)
