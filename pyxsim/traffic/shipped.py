@@ -82,7 +82,8 @@ def diagonal(place: Place) -> Pattern:
     npus = place.npus
 
     def draw(rng: np.random.Generator, src: Longs) -> Longs:
-        return (src + (below(rng, 3, len(src)) == 0)) % npus
+        found: Longs = (src + (below(rng, 3, len(src)) == 0)) % npus
+        return found
 
     def chances() -> Floats:
         return (2 * np.eye(npus) + np.roll(np.eye(npus), 1, axis=1)) / 3
@@ -223,11 +224,8 @@ def _list(values: Any, key: str) -> list[Any]:
 def _whole(values: Any, key: str, least: int, most: int) -> list[int]:
     for value in _list(values, key):
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InputError(
-                f"{value!r} is out of range",
-                key=f"pattern_options.{key}",
-                allowed=f"whole numbers from {least} to {most}",
-            )
+            allowed = f"whole numbers from {least} to {most}"
+            raise InputError(f"{value!r} is out of range", key=f"pattern_options.{key}", allowed=allowed)
     return list(values)
 
 
