@@ -1,10 +1,33 @@
-"""The engine's Python face: docs/router.md is its contract. Everything counts in cycles, flits and link numbers."""
+"""The engine's Python face: docs/router.md is its contract. Everything counts in cycles, flits and link numbers.
 
-from dataclasses import dataclass, field
+The arrays of `Links`, one entry per link (network links, then injection lanes, then ejection lanes):
+
+    src, dst        routers at the ends, -1 for an interface
+    vcs, depth      VCs, and slots of each VC of its own
+    pool            slots that the VCs share besides
+    s_num, s_den    cycles per flit, as a fraction
+    delay, credit_delay   docs/router.md, "Time on a link"
+    output_queue    1: an unbounded queue in front of the link
+    group           -1, or the group in which a packet keeps its class
+    classes, ranges the VCs of virtual network v and class c are low[k] to high[k] - 1, k = ranges + v * classes + c;
+                    lanes have one class
+
+The arrays of `Routes`: `home`, the router of each node; the digit tables, candidate sets, planes and ways of
+pyxsim/routing/relation.py. What is left out of planes stands for: the first digit decides, random, no escape.
+
+`RouterOptions`: `rc`, `va`, `st` in cycles (with `speedup` above 1: in ticks; `st` counts only then); the numbers for
+allocators, flow control and so on are named in pyxsim/core/options.py; `class_vnet`, `class_priority`: one entry per
+message class.
+"""
+
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.core.options import Links, RouterOptions, Routes, Stop
+
+__all__ = ["LONGEST_DELAY", "Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info"]
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -12,52 +35,6 @@ Longs = NDArray[np.int64]
 build_info: dict[str, Any]
 LONGEST_DELAY: int
 """Cycles: a flit on a link, with the stages that follow, takes no longer."""
-
-@dataclass
-class Links:
-    """Links in engine order: network links, then injection lanes, then ejection lanes. Arrays of one entry per link."""
-
-    network: int
-    injection: int
-    ejection: int
-    src: Ints
-    dst: Ints
-    vcs: Ints
-    depth: Ints
-    s_num: Ints
-    s_den: Ints
-    delay: Longs
-    credit_delay: Longs
-    output_queue: Ints
-    classes: Ints
-    group: Ints
-
-@dataclass
-class Routes:
-    """Digit tables: see pyxsim/routing/relation.py, where they are built and explained."""
-
-    digits: Ints
-    own: Ints
-    offset: Longs
-    link: Ints
-    vc_class: Ints
-
-@dataclass
-class RouterOptions:
-    rc: int = 1
-    va: int = 1
-    drained: bool = False
-    step_arbiter: bool = False
-    interleaved: bool = False
-    ordered: bool = False
-
-@dataclass
-class Stop:
-    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle" or "deadlock"."""
-
-    reason: str
-    cycle: int
-    delivered: list[tuple[int, int]] = field(default_factory=list)
 
 class Engine:
     """One network, one `nogil` call for many cycles."""
@@ -68,21 +45,66 @@ class Engine:
     messages_pending: int
 
     def __init__(
-        self, routers: int, links: Links, routes: Routes, options: RouterOptions, *, trace: bool = False
-    ) -> None: ...
+        self,
+        routers: int,
+        links: Links,
+        routes: Routes,
+        options: RouterOptions,
+        *,
+        trace: bool = False,
+        recycle: bool = False,
+    ) -> None:
+        """`trace`: keep a list of all launches. `recycle`: forget messages that have arrived (see `deliveries`)."""
     def send(
-        self, inject: int, eject: int, dst: int, plane: int, packets: int, flits: int, last_flits: int, at: int
+        self,
+        inject: int,
+        eject: int,
+        dst: int,
+        plane: int,
+        packets: int,
+        flits: int,
+        last_flits: int,
+        at: int,
+        klass: int = 0,
     ) -> int:
         """Queue a message of `packets` packets of `flits` flits, the last one of `last_flits`, at cycle `at >= now`.
 
-        `inject`, `eject`: lane numbers from 0 within their kind. Returns the message's number: from 0, in the order
-        of the calls.
+        `inject`, `eject`: lane numbers from 0 within their kind. `plane`: -1 for one of the relation's ways. Returns
+        the message's number: from 0, in the order of the calls.
         """
+    def send_many(
+        self,
+        inject: ArrayLike,
+        eject: ArrayLike,
+        dst: ArrayLike,
+        plane: ArrayLike,
+        packets: ArrayLike,
+        flits: ArrayLike,
+        last_flits: ArrayLike,
+        at: ArrayLike,
+        klass: ArrayLike,
+    ) -> int:
+        """`send` for arrays of messages (a number stands for all). Returns the number of the first; the others follow."""
     def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
-        Multiples of `window` before which nothing was counted are passed over.
+        Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
+        empty: see `deliveries`.
+        """
+    def deliveries(self) -> dict[str, Longs]:
+        """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
+
+        serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed by the heads, summed
+        over packets), packets, flits.
+        """
+    def watch(self, message: int, packet: int) -> None:
+        """From now on, note what happens to this packet."""
+    def watched(self) -> list[tuple[int, str, int, int, int]]:
+        """Rows (cycle, event, link, vc, flit) in order of the cycle; -1 where an event has no such number.
+
+        Events: opened (given a VC of its lane), routed (wants this link), granted (has a VC of it), switched (a flit
+        wins the switch), wasted (a speculative bid won it for nothing), launched (a flit starts on the link), arrives.
         """
     def counters(self) -> dict[str, Longs]:
         """Running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""
@@ -93,9 +115,9 @@ class Engine:
         """(start asked for, first flit launched, last flit arrived) of a message; -1 where it has not happened."""
     def check(self) -> None:
         """Raise AssertionError, naming the place, unless the invariants of docs/router.md hold."""
-    def waiting(self) -> list[dict[str, int]]:
-        """Every front flit: link and vc it sits in, link it wants, vc it holds there (-1: none; then any of
-        [low, high) will do), its packet's front time, message, packet."""
+    def waiting(self) -> list[dict[str, Any]]:
+        """Every front flit: link and vc it sits in, link it wants, vc it holds there (-1: none), its packet's front
+        time, message, packet, flits left of it; `asks`: what it would take, as (link, low, high), if it holds none."""
     def trace(self) -> NDArray[np.int64]:
         """Rows (cycle, link, vc, message, packet, flit) of every launch so far, in order of (cycle, link).
 

@@ -1,32 +1,32 @@
-"""The engine: owns the arrays of one network, runs its cycles, and is all that Python sees of the core."""
+"""The engine: owns the arrays of one network, and is all that Python sees of the core."""
 
 import sys
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from pyxsim.core.bits cimport lowest, set_bit
-from pyxsim.core.calendar cimport next_scheduled
+from pyxsim.core.bits cimport set_bit
+from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
 from pyxsim.core.inspect cimport calendar_entries, packets_of, prove_invariants, stuck_flits
-from pyxsim.core.interface cimport add_pending, consume, join_sources, visit_lane
-from pyxsim.core.link cimport launch_queued, take_credit
-from pyxsim.core.router cimport arrive, visit_router
+from pyxsim.core.interface cimport add_pending
 from pyxsim.core.state cimport (
-    CREDIT,
-    FLIT,
-    LAUNCH,
     NONE,
+    PRIORITY_SHIFT,
+    SELECT_RANDOM,
+    SELECT_EACH,
     Message,
     Slot,
     State,
-    grown,
+    new_message,
 )
 from pyxsim.core.stats cimport settle
 
-from pyxsim.core.wiring import wire
+from pyxsim.core.options import EVENTS, Links, RouterOptions, Routes, Stop
+from pyxsim.core.wiring import classes_of_vcs, wire
+
+__all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
 
 cdef extern from *:
     """
@@ -41,163 +41,12 @@ cdef extern from *:
 build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.split()[0]}
 
 LONGEST_DELAY = 1 << 24
-LINK_ARRAYS = (
-    "src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_delay", "output_queue", "classes", "group"
-)
-
-
-@dataclass
-class Links:
-    """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi."""
-
-    network: int
-    injection: int
-    ejection: int
-    src: object
-    dst: object
-    vcs: object
-    depth: object
-    s_num: object
-    s_den: object
-    delay: object
-    credit_delay: object
-    output_queue: object
-    classes: object
-    group: object
-
-
-@dataclass
-class Routes:
-    """Digit tables. See engine.pyi."""
-
-    digits: object
-    own: object
-    offset: object
-    link: object
-    vc_class: object
-
-
-@dataclass
-class RouterOptions:
-    """How routers and lanes behave; docs/router.md has the words."""
-
-    rc: int = 1
-    va: int = 1
-    drained: bool = False
-    step_arbiter: bool = False
-    interleaved: bool = False
-    ordered: bool = False
-
-
-@dataclass
-class Stop:
-    """Why `Engine.run` came back."""
-
-    reason: str
-    cycle: int
-    delivered: list = field(default_factory=list)
-
-
-cdef enum Reason:
-    UNTIL, DELIVERED, WINDOW, NOTHING_LEFT, DEADLOCK, NO_MEMORY
-
+LINK_ARRAYS = ("src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_delay", "output_queue", "group",
+               "pool", "classes", "ranges")
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory")
+MAX_PRIORITY = 255
+MAX_SLOTS = 2**31 - 1
 
-
-# --- the cycle loop ---------------------------------------------------------------------------------------------------
-
-cdef void arrivals(State* s) noexcept nogil:
-    """Step 1 of a cycle: everything on the calendar."""
-    cdef int64_t place = s.now & s.slot_mask
-    cdef Slot* slot = &s.slots[place]
-    cdef int32_t i, index, kind
-    cdef int32_t count = slot.count
-    if count == 0:
-        return
-    for i in range(count):
-        index = slot.events[i] >> 2
-        kind = slot.events[i] & 3
-        if kind == FLIT:
-            if s.link_dst[s.vc_link[index]] == NONE:
-                consume(s, index, s.now)
-            else:
-                arrive(s, index, s.now)
-        elif kind == CREDIT:
-            take_credit(s, index)
-        elif kind == LAUNCH:
-            launch_queued(s, index, s.now)
-        elif index < s.routers:
-            set_bit(s.router_active, index)
-        else:
-            set_bit(s.lane_active, index - s.routers)
-    slot.count = 0
-    s.scheduled -= count
-    s.slot_used[place >> 6] &= ~((<uint64_t> 1) << (place & 63))
-
-
-cdef bint evaluate(State* s) noexcept nogil:
-    """Steps 2 to 4 of a cycle. Tells whether any router or lane has to be looked at in the next one."""
-    cdef int32_t word
-    cdef uint64_t bits
-    cdef uint64_t rest = 0
-    join_sources(s)
-    for word in range(s.lane_words):
-        bits = s.lane_active[word]
-        while bits:
-            visit_lane(s, s.network_links + word * 64 + lowest(bits), s.now)
-            bits &= bits - 1
-        rest |= s.lane_active[word]
-    for word in range(s.router_words):
-        bits = s.router_active[word]
-        while bits:
-            visit_router(s, word * 64 + lowest(bits), s.now)
-            bits &= bits - 1
-        rest |= s.router_active[word]
-    return rest != 0
-
-
-cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil:
-    cdef int64_t stop = until
-    cdef int64_t boundary = (s.reported // window + 1) * window if window else INT64_MAX
-    cdef int64_t following
-    while True:
-        if not s.arrived:
-            if s.now >= boundary:
-                # A window in which nothing was counted is passed over without a word.
-                s.reported = s.now
-                if s.changed or s.in_flight:
-                    s.changed = 0
-                    return WINDOW
-                boundary = (s.now // window + 1) * window
-            arrivals(s)
-            s.arrived = 1
-        if s.failed:
-            return NO_MEMORY
-        if s.delivered_count and s.delivered_at[0] + slack < stop:
-            stop = s.delivered_at[0] + slack
-        if s.now >= stop:
-            return DELIVERED if s.delivered_count else UNTIL
-        following = s.now + 1
-        if not evaluate(s):
-            # Nothing to look at in the next cycle: on to the next one with an arrival, a timer or a new message.
-            following = INT64_MAX
-            if s.scheduled:
-                following = next_scheduled(s)
-            if s.pending_count and s.messages[s.pending[0]].at < following:
-                following = s.messages[s.pending[0]].at
-            if following == INT64_MAX:
-                s.now += 1
-                s.arrived = 0
-                return DEADLOCK if s.in_flight else NOTHING_LEFT
-            if following > stop:
-                following = stop
-            if following > boundary and (s.in_flight or s.changed):
-                following = boundary   # everything is counted in the window in which it happens
-        s.now = following
-        s.arrived = 0
-
-
-# --- the Python face -------------------------------------------------------------------------------------------------
 
 cdef class Engine:
     """One network. docs/router.md is the contract, engine.pyi the description of the methods."""
@@ -205,8 +54,9 @@ cdef class Engine:
     cdef State s
     cdef dict arrays      # name -> array, of all that is fixed in size
     cdef dict deciding    # name -> does it decide?
+    cdef int64_t most_found
 
-    def __init__(self, int routers, links, routes, options, *, bint trace=False):
+    def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False):
         cdef State* s = &self.s
         self.arrays = {}
         self.deciding = {}
@@ -214,22 +64,21 @@ cdef class Engine:
         s.network_links = links.network
         s.injection_links = links.injection
         s.links = links.network + links.injection + links.ejection
-        s.rc = options.rc
-        s.va = options.va
-        s.drained = options.drained
-        s.step_arbiter = options.step_arbiter
-        s.interleaved = options.interleaved
-        s.ordered = options.ordered
         s.tracing = trace
+        s.recycling = recycle
         s.now = 0
         s.reported = 0
         s.changed = 0
         s.node_free = NONE
         s.packet_free = NONE
+        s.message_free = NONE
+        s.watch_serial = NONE
+        self._take_options(options)
         self._take_links(links)
         self._take_routes(routes)
         self._wire()
         self._allocate()
+        self._allocate_scratch()
         self._make_calendar()
 
     # -- construction --
@@ -259,6 +108,34 @@ cdef class Engine:
         cdef uint8_t[::1] view = self._own(name, np.zeros(count), np.uint8, deciding)
         return &view[0]
 
+    def _take_options(self, options):
+        cdef State* s = &self.s
+        s.rc, s.va, s.st = options.rc, options.va, options.st
+        s.drained = options.drained
+        s.step_arbiter = options.step_arbiter
+        s.interleaved = options.interleaved
+        s.ordered = options.ordered
+        s.va_allocator, s.va_iterations = options.va_allocator, options.va_iterations
+        s.sa_allocator, s.sa_iterations = options.sa_allocator, options.sa_iterations
+        s.speculative = options.speculative
+        s.flow = options.flow
+        s.parts, s.ticks = options.input_speedup, options.speedup
+        s.vnets, s.classes = options.vnets, len(options.class_vnet)
+        s.seed = options.seed % 2**64
+        priority = np.asarray(options.class_priority, dtype=np.int64)
+        vnet = np.asarray(options.class_vnet, dtype=np.int32)
+        if min(s.parts, s.ticks, s.vnets, s.classes, s.va_iterations, s.sa_iterations) < 1:
+            raise ValueError("speed-ups, iterations, virtual networks and message classes are at least 1")
+        if len(priority) != s.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
+            raise ValueError(f"each message class has a priority of 0 to {MAX_PRIORITY}")
+        if (vnet < 0).any() or (vnet >= s.vnets).any():
+            raise ValueError("a message class names no virtual network")
+        if s.speculative and not s.va:
+            raise ValueError("speculation needs a VA stage")
+        s.priorities = len(np.unique(priority)) > 1
+        s.class_vnet = self._ints("class_vnet", vnet)
+        s.class_rank = self._longs("class_rank", (priority.max() - priority) << PRIORITY_SHIFT)
+
     def _take_links(self, links):
         cdef State* s = &self.s
         cdef int64_t count = s.links
@@ -286,6 +163,17 @@ cdef class Engine:
         s.link_queued = self._ints("link_queued", links.output_queue)
         s.link_classes = self._ints("link_classes", classes)
         s.link_group = self._ints("link_group", links.group)
+        s.link_pool = self._ints("link_pool", links.pool)
+        s.link_range = self._ints("link_range", links.ranges)
+        s.low = self._ints("low", links.low)
+        s.high = self._ints("high", links.high)
+        rows = np.asarray(links.ranges) + s.vnets * classes
+        if count and (rows.max() > len(links.low) or len(links.low) != len(links.high)):
+            raise ValueError("links.low and links.high end before the last range")
+        if count and (depth.max() + np.asarray(links.pool).max()) * vcs.max() > MAX_SLOTS:
+            raise ValueError(f"more than {MAX_SLOTS} slots behind a link")
+        s.vc_class = self._ints("vc_class", classes_of_vcs(
+            s.links, *(np.asarray(each) for each in (vcs, s.vnets, classes, links.ranges, links.low, links.high))))
 
     def _take_routes(self, routes):
         cdef State* s = &self.s
@@ -296,11 +184,47 @@ cdef class Engine:
         own = np.asarray(routes.own, dtype=np.int32)
         if own.size % max(1, s.dims * s.routers):
             raise ValueError("routes.own must be [planes * routers, dims]")
+        planes = own.size // max(1, s.dims * s.routers)
+        home = np.asarray(routes.home, dtype=np.int32)
+        if len(home) != s.nodes or (s.nodes and not 0 <= home.min() <= home.max() < s.routers):
+            raise ValueError("routes.home names a router for each node")
+        resident = np.full(s.routers, NONE, np.int32)
+        resident[home[::-1]] = np.arange(s.nodes)[::-1]
+        s.home = self._ints("home", home)
+        s.resident = self._ints("resident", resident)
         s.digits = self._ints("digits", digits)
         s.own = self._ints("own", own)
         s.offset = self._longs("offset", routes.offset)
         s.table_link = self._ints("table_link", routes.link)
         s.table_class = self._ints("table_class", routes.vc_class)
+        s.set_start = self._longs("set_start", routes.set_start)
+        s.set_link = self._ints("set_link", routes.set_link)
+        s.set_class = self._ints("set_class", routes.set_class)
+        plain = {"plane_any": 0, "plane_select": SELECT_RANDOM, "plane_escape": NONE, "plane_sticky": 0,
+                 "plane_equal": 0}
+        for name, value in plain.items():
+            given = getattr(routes, name)
+            plain[name] = np.asarray(given if len(given) else [value] * planes, dtype=np.int32)
+            if len(plain[name]) != planes:
+                raise ValueError(f"routes.{name} has {len(plain[name])} entries for {planes} planes")
+        s.plane_any = self._ints("plane_any", plain["plane_any"])
+        s.plane_select = self._ints("plane_select", plain["plane_select"])
+        s.plane_escape = self._ints("plane_escape", plain["plane_escape"])
+        s.plane_sticky = self._ints("plane_sticky", plain["plane_sticky"])
+        s.plane_equal = self._ints("plane_equal", plain["plane_equal"])
+        s.ways, s.choose = len(routes.way_last), routes.choose
+        s.way_first = self._ints("way_first", routes.way_first)
+        s.way_last = self._ints("way_last", routes.way_last)
+        s.way_via = self._ints("way_via", routes.way_via)
+        s.way_bias = self._longs("way_bias", routes.way_bias)
+        s.wrap = self._ints("wrap", routes.wrap)
+        s.stride = self._longs("stride", routes.stride)
+        adaptive = (plain["plane_select"] != SELECT_RANDOM) & (plain["plane_select"] != SELECT_EACH)
+        s.lazy = (s.ways and s.choose) or bool(adaptive.any())
+        if not s.va and (plain["plane_select"] == SELECT_EACH).any():
+            raise ValueError("a plane that asks for each candidate needs a VA stage")
+        sizes = np.diff(np.asarray(routes.set_start, dtype=np.int64))
+        self.most_found = 2 * max(1, s.dims) * int(max(1, sizes.max(initial=1)))
 
     def _wire(self):
         cdef State* s = &self.s
@@ -312,6 +236,9 @@ cdef class Engine:
         s.link_port = self._ints("link_port", found["link_port"])
         s.link_vc_offset = self._ints("link_vc_offset", found["link_vc_offset"])
         s.input_vcs = self._ints("input_vcs", found["input_vcs"])
+        s.link_out_port = self._ints("link_out_port", found["link_out_port"])
+        s.link_out_offset = self._ints("link_out_offset", found["link_out_offset"])
+        s.output_vcs = self._ints("output_vcs", found["output_vcs"])
         s.link_base = self._ints("link_base", found["link_base"])
         s.link_word = self._ints("link_word", found["link_word"])
         s.link_words = self._ints("link_words", found["link_words"])
@@ -325,9 +252,18 @@ cdef class Engine:
         per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
         none_link, none_vc = per_link - 1, per_vc - 1
         s.link_free = self._longs("link_free", per_link)
-        s.in_pointer = self._ints("in_pointer", per_link)
+        per_input = np.zeros(s.links * s.parts)
+        s.in_pointer = self._ints("in_pointer", per_input)
         s.out_pointer = self._ints("out_pointer", per_link)
-        s.open_pointer = self._ints("open_pointer", per_link)
+        s.accept_pointer = self._ints("accept_pointer", per_input)
+        s.va_grant = self._ints("va_grant", per_vc)
+        s.va_accept = self._ints("va_accept", per_vc)
+        s.va_wave = self._ints("va_wave", np.zeros(s.routers))
+        s.sa_wave = self._ints("sa_wave", np.zeros(s.routers))
+        s.open_pointer = self._ints("open_pointer", np.zeros(s.injection_links * s.vnets))
+        s.class_pointer = self._ints("class_pointer", np.zeros(s.injection_links))
+        s.open_count = self._ints("open_count", np.zeros(s.injection_links * s.classes))
+        s.pool_left = self._ints("pool_left", self.arrays["link_pool"][: s.links])
         s.launch_pointer = self._ints("launch_pointer", per_link)
         s.occupied = self._mask("occupied", words)
         s.unheld = self._mask("unheld", words)
@@ -342,6 +278,10 @@ cdef class Engine:
         s.range_low = self._ints("range_low", per_vc)
         s.range_high = self._ints("range_high", per_vc)
         s.hold = self._ints("hold", none_vc)
+        s.many = self._bytes("many", s.vcs)
+        s.rank = self._longs("rank", per_vc)
+        s.bid = self._longs("bid", none_vc)
+        s.bid_link = self._ints("bid_link", none_vc)
         s.ready = self._longs("ready", per_vc)
         s.front = self._longs("front", per_vc)
         s.va_next = self._ints("va_next", per_vc)
@@ -352,9 +292,10 @@ cdef class Engine:
         s.send_left = self._ints("send_left", per_vc)
         s.queue_head = self._ints("queue_head", none_link)
         s.queue_tail = self._ints("queue_tail", none_link)
-        s.source_head = self._ints("source_head", none_link)
-        s.source_tail = self._ints("source_tail", none_link)
+        s.source_head = self._ints("source_head", np.full(s.injection_links * s.classes, NONE))
+        s.source_tail = self._ints("source_tail", np.full(s.injection_links * s.classes, NONE))
         s.waiting = self._ints("waiting", np.zeros(s.routers))
+        s.unrouted = self._ints("unrouted", np.zeros(s.routers))
         s.router_words = (s.routers + 63) // 64
         s.lane_words = (s.injection_links + 63) // 64
         s.router_active = self._mask("router_active", s.router_words)
@@ -367,20 +308,35 @@ cdef class Engine:
         s.queued_since = self._longs("queued_since", per_link, False)
         s.occupancy_max = self._ints("occupancy_max", per_vc, False)
         s.stalled = self._bytes("stalled", s.links, False)
+        s.stalled_before = self._bytes("stalled_before", s.links, False)
         s.router_stalled = self._bytes("router_stalled", s.routers, False)
         s.looked = self._longs("looked", np.full(s.routers, -1), False)
-        s.pick_port = self._ints("pick_port", per_link, False)
-        s.pick_vc = self._ints("pick_vc", none_link, False)
-        s.pick_distance = self._ints("pick_distance", per_link, False)
-        s.oldest = self._ints("oldest", none_link, False)
-        s.eligible = self._ints("eligible", per_link, False)
-        s.touched = self._ints("touched", per_link, False)
-        s.va_pick = self._ints("va_pick", none_vc, False)
-        s.va_distance = self._ints("va_distance", per_vc, False)
-        s.va_touched = self._ints("va_touched", per_vc, False)
         for link in range(s.links):
             for number in range(s.link_vcs[link]):
                 set_bit(&s.unheld[s.link_word[link]], number)
+
+    def _allocate_scratch(self):
+        cdef State* s = &self.s
+        per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
+        fan_in, fan_out = (np.diff(self.arrays[name]).max(initial=0) for name in ("in_start", "out_start"))
+        inputs = max(self.arrays["input_vcs"].max(initial=0), fan_in * s.parts)
+        outputs = max(self.arrays["output_vcs"].max(initial=0), fan_out)
+        s.pick_port = self._ints("pick_port", per_link, False)
+        s.pick_vc = self._ints("pick_vc", per_link - 1, False)
+        s.pick_key = self._longs("pick_key", per_link, False)
+        s.oldest = self._ints("oldest", per_link - 1, False)
+        s.eligible = self._ints("eligible", per_link, False)
+        s.touched = self._ints("touched", per_link, False)
+        s.va_pick = self._ints("va_pick", per_vc - 1, False)
+        s.va_key = self._longs("va_key", per_vc, False)
+        s.va_touched = self._ints("va_touched", per_vc, False)
+        s.asked_link = self._ints("asked_link", per_vc - 1, False)
+        s.found_link = self._ints("found_link", np.zeros(self.most_found), False)
+        s.found_class = self._ints("found_class", np.zeros(self.most_found), False)
+        s.best_in = self._ints("best_in", np.zeros(inputs), False)
+        s.best_out = self._ints("best_out", np.zeros(outputs), False)
+        s.match_in = self._ints("match_in", np.zeros(inputs), False)
+        s.match_out = self._ints("match_out", np.zeros(outputs), False)
 
     def _make_calendar(self):
         """A wheel longer than anything that is ever scheduled: arrivals, credits, link and pipeline timers."""
@@ -419,39 +375,62 @@ cdef class Engine:
         free(s.delivered)
         free(s.delivered_at)
         free(s.log)
+        free(s.arrivals)
+        free(s.notes)
+        free(s.requests)
+        free(s.matched)
 
     # -- use --
 
-    def send(self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at):
+    cdef int64_t _send(
+        self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at, int klass
+    ) except -1:
         cdef State* s = &self.s
         cdef Message* m
-        cdef int32_t room
+        cdef int32_t index
         if not (0 <= inject < s.injection_links and 0 <= eject < s.links - s.network_links - s.injection_links):
             raise IndexError(f"no lane {inject} -> {eject}")
         if not 0 <= dst < s.nodes or packets < 1 or flits < 1 or last_flits < 1:
             raise ValueError(f"no message of {packets} packets of {flits} ({last_flits}) flits to node {dst}")
-        if not 0 <= (<int64_t> plane + 1) * s.routers * s.dims <= len(self.arrays["own"]):
+        if plane < -1 or (plane < 0 and not s.ways) or (
+            (<int64_t> plane + 1) * s.routers * s.dims > len(self.arrays["own"])
+        ):
             raise IndexError(f"no plane {plane}")
+        if not 0 <= klass < s.classes:
+            raise IndexError(f"no message class {klass}")
         if at < s.now:
             raise ValueError(f"cycle {at} is past: it is {s.now}")
-        if s.message_count == s.message_room:
-            room = s.message_room * 2 + 1024
-            s.messages = <Message*> grown(s, s.messages, room, sizeof(Message))
-            if s.failed:
-                raise MemoryError
-            s.message_room = room
-        m = &s.messages[s.message_count]
+        index = new_message(s)
+        if s.failed:
+            raise MemoryError
+        m = &s.messages[index]
         m.lane = s.network_links + inject
         m.eject = s.network_links + s.injection_links + eject
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
         m.opened = m.delivered = 0
+        m.klass = klass
         m.next = NONE
-        m.at, m.first, m.last = at, -1, -1
-        s.message_count += 1
-        add_pending(s, s.message_count - 1)
+        m.serial = s.serials
+        m.at, m.first, m.last, m.hops = at, -1, -1, 0
+        s.serials += 1
+        add_pending(s, index)
         if s.failed:
             raise MemoryError
-        return s.message_count - 1
+        return m.serial
+
+    def send(self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at,
+             int klass=0):
+        return self._send(inject, eject, dst, plane, packets, flits, last_flits, at, klass)
+
+    def send_many(self, inject, eject, dst, plane, packets, flits, last_flits, at, klass):
+        cdef int64_t first = self.s.serials
+        cdef int64_t[:, ::1] rows = np.ascontiguousarray(np.stack(np.broadcast_arrays(
+            inject, eject, dst, plane, packets, flits, last_flits, at, klass), axis=-1).reshape(-1, 9), dtype=np.int64)
+        cdef Py_ssize_t i
+        for i in range(rows.shape[0]):
+            self._send(rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3], rows[i, 4], rows[i, 5], rows[i, 6], rows[i, 7],
+                       rows[i, 8])
+        return first
 
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0):
         cdef State* s = &self.s
@@ -471,7 +450,9 @@ cdef class Engine:
                 reason = run_cycles(s, until, slack, window)
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
-        delivered = sorted([(s.delivered_at[i], s.delivered[i]) for i in range(s.delivered_count)])
+        delivered = []
+        if not s.recycling:
+            delivered = sorted([(s.delivered_at[i], s.delivered[i]) for i in range(s.delivered_count)])
         s.delivered_count = 0
         return Stop(REASONS[<int> reason], s.now, [(message, cycle) for cycle, message in delivered])
 
@@ -489,7 +470,7 @@ cdef class Engine:
 
     @property
     def messages_pending(self):
-        return self.s.message_count - self.s.messages_delivered
+        return self.s.serials - self.s.messages_delivered
 
     def counters(self):
         settle(&self.s)
@@ -502,20 +483,48 @@ cdef class Engine:
     def totals(self):
         cdef State* s = &self.s
         return {
-            "messages": s.message_count,
+            "messages": s.serials,
             "messages_delivered": s.messages_delivered,
             "packets": s.packets_delivered,
             "flits": s.flits_delivered,
             "router_visits": s.router_visits,
             "latency_sum": s.latency_sum,
             "network_latency_sum": s.network_latency_sum,
+            "hops_sum": s.hops_sum,
         }
 
     def message_times(self, int message):
-        if not 0 <= message < self.s.message_count:
+        if self.s.recycling or not 0 <= message < self.s.serials:
             raise IndexError(f"no message {message}")
         cdef Message* m = &self.s.messages[message]
         return m.at, m.first, m.last
+
+    def deliveries(self):
+        cdef State* s = &self.s
+        cdef int64_t[:, ::1] view
+        cdef int64_t i
+        rows = np.empty((s.arrival_count, 8), dtype=np.int64)
+        if s.arrival_count:
+            view = rows
+            for i in range(s.arrival_count):
+                view[i, 0], view[i, 1] = s.arrivals[i].serial, s.arrivals[i].klass
+                view[i, 2], view[i, 3], view[i, 4] = s.arrivals[i].at, s.arrivals[i].first, s.arrivals[i].last
+                view[i, 5], view[i, 6], view[i, 7] = s.arrivals[i].hops, s.arrivals[i].packets, s.arrivals[i].flits
+        s.arrival_count = 0
+        rows = rows[np.lexsort((rows[:, 0], rows[:, 4]))]
+        names = ("serial", "klass", "at", "first", "last", "hops", "packets", "flits")
+        return {name: rows[:, place].copy() for place, name in enumerate(names)}
+
+    def watch(self, int64_t message, int packet):
+        self.s.watch_serial = message
+        self.s.watch_packet = packet
+
+    def watched(self):
+        cdef State* s = &self.s
+        cdef int64_t i
+        rows = [(s.notes[i].cycle, EVENTS[s.notes[i].what], s.notes[i].link, s.notes[i].vc, s.notes[i].flit)
+                for i in range(s.note_count)]
+        return sorted(rows, key=lambda row: row[0])
 
     def trace(self):
         cdef State* s = &self.s
@@ -526,8 +535,8 @@ cdef class Engine:
             view[i, 0] = s.log[i].cycle
             view[i, 1] = s.log[i].link
             view[i, 2] = s.log[i].vc
-            view[i, 3] = s.log[i].packet_message
-            view[i, 4] = s.log[i].packet_number
+            view[i, 3] = s.log[i].message
+            view[i, 4] = s.log[i].packet
             view[i, 5] = s.log[i].flit
         return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
@@ -540,7 +549,8 @@ cdef class Engine:
             found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
             found["fifo"] = np.array(
                 [(vc, packet) for vc in range(s.vcs) for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
-            found["pending"] = np.array([s.pending[i] for i in range(s.pending_count)], dtype=np.int64)
+            found["pending"] = np.array(
+                [s.messages[s.pending[i]].serial for i in range(s.pending_count)], dtype=np.int64)
         return found
 
     # -- looking inside --

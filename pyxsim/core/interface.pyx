@@ -11,8 +11,30 @@ from pyxsim.core.arbiter cimport after, first_from
 from pyxsim.core.bits cimport any_bit, clear_bit, next_bit, set_bit
 from pyxsim.core.buffer cimport pop_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.link cimport available, available_at, hold_vc, release_vc, return_credit, send_flit
-from pyxsim.core.state cimport NONE, WAKE, Message, Packet, free_packet, grown, new_packet
+from pyxsim.core.draw cimport packet_key
+from pyxsim.core.link cimport (
+    available,
+    available_at,
+    has_credits,
+    hold_vc,
+    needed,
+    release_vc,
+    return_credit,
+    send_flit,
+)
+from pyxsim.core.state cimport (
+    NONE,
+    OPENED,
+    WAKE,
+    Arrival,
+    Message,
+    Packet,
+    free_message,
+    free_packet,
+    grown,
+    new_packet,
+    note,
+)
 
 
 # --- messages that wait for their cycle: a binary heap by (at, number) ----------------------------------------------
@@ -20,7 +42,7 @@ from pyxsim.core.state cimport NONE, WAKE, Message, Packet, free_packet, grown, 
 cdef bint sooner(State* s, int32_t a, int32_t b) noexcept nogil:
     cdef int64_t first = s.messages[a].at
     cdef int64_t second = s.messages[b].at
-    return first < second or (first == second and a < b)
+    return first < second or (first == second and s.messages[a].serial < s.messages[b].serial)
 
 
 cdef void add_pending(State* s, int32_t message) noexcept nogil:
@@ -62,56 +84,111 @@ cdef int32_t pop_pending(State* s) noexcept nogil:
 
 
 cdef void join_sources(State* s) noexcept nogil:
-    """Messages whose cycle has come join the source queue of their lane."""
-    cdef int32_t message, lane
+    """Messages whose cycle has come join the source queue of their lane and class."""
+    cdef int32_t message, lane, queue
     while s.pending_count and s.messages[s.pending[0]].at <= s.now:
         message = pop_pending(s)
-        lane = s.messages[message].lane
-        if s.source_head[lane] == NONE:
-            s.source_head[lane] = message
+        lane = s.messages[message].lane - s.network_links
+        queue = lane * s.classes + s.messages[message].klass
+        if s.source_head[queue] == NONE:
+            s.source_head[queue] = message
         else:
-            s.messages[s.source_tail[lane]].next = message
-        s.source_tail[lane] = message
-        set_bit(s.lane_active, lane - s.network_links)
+            s.messages[s.source_tail[queue]].next = message
+        s.source_tail[queue] = message
+        set_bit(s.lane_active, lane)
 
 
 # --- a lane in one cycle --------------------------------------------------------------------------------------------
 
-cdef int32_t usable(State* s, int32_t link, uint64_t* mask, int32_t pointer) noexcept nogil:
-    """The first VC of the mask with a credit, at or after the pointer, round the link's VCs; -1 if there is none."""
-    cdef int32_t count = s.link_vcs[link]
-    cdef int32_t turn, pick, stop
-    cdef int32_t start = pointer
+cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
+    """The first free VC of a virtual network with credits for a packet of so many flits, at or after the pointer."""
+    cdef uint64_t* mask = vcs_of(s.unheld, s, link)
+    cdef int32_t low = s.low[s.link_range[link] + vnet]
+    cdef int32_t high = s.high[s.link_range[link] + vnet]
+    cdef int32_t start = s.open_pointer[(link - s.network_links) * s.vnets + vnet]
+    cdef int32_t wanted = needed(s, flits, True)
+    cdef int32_t turn, pick
+    if start < low or start >= high:
+        start = low
     for turn in range(2):
-        stop = count if turn == 0 else pointer
-        pick = next_bit(mask, start, stop)
+        pick = next_bit(mask, start if turn == 0 else low, high if turn == 0 else start)
         while pick >= 0:
-            if s.credit[s.link_base[link] + pick] > 0:
+            if has_credits(s, s.link_base[link] + pick, wanted):
                 return pick
-            pick = next_bit(mask, pick + 1, stop)
-        start = 0
+            pick = next_bit(mask, pick + 1, high if turn == 0 else start)
     return -1
+
+
+cdef int32_t next_flits(State* s, Message* message) noexcept nogil:
+    """The length of the next packet of a message."""
+    return message.last_flits if message.opened == message.packets - 1 else message.flits
+
+
+cdef int32_t opens(State* s, int32_t link, int32_t klass) noexcept nogil:
+    """The VC on which the class may open a packet now, or -1."""
+    cdef int32_t queue = (link - s.network_links) * s.classes + klass
+    if s.source_head[queue] == NONE or (s.open_count[queue] and not s.interleaved):
+        return -1
+    return free_from(s, link, s.class_vnet[klass], next_flits(s, &s.messages[s.source_head[queue]]))
+
+
+cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nogil:
+    """The class that opens a packet, and the VC for it; NONE: no class may."""
+    cdef int32_t best = NONE
+    cdef int32_t klass, turn, vc
+    cdef int32_t start = s.class_pointer[link - s.network_links]
+    for turn in range(s.classes):
+        klass = start + turn if start + turn < s.classes else start + turn - s.classes
+        if best != NONE and s.class_rank[klass] >= s.class_rank[best]:
+            continue
+        vc = opens(s, link, klass)
+        if vc >= 0:
+            best = klass
+            number[0] = vc
+    return best
+
+
+cdef inline bint can_launch(State* s, int32_t vc) noexcept nogil:
+    """Has the VC of an open packet the credits for its next flit?"""
+    cdef int32_t flits
+    if s.flow == 0:
+        return has_credits(s, vc, 1)
+    flits = s.packets[s.send_packet[vc]].flits
+    return has_credits(s, vc, needed(s, flits, s.send_left[vc] == flits))
 
 
 cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     """The VC whose packet launches a flit next, -1: none can. Ordered lanes do not pass a packet that has no credit."""
     cdef uint64_t* opened = vcs_of(s.opened, s, link)
-    cdef int32_t pick
-    if not s.ordered:
-        return usable(s, link, opened, s.launch_pointer[link])
-    pick = first_from(opened, s.launch_pointer[link], 0, s.link_vcs[link])
-    return pick if pick >= 0 and s.credit[s.link_base[link] + pick] > 0 else -1
+    cdef int32_t base = s.link_base[link]
+    cdef int32_t pointer = s.launch_pointer[link]
+    cdef int32_t count = s.link_vcs[link]
+    cdef int32_t best = -1
+    cdef int64_t rank
+    cdef int64_t least = INT64_MAX
+    cdef int32_t turn, pick, stop
+    if s.ordered:
+        pick = first_from(opened, pointer, 0, count)
+        return pick if pick >= 0 and can_launch(s, base + pick) else -1
+    for turn in range(2):
+        stop = count if turn == 0 else pointer
+        pick = next_bit(opened, pointer if turn == 0 else 0, stop)
+        while pick >= 0:
+            if can_launch(s, base + pick):
+                if not s.priorities:
+                    return pick
+                rank = s.packets[s.send_packet[base + pick]].rank
+                if rank < least:
+                    best, least = pick, rank
+            pick = next_bit(opened, pick + 1, stop)
+    return best
 
 
-cdef bint may_open(State* s, int32_t link) noexcept nogil:
-    if s.source_head[link] == NONE:
-        return False
-    return s.interleaved or not any_bit(vcs_of(s.opened, s, link), s.link_words[link])
-
-
-cdef void open_packet(State* s, int32_t link, int32_t number) noexcept nogil:
-    """The next packet of the first message takes a VC."""
-    cdef int32_t index = s.source_head[link]
+cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noexcept nogil:
+    """The next packet of the first message of a class takes a VC."""
+    cdef int32_t lane = link - s.network_links
+    cdef int32_t queue = lane * s.classes + klass
+    cdef int32_t index = s.source_head[queue]
     cdef Message* message = &s.messages[index]
     cdef int32_t packet = new_packet(s)
     cdef int32_t vc = s.link_base[link] + number
@@ -121,21 +198,33 @@ cdef void open_packet(State* s, int32_t link, int32_t number) noexcept nogil:
     p = &s.packets[packet]
     p.message = index
     p.number = message.opened
-    p.flits = message.last_flits if message.opened == message.packets - 1 else message.flits
+    p.flits = next_flits(s, message)
     p.dst = message.dst
     p.plane = message.plane
+    p.via = NONE
+    p.last = message.plane
     p.eject = message.eject
+    p.vnet = s.class_vnet[klass]
+    p.key = packet_key(s.seed, message.serial, p.number)
+    p.rank = s.class_rank[klass]
+    p.born = message.at
+    p.hops = 0
+    p.watched = message.serial == s.watch_serial and p.number == s.watch_packet
     p.launched = -1
     message.opened += 1
     if message.opened == message.packets:
-        s.source_head[link] = message.next
+        s.source_head[queue] = message.next
     hold_vc(s, vc, packet)
     if not any_bit(vcs_of(s.opened, s, link), s.link_words[link]):
         s.launch_pointer[link] = number
     set_bit(vcs_of(s.opened, s, link), number)
+    s.open_count[queue] += 1
     s.send_packet[vc] = packet
     s.send_left[vc] = p.flits
-    s.open_pointer[link] = after(number, s.link_vcs[link])
+    s.open_pointer[lane * s.vnets + p.vnet] = number + 1
+    s.class_pointer[lane] = after(klass, s.classes)
+    if s.watch_serial >= 0:
+        note(s, packet, s.now, OPENED, link, number, NONE)
 
 
 cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcept nogil:
@@ -148,28 +237,27 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
             s.messages[p.message].first = t
     s.in_flight += 1
     s.send_left[vc] -= 1
-    send_flit(s, vc, packet, p.flits - s.send_left[vc] - 1, t)
+    send_flit(s, vc, packet, p.flits - s.send_left[vc] - 1, t, t)
     # Stay with a packet until its tail is launched, then turn to the next VC.
     s.launch_pointer[link] = number if s.send_left[vc] else after(number, s.link_vcs[link])
     if s.send_left[vc] == 0:
         clear_bit(vcs_of(s.opened, s, link), number)
+        s.open_count[(link - s.network_links) * s.classes + s.messages[p.message].klass] -= 1
         release_vc(s, vc)
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     """Open at most one packet, launch at most one flit; sleep if only a credit or a timer can change anything."""
-    cdef uint64_t* unheld = vcs_of(s.unheld, s, link)
-    cdef int32_t pick
+    cdef int32_t pick = 0
     cdef int64_t again = INT64_MAX
-    if may_open(s, link):
-        pick = usable(s, link, unheld, s.open_pointer[link])
-        if pick >= 0:
-            open_packet(s, link, pick)
+    cdef int32_t klass = class_to_open(s, link, &pick)
+    if klass != NONE:
+        open_packet(s, link, klass, pick)
     if available(s, link, t):
         pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
-    if may_open(s, link) and usable(s, link, unheld, 0) >= 0:
+    if class_to_open(s, link, &pick) != NONE:
         return
     if next_to_launch(s, link) >= 0:
         again = available_at(s, link)
@@ -196,6 +284,23 @@ cdef void report(State* s, int32_t message, int64_t t) noexcept nogil:
     s.messages_delivered += 1
 
 
+cdef void record_arrival(State* s, Message* m) noexcept nogil:
+    """Keep what is to be known of a message whose record is used again."""
+    cdef int64_t room
+    cdef Arrival* a
+    if s.arrival_count == s.arrival_room:
+        room = s.arrival_room * 2 + 1024
+        s.arrivals = <Arrival*> grown(s, s.arrivals, room, sizeof(Arrival))
+        if s.failed:
+            return
+        s.arrival_room = room
+    a = &s.arrivals[s.arrival_count]
+    s.arrival_count += 1
+    a.serial, a.klass, a.at, a.first, a.last = m.serial, m.klass, m.at, m.first, m.last
+    a.hops, a.packets = m.hops, m.packets
+    a.flits = <int64_t> (m.packets - 1) * m.flits + m.last_flits
+
+
 cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A flit arrives at the end of an ejection lane; its slot is empty again at once."""
     cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
@@ -215,8 +320,13 @@ cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     s.packets_delivered += 1
     s.latency_sum += t - message.at
     s.network_latency_sum += t - p.launched
+    s.hops_sum += p.hops
+    message.hops += p.hops
     message.delivered += 1
     if message.delivered == message.packets:
         message.last = t
         report(s, p.message, t)
+        if s.recycling:
+            record_arrival(s, message)
+            free_message(s, p.message)
     free_packet(s, packet)

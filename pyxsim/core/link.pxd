@@ -15,9 +15,25 @@ cdef inline int64_t available_at(State* s, int32_t link) noexcept nogil:
     return s.link_free[link] // s.link_den[link]
 
 
+cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil:
+    """Are there slots for `count` flits behind the VC: its own, and those left of the link's pool?"""
+    cdef int32_t credit = s.credit[vc]
+    if credit >= count:
+        return True
+    return (credit if credit > 0 else 0) + s.pool_left[s.vc_link[vc]] >= count
+
+
+cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:
+    """How many credits a flit takes: a head those of its whole packet where packets are what is buffered."""
+    if s.flow == 0:
+        return 1
+    return flits if head else 0
+
+
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil
 cdef void release_vc(State* s, int32_t vc) noexcept nogil
-cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil
+cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t, int64_t enter) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
 cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil
+cdef int64_t in_use(State* s, int32_t link) noexcept nogil
 cdef void take_credit(State* s, int32_t vc) noexcept nogil

@@ -8,7 +8,19 @@ from libc.stdint cimport int32_t, int64_t
 from pyxsim.core.bits cimport clear_bit, set_bit
 from pyxsim.core.buffer cimport push_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport CREDIT, FLIT, LAUNCH, NONE, Node, free_node, log_launch, new_node
+from pyxsim.core.state cimport (
+    ARRIVES,
+    CREDIT,
+    FLIT,
+    LAUNCH,
+    LAUNCHED,
+    NONE,
+    Node,
+    free_node,
+    log_launch,
+    new_node,
+    note,
+)
 
 
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
@@ -31,22 +43,35 @@ cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) 
     cdef int32_t link = s.vc_link[vc]
     cdef int64_t den = s.link_den[link]
     cdef int64_t start = t * den
+    cdef int64_t arrival
     if s.link_free[link] > start:
         start = s.link_free[link]
     s.link_free[link] = start + s.link_num[link]
+    arrival = (s.link_free[link] + den - 1) // den + s.link_delay[link]
     s.flits[link] += 1
     s.changed = 1
     if s.tracing:
         log_launch(s, t, vc, packet, flit)
-    schedule(s, (s.link_free[link] + den - 1) // den + s.link_delay[link], vc, FLIT)
+    if s.watch_serial >= 0:
+        note(s, packet, t, LAUNCHED, link, vc - s.link_base[link], flit)
+        note(s, packet, arrival, ARRIVES, link, vc - s.link_base[link], flit)
+    schedule(s, arrival, vc, FLIT)
 
 
-cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
-    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue."""
+cdef void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
+    """Credits of the VC's own first, then slots of the pool."""
+    cdef int32_t before = s.credit[vc]
+    s.credit[vc] = before - count
+    if before < count:
+        s.pool_left[s.vc_link[vc]] -= count - (before if before > 0 else 0)
+
+
+cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t, int64_t enter) noexcept nogil:
+    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`."""
     cdef int32_t link = s.vc_link[vc]
     cdef int32_t node
-    s.credit[vc] -= 1
-    if not s.link_queued[link] or (s.queue_head[link] == NONE and available(s, link, t)):
+    take_slots(s, vc, needed(s, s.packets[packet].flits, flit == 0))
+    if not s.link_queued[link] or (enter == t and s.queue_head[link] == NONE and available(s, link, t)):
         launch(s, vc, packet, flit, t)
         return
     node = new_node(s)
@@ -55,13 +80,20 @@ cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t 
     s.nodes_pool[node].packet = packet
     s.nodes_pool[node].vc = vc
     s.nodes_pool[node].flit = flit
+    s.nodes_pool[node].at = enter
     if s.queue_head[link] == NONE:
         s.queue_head[link] = node
-        s.queued_since[link] = t
-        schedule(s, available_at(s, link), link, LAUNCH)
+        await_launch(s, link, enter)
     else:
         s.nodes_pool[s.queue_tail[link]].next = node
     s.queue_tail[link] = node
+
+
+cdef void await_launch(State* s, int32_t link, int64_t enter) noexcept nogil:
+    """The first flit of the output queue is there from cycle `enter` on, and starts when the link can."""
+    cdef int64_t when = available_at(s, link)
+    s.queued_since[link] = enter
+    schedule(s, when if when > enter else enter, link, LAUNCH)
 
 
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
@@ -71,10 +103,18 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     s.queue_head[link] = entry.next
     free_node(s, node)
     launch(s, entry.vc, entry.packet, entry.flit, t)
-    if entry.next == NONE:
-        s.stall_serial[link] += t - s.queued_since[link]
-    else:
-        schedule(s, available_at(s, link), link, LAUNCH)
+    s.stall_serial[link] += t - s.queued_since[link]
+    if entry.next != NONE:
+        await_launch(s, link, max(t, s.nodes_pool[entry.next].at))
+
+
+cdef int64_t in_use(State* s, int32_t link) noexcept nogil:
+    """Slots that are taken behind the VCs of a link, as its sender knows."""
+    cdef int32_t vc
+    cdef int64_t used = 0
+    for vc in range(s.link_base[link], s.link_base[link] + s.link_vcs[link]):
+        used += s.link_depth[link] - s.credit[vc]
+    return used
 
 
 cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -86,6 +126,8 @@ cdef void take_credit(State* s, int32_t vc) noexcept nogil:
     """A credit arrives at the sender: count it, and let the sender look again."""
     cdef int32_t link = s.vc_link[vc]
     cdef int32_t router = s.link_src[link]
+    if s.credit[vc] < 0:
+        s.pool_left[link] += 1
     s.credit[vc] += 1
     if s.closing[vc] and s.credit[vc] == s.link_depth[link]:
         s.closing[vc] = 0

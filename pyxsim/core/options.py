@@ -1,4 +1,4 @@
-"""What an engine is made of, in its own numbers: links, routes, options. Plain data; engine.pyi says what the arrays are.
+"""What an engine is made of, in its own numbers: links, routes, options. engine.pyi says what the arrays are.
 
 The numbers that stand for choices are these, in the engine and in whatever is compared with it.
 """

@@ -1,4 +1,4 @@
-"""One router in one cycle: heads to the front, VC allocation, switch allocation, and when to look again.
+"""One router in one cycle: heads to the front, RC, VC allocation, switch allocation, and when to look again.
 
 The order of the stages and every tie are told in docs/router.md. A router that did nothing, and in which nothing
 can change by itself, goes to sleep: an arriving flit, a credit or a timer wakes it. Since nothing changes
@@ -7,13 +7,15 @@ meanwhile, what its flits waited for in the last cycle is what they wait for in 
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyxsim.core.allocator cimport allocate_switch, allocate_vcs
 from pyxsim.core.bits cimport clear_bit, set_bit
 from pyxsim.core.buffer cimport vcs_of
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.routing cimport to_front
+from pyxsim.core.crossbar cimport complete
+from pyxsim.core.routing cimport find_routes, to_front
 from pyxsim.core.state cimport IDLE, WAKE
-from pyxsim.core.stats cimport begin_look, end_look
+from pyxsim.core.stats cimport begin_look, end_look, next_tick
+from pyxsim.core.switch_allocator cimport allocate_switch
+from pyxsim.core.vc_allocator cimport allocate_vcs
 
 
 cdef void arrive(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -23,19 +25,34 @@ cdef void arrive(State* s, int32_t vc, int64_t t) noexcept nogil:
     if s.occupancy[vc] > s.occupancy_max[vc]:
         s.occupancy_max[vc] = s.occupancy[vc]
     set_bit(vcs_of(s.occupied, s, link), vc - s.link_base[link])
-    if s.vc_state[vc] == IDLE:
-        to_front(s, vc, t)
+    if s.vc_state[vc] == IDLE and complete(s, vc):
+        to_front(s, vc, t * s.ticks)
     set_bit(s.router_active, s.link_dst[link])
 
 
+cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
+    """One tick. Returns the next one in which there may be something to do; INT64_MAX: none by itself."""
+    cdef int64_t again = INT64_MAX
+    cdef int64_t switch_again
+    if s.unrouted[router]:
+        find_routes(s, router, u)
+    if s.va and s.waiting[router]:
+        again = allocate_vcs(s, router, u)
+    switch_again = allocate_switch(s, router, t, u)
+    return switch_again if switch_again < again else again
+
+
 cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
-    cdef int64_t again, switch_again
+    cdef int64_t again
+    cdef int32_t tick
     begin_look(s, router, t)
-    again = allocate_vcs(s, router, t) if s.va and s.waiting[router] else INT64_MAX
-    switch_again = allocate_switch(s, router, t)
-    if switch_again < again:
-        again = switch_again
+    again = step(s, router, t, t * s.ticks)
+    for tick in range(1, s.ticks):
+        next_tick(s, router)
+        again = step(s, router, t, t * s.ticks + tick)
     end_look(s, router)
+    if again != INT64_MAX:
+        again //= s.ticks
     if again > t + 1:
         clear_bit(s.router_active, router)
         if again != INT64_MAX:

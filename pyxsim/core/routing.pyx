@@ -1,70 +1,189 @@
-"""Route computation by digit tables.
+"""The routing relation at work; docs/router.md, "Route", has every rule, pyxsim/routing/relation.py the tables.
 
-A destination is a row of digits (its coordinates); a router has its own digit in each dimension. The first dimension
-that decides gives the entry of the table. pyxsim/routing/relation.py builds the tables and says why they look so.
+A destination is written in digits. The first digit in which it differs from the router decides, or (`plane_any`) all
+of them that differ contribute. An entry of the tables is a link, or a set of links to choose from.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state cimport NONE, WAITING, Packet
+from pyxsim.core.bits cimport lowest
+from pyxsim.core.draw cimport DRAW_OTHER, DRAW_SELECT, draw
+from pyxsim.core.link cimport in_use
+from pyxsim.core.state cimport (
+    MANY_EACH,
+    MANY_TURNED,
+    NONE,
+    ROUTED,
+    ROUTING,
+    SELECT_EACH,
+    SELECT_LEAST,
+    SELECT_RANDOM,
+    WAITING,
+    Packet,
+    note,
+)
+from pyxsim.core.ways cimport choose_way
 
 cdef enum:
     DECIDES = -1   # a switch: this dimension always decides here
     SKIPPED = -2   # this dimension never decides here
 
 
-cdef int32_t class_of(State* s, int32_t link, int32_t number) noexcept nogil:
-    """The class of VC `number` of a link: the c with c*V/C <= number < (c+1)*V/C."""
-    cdef int32_t vc_class = 0
-    while (vc_class + 1) * s.link_vcs[link] // s.link_classes[link] <= number:
-        vc_class += 1
+cdef inline bint differs(State* s, int64_t row, int32_t dim, int32_t goal, int64_t* entry) noexcept nogil:
+    """Does this digit of the goal decide here? `entry`: where in the tables."""
+    cdef int32_t own = s.own[row + dim]
+    cdef int32_t digit
+    if own == SKIPPED:
+        return False
+    digit = s.digits[<int64_t> goal * s.dims + dim]
+    if own != DECIDES and own == digit:
+        return False
+    entry[0] = s.offset[row + dim] + digit
+    return True
+
+
+cdef int32_t entry_of(State* s, int32_t plane, int32_t router, int32_t goal, int64_t* entry) noexcept nogil:
+    """The first link of the first entry that decides, as costs of ways are reckoned; NONE: there is none."""
+    cdef int64_t row = (<int64_t> plane * s.routers + router) * s.dims
+    cdef int32_t dim, link
+    for dim in range(s.dims):
+        if differs(s, row, dim, goal, entry):
+            link = s.table_link[entry[0]]
+            return s.set_link[s.set_start[-2 - link]] if link < NONE else link
+    return NONE
+
+
+cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_class, bint turned) noexcept nogil:
+    """A packet that stays in a group of links keeps its class (static dateline), unless it turns here."""
+    cdef int32_t incoming = s.vc_link[vc]
+    if s.link_group[link] >= 0 and not turned and s.link_group[incoming] == s.link_group[link]:
+        return s.vc_class[vc]
     return vc_class
 
 
-cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
-    """Fill `want`, `range_low` and `range_high` of the input VC whose front packet this is."""
-    cdef Packet* p = &s.packets[packet]
-    cdef int32_t incoming = s.vc_link[vc]
-    cdef int32_t router = s.link_dst[incoming]
-    cdef int32_t link, vc_class, count, dim, own, digit
-    cdef int64_t row
-    if s.link_src[p.eject] == router:
-        s.want[vc] = p.eject
-        s.range_low[vc] = 0
-        s.range_high[vc] = s.link_vcs[p.eject]
-        return
-    row = (<int64_t> p.plane * s.routers + router) * s.dims
-    link = NONE
-    vc_class = 0
+cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t found) noexcept nogil:
+    """Add what the tables of a plane give the packet at the front of `vc` to `found_link` and `found_class`, behind the
+    `found` that are there; returns how many there are then."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef int32_t goal = p.dst if p.via == NONE else p.via
+    cdef int64_t row = (<int64_t> plane * s.routers + s.link_dst[s.vc_link[vc]]) * s.dims
+    cdef int64_t entry = 0
+    cdef int64_t place
+    cdef int32_t dim, link
     for dim in range(s.dims):
-        own = s.own[row + dim]
-        if own == SKIPPED:
+        if not differs(s, row, dim, goal, &entry):
             continue
-        digit = s.digits[<int64_t> p.dst * s.dims + dim]
-        if own != DECIDES and own == digit:
-            continue
-        link = s.table_link[s.offset[row + dim] + digit]
-        vc_class = s.table_class[s.offset[row + dim] + digit]
-        break
+        link = s.table_link[entry]
+        if link >= 0:
+            s.found_link[found] = link
+            s.found_class[found] = kept_class(s, vc, link, s.table_class[entry], turned)
+            found += 1
+        elif link < NONE:
+            for place in range(s.set_start[-2 - link], s.set_start[-1 - link]):
+                s.found_link[found] = s.set_link[place]
+                s.found_class[found] = kept_class(s, vc, s.set_link[place], s.set_class[place], turned)
+                found += 1
+        if not s.plane_any[plane]:
+            break
+    return found
+
+
+cdef void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
+    """The packet at the front of `vc` wants this link, in this class."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef int32_t row = s.link_range[link] + p.vnet * s.link_classes[link] + vc_class
     s.want[vc] = link
-    if link == NONE:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
-        s.range_low[vc] = 0
-        s.range_high[vc] = 0
-        return
-    if s.link_group[link] >= 0 and s.link_group[incoming] == s.link_group[link]:
-        # Still in the same ring: keep the class that was chosen when it was entered (static dateline).
-        vc_class = class_of(s, incoming, vc - s.link_base[incoming])
-    count = s.link_classes[link]
-    s.range_low[vc] = vc_class * s.link_vcs[link] // count
-    s.range_high[vc] = (vc_class + 1) * s.link_vcs[link] // count
+    s.range_low[vc] = s.low[row]
+    s.range_high[vc] = s.high[row]
 
 
-cdef void to_front(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """The head of the next packet is at the front of its input VC from cycle `t` on."""
+cdef int32_t selected(State* s, uint64_t key, int32_t router, int32_t select, int32_t count) noexcept nogil:
+    """Which of several candidates."""
+    cdef int32_t first = draw(key, router, DRAW_SELECT, count)
+    cdef int32_t best, turn, other
+    cdef int64_t least, used
+    if select == SELECT_RANDOM:
+        return first
+    if select == SELECT_LEAST:
+        best, least = first, in_use(s, s.found_link[first])
+        for turn in range(1, count):
+            other = (first + turn) % count
+            used = in_use(s, s.found_link[other])
+            if used < least:
+                best, least = other, used
+        return best
+    other = (first + 1 + draw(key, router, DRAW_OTHER, count - 1)) % count
+    return other if in_use(s, s.found_link[other]) < in_use(s, s.found_link[first]) else first
+
+
+cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
+    """Fill `want`, `range_low`, `range_high` and `many` of the input VC whose front packet this is."""
+    cdef Packet* p = &s.packets[packet]
+    cdef int32_t router = s.link_dst[s.vc_link[vc]]
+    cdef int32_t count, pick
+    cdef bint turned = False
+    s.many[vc] = 0
+    if p.plane == NONE:
+        choose_way(s, p, router)
+    if p.via != NONE and s.home[p.via] == router:
+        p.via = NONE
+        p.plane = p.last
+        turned = True
+    if p.via == NONE and s.link_src[p.eject] == router:
+        aim(s, vc, p.eject, 0)
+    else:
+        count = candidates(s, vc, p.plane, turned, 0)
+        pick = 0
+        if s.plane_select[p.plane] == SELECT_EACH:
+            s.many[vc] = MANY_EACH | (MANY_TURNED if turned else 0)
+            if s.plane_escape[p.plane] != NONE:
+                count = candidates(s, vc, s.plane_escape[p.plane], turned, count)
+        elif count > 1:
+            pick = selected(s, p.key, router, s.plane_select[p.plane], count)
+        if count == 0:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
+            s.want[vc] = NONE
+            s.range_low[vc] = 0
+            s.range_high[vc] = 0
+            s.many[vc] = 0
+            return
+        aim(s, vc, s.found_link[pick], s.found_class[pick])
+    if s.watch_serial >= 0:
+        note(s, packet, s.now, ROUTED, s.want[vc], NONE, 0)
+
+
+cdef inline void wait_for_vc(State* s, int32_t vc) noexcept nogil:
+    s.vc_state[vc] = WAITING
+    s.ready[vc] = s.front[vc] + s.rc + (s.va - 1 if s.va else 0)
+    s.waiting[s.link_dst[s.vc_link[vc]]] += 1
+
+
+cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
+    """The head of the next packet is at the front of its input VC from tick `u` on."""
     cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
     s.left[vc] = s.packets[packet].flits
+    s.rank[vc] = s.packets[packet].rank
+    s.front[vc] = u
+    if s.lazy:
+        s.vc_state[vc] = ROUTING
+        s.ready[vc] = u
+        s.unrouted[s.link_dst[s.vc_link[vc]]] += 1
+        return
     compute_route(s, vc, packet)
-    s.vc_state[vc] = WAITING
-    s.front[vc] = t
-    s.ready[vc] = t + s.rc + (s.va - 1 if s.va else 0)
-    s.waiting[s.link_dst[s.vc_link[vc]]] += 1
+    wait_for_vc(s, vc)
+
+
+cdef void find_routes(State* s, int32_t router, int64_t u) noexcept nogil:
+    """Heads that came to the front, from the credits as they are at the beginning of the step."""
+    cdef int32_t i, link, word, vc
+    cdef uint64_t bits
+    for i in range(s.in_start[router], s.in_start[router + 1]):
+        link = s.in_links[i]
+        for word in range(s.link_words[link]):
+            bits = s.occupied[s.link_word[link] + word]
+            while bits:
+                vc = s.link_base[link] + word * 64 + lowest(bits)
+                bits &= bits - 1
+                if s.vc_state[vc] == ROUTING and s.ready[vc] <= u:
+                    compute_route(s, vc, s.nodes_pool[s.fifo_head[vc]].packet)
+                    wait_for_vc(s, vc)
+                    s.unrouted[router] -= 1

@@ -7,6 +7,7 @@ cdef enum VcState:
     IDLE = 0      # no packet at the front
     WAITING = 1   # its head wants an output VC
     ACTIVE = 2    # it holds one
+    ROUTING = 3   # its head is about to be routed, from the credits of the coming step
 
 
 cdef enum Event:
@@ -24,8 +25,51 @@ cdef enum Stall:
     STALL_ARBITRATION = 8
 
 
+cdef enum Many:
+    # Bits of `many`: the head asks for several ranges.
+    MANY_EACH = 1     # in every try anew
+    MANY_ESCAPE = 2   # and the one asked for now is of the escape plane
+    MANY_TURNED = 4   # it turned to the last plane of its way at this router
+
+
+cdef enum:
+    # As in pyxsim/core/options.py.
+    ROTATING = 0
+    INPUT_FIRST = 1
+    ISLIP = 2
+    WAVEFRONT = 3
+    AGE = 4
+    CUT_THROUGH = 1
+    STORE_AND_FORWARD = 2
+    SELECT_RANDOM = 0
+    SELECT_LEAST = 1
+    SELECT_TWO = 2
+    SELECT_EACH = 3
+    VIA_NONE = 0
+    VIA_ANY = 1
+    VIA_BOX = 2
+
+
+cdef enum Noted:
+    # What happens to the watched packet; the words are EVENTS of pyxsim/core/options.py.
+    OPENED = 0
+    ROUTED = 1
+    GRANTED = 2
+    SWITCHED = 3
+    LAUNCHED = 4
+    ARRIVES = 5
+    WASTED = 6
+
+
 cdef enum:
     NONE = -1
+
+
+cdef enum:
+    # A rank, less is better: BID (speculation) before ESCAPE before priority before age.
+    PRIORITY_SHIFT = 50
+    ESCAPE_SHIFT = 60
+    BID_SHIFT = 61
 
 
 cdef struct Node:
@@ -34,6 +78,7 @@ cdef struct Node:
     int32_t vc
     int32_t flit
     int32_t next
+    int64_t at         # the cycle in which a flit enters an output queue
 
 
 cdef struct Packet:
@@ -41,9 +86,17 @@ cdef struct Packet:
     int32_t number
     int32_t flits
     int32_t dst
-    int32_t plane
+    int32_t plane      # NONE: a way is still to be chosen
+    int32_t via        # NPU that it goes to first, or NONE
+    int32_t last       # plane from there on
     int32_t eject      # link
+    int32_t vnet
     int32_t next       # in the list of unused records
+    uint64_t key       # of its draws
+    int64_t rank       # by priority
+    int64_t born       # when its message was sent
+    int32_t hops       # counting: routers that its head has passed
+    int32_t watched    # counting: every step of it is noted
     int64_t launched   # counting: when its head was launched
 
 
@@ -57,8 +110,11 @@ cdef struct Message:
     int32_t last_flits
     int32_t opened
     int32_t delivered
-    int32_t next       # in the source queue
+    int32_t klass      # message class
+    int32_t next       # in the source queue, or in the list of unused records
+    int64_t serial     # the number of the call that sent it
     int64_t at         # deciding: when it joins its source queue
+    int64_t hops       # counting: routers passed by its heads
     int64_t first      # counting: when its first flit was launched
     int64_t last       # counting: when its last flit arrived
 
@@ -71,17 +127,62 @@ cdef struct Slot:
 
 cdef struct Launch:
     int64_t cycle
+    int64_t message
+    int32_t packet
     int32_t link
     int32_t vc
-    int32_t packet_message
-    int32_t packet_number
     int32_t flit
+
+
+cdef struct Note:
+    # Something that happened to the watched packet; `number` is that of a VC or a flit.
+    int64_t cycle
+    int32_t what
+    int32_t link
+    int32_t vc
+    int32_t flit
+
+
+cdef struct Request:
+    # One entry of a request matrix: input `i` wants output `o`; their pointers are at `in_id` and `out_id`.
+    int64_t rank
+    int32_t turn       # wavefront: the diagonal
+    int32_t i
+    int32_t o
+    int32_t in_id
+    int32_t out_id
+    int32_t vc         # the input VC that asks
+    int32_t target     # VA: the VC asked for; SA: 1 if it is a bid
+    int32_t escape     # VA: of the escape plane
+    int32_t empty      # SA: a bid that would win for nothing
+
+
+cdef struct Arrival:
+    # A message that has arrived, when records are used again.
+    int64_t serial
+    int64_t klass
+    int64_t at
+    int64_t first
+    int64_t last
+    int64_t hops
+    int64_t packets
+    int64_t flits
 
 
 cdef struct State:
     # --- the machine, fixed ---
     int32_t routers, links, vcs, network_links, injection_links, dims, nodes
-    int32_t rc, va, drained, step_arbiter, interleaved, ordered, tracing
+    int32_t rc, va, st, drained, step_arbiter, interleaved, ordered, tracing, recycling
+    int32_t va_allocator, va_iterations, sa_allocator, sa_iterations, speculative, flow
+    int32_t parts                # input speed-up: inputs of the switch per input port
+    int32_t ticks                # internal speed-up: steps per cycle
+    int32_t vnets, classes
+    int32_t priorities           # whether there is more than one
+    int32_t lazy                 # routes depend on credits: they are found in the router's step
+    int32_t ways, choose
+    uint64_t seed
+    int32_t* class_vnet          # [classes]
+    int64_t* class_rank          # [classes] of their priority
     int32_t* link_src            # [links] router, or NONE: an interface
     int32_t* link_dst
     int32_t* link_vcs
@@ -92,38 +193,70 @@ cdef struct State:
     int64_t* link_delay
     int64_t* link_credit_delay
     int32_t* link_queued         # 1: has an output queue
-    int32_t* link_classes
+    int32_t* link_pool           # slots that its VCs share
+    int32_t* link_classes        # VC classes
+    int32_t* link_range          # row of (virtual network 0, class 0) in low and high
+    int32_t* low                 # VC numbers of a range: [low, high)
+    int32_t* high
     int32_t* link_group
     int32_t* link_port           # number of the input port at its end
     int32_t* link_vc_offset      # number of its VC 0 among the input VCs of its router
     int32_t* link_word           # its words in the VC bit masks: first, and how many
     int32_t* link_words
     int32_t* vc_link             # [vcs]
+    int32_t* vc_class            # [vcs]
+    int32_t* link_out_port       # number of the output port at its beginning
+    int32_t* link_out_offset     # number of its VC 0 among the output VCs of its router
+    int32_t* output_vcs          # [routers] how many output VCs
     int32_t* in_start            # [routers + 1] into in_links
     int32_t* in_links
     int32_t* out_start           # [routers + 1] into out_links
     int32_t* out_links
     int32_t* input_vcs           # [routers] how many input VCs
+    int32_t* home                # [nodes] router
+    int32_t* resident            # [routers] one of its nodes, or NONE
     int32_t* digits              # [nodes, dims]
     int32_t* own                 # [planes * routers, dims]
     int64_t* offset
     int32_t* table_link
     int32_t* table_class
+    int64_t* set_start
+    int32_t* set_link
+    int32_t* set_class
+    int32_t* plane_any           # [planes]
+    int32_t* plane_select
+    int32_t* plane_escape
+    int32_t* plane_sticky
+    int32_t* plane_equal
+    int32_t* way_first           # [ways]
+    int32_t* way_last
+    int32_t* way_via
+    int64_t* way_bias
+    int32_t* wrap                # [dims]
+    int64_t* stride
 
     # --- what decides ---
     int64_t now
     int32_t arrived              # step 1 of cycle `now` is done
     int64_t reported             # the last cycle at which the caller was told of a window's end
     int64_t* link_free           # in units of 1 / den
-    int32_t* in_pointer          # SA: [links] next VC to look at, at the input port
-    int32_t* out_pointer         # SA: [links] next input port to look at, at the output port
-    int32_t* open_pointer        # [links] lanes: next VC to open a packet on
+    int32_t* in_pointer          # SA: [links * parts] next VC to look at, at the input
+    int32_t* out_pointer         # SA: [links] next input to look at, at the output port
+    int32_t* accept_pointer      # SA, matrix: [links * parts] next output to look at, at the input
+    int32_t* va_grant            # VA, matrix: [vcs] next input VC to look at, at the output VC
+    int32_t* va_accept           # VA, matrix: [vcs] next output VC to look at, at the input VC
+    int32_t* va_wave             # [routers]
+    int32_t* sa_wave
+    int32_t* open_pointer        # [lanes * vnets] next VC to open a packet on
+    int32_t* class_pointer       # [lanes] next class to open a packet of
+    int32_t* open_count          # [lanes * classes] open packets
+    int32_t* pool_left           # [links]
     int32_t* launch_pointer      # [links] lanes: next VC to launch from
     uint64_t* occupied           # VCs with a flit in the buffer (downstream end)
     uint64_t* unheld             # VCs that no packet holds (upstream end)
     uint64_t* opened             # lanes: VCs with a packet that still has flits to launch
     int32_t* occupancy           # [vcs] flits in the buffer
-    int32_t* credit              # [vcs] at the sender
+    int32_t* credit              # [vcs] at the sender; below 0: so many slots of the pool are its
     int32_t* closing             # [vcs] tail sent, credits still out ("drained")
     uint8_t* vc_state            # [vcs] VcState
     int32_t* left                # [vcs] flits of the front packet that have not left (sinks: not arrived)
@@ -131,8 +264,13 @@ cdef struct State:
     int32_t* range_low           # [vcs] VC numbers it may use there
     int32_t* range_high
     int32_t* hold                # [vcs] output VC that it holds
-    int64_t* ready               # [vcs] cycle of its next try
-    int64_t* front               # [vcs] front time of the front packet
+    uint8_t* many                # [vcs] Many
+    int64_t* rank                # [vcs] of the front packet, by priority
+    int64_t* ready               # [vcs] tick of its next try
+    int64_t* front               # [vcs] front time (tick) of the front packet
+    int64_t* bid                 # [vcs] tick of its last speculative bid
+    int32_t* bid_link            # [vcs] for which output
+    int32_t* asked_link          # [vcs] VA, matrix: link of its first candidate with a free VC
     int32_t* va_next             # [vcs] VA, first VC of a range: the VC number to try next
     int32_t* va_requester        # [vcs] VA, first VC of a range: the input VC to serve next
     int32_t* fifo_head           # [vcs] packets in the VC, in order
@@ -141,9 +279,10 @@ cdef struct State:
     int32_t* send_left           # [vcs] lanes: its flits not yet launched
     int32_t* queue_head          # [links] output queue
     int32_t* queue_tail
-    int32_t* source_head         # [links] lanes: messages waiting
+    int32_t* source_head         # [lanes * classes] messages waiting
     int32_t* source_tail
     int32_t* waiting             # [routers] heads without an output VC
+    int32_t* unrouted            # [routers] heads to be routed
     uint64_t* router_active
     uint64_t* lane_active
     int32_t router_words, lane_words
@@ -152,7 +291,8 @@ cdef struct State:
     Packet* packets
     int32_t packet_room, packet_free
     Message* messages
-    int32_t message_room, message_count
+    int32_t message_room, message_free
+    int64_t serials              # messages sent so far
     int32_t* pending             # heap of messages by (at, number)
     int32_t pending_room, pending_count
     Slot* slots                  # the calendar
@@ -170,28 +310,44 @@ cdef struct State:
     int64_t* stall_serial
     int64_t* stall_arbitration
     int32_t* occupancy_max       # [vcs]
-    uint8_t* stalled             # [links] causes in the last cycle looked at
+    uint8_t* stalled             # [links] causes in the last tick looked at
+    uint8_t* stalled_before      # [links] causes in the ticks before, of the same cycle
     uint8_t* router_stalled      # [routers] any of its outputs is stalled
     int64_t* looked              # [routers] last cycle looked at
     int64_t* queued_since        # [links]
     int64_t router_visits, packets_delivered, messages_delivered, flits_delivered
-    int64_t latency_sum, network_latency_sum
+    int64_t latency_sum, network_latency_sum, hops_sum
     int32_t* delivered           # messages delivered since the last report, with their cycles
     int64_t* delivered_at
     int32_t delivered_room, delivered_count
+    Arrival* arrivals
+    int64_t arrival_room, arrival_count
     Launch* log
     int64_t log_room, log_count
+    int64_t watch_serial         # the watched packet, or NONE
+    int32_t watch_packet
+    Note* notes
+    int64_t note_room, note_count
 
     # --- scratch within one router and cycle ---
     int32_t* pick_port           # [links] SA: best candidate for an output
     int32_t* pick_vc
-    int32_t* pick_distance
+    int64_t* pick_key
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
     int32_t* eligible            # [links] how many flits could go
     int32_t* touched             # outputs with a candidate
     int32_t* va_pick             # [vcs] VA, first VC of a range: its best requester
-    int32_t* va_distance
+    int64_t* va_key
     int32_t* va_touched
+    int32_t* found_link          # candidates of one head
+    int32_t* found_class
+    Request* requests            # of a matrix allocator
+    int32_t request_room
+    int32_t* best_in             # [most inputs] request
+    int32_t* best_out            # [most outputs]
+    int32_t* match_in
+    int32_t* match_out
+    int32_t* matched             # requests that were granted
     int32_t failed               # memory ran out
 
 
@@ -200,4 +356,10 @@ cdef void free_node(State* s, int32_t node) noexcept nogil
 cdef int32_t new_packet(State* s) noexcept nogil
 cdef void free_packet(State* s, int32_t packet) noexcept nogil
 cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil
+cdef int32_t new_message(State* s) noexcept nogil
+cdef void free_message(State* s, int32_t message) noexcept nogil
+cdef bint requests_fit(State* s, int32_t count) noexcept nogil
 cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_t flit) noexcept nogil
+cdef void note(
+    State* s, int32_t packet, int64_t cycle, Noted what, int32_t link, int32_t vc, int32_t flit
+) noexcept nogil

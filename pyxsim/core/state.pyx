@@ -1,4 +1,4 @@
-"""Pools that grow while the network runs: FIFO nodes, packets, the launch log.
+"""Pools that grow while the network runs: FIFO nodes, packets, messages, requests, logs.
 
 The fixed arrays of `State` are numpy arrays owned by the Engine; these are C memory. Record 0 of a pool is as good as
 any: lists end with NONE.
@@ -62,6 +62,41 @@ cdef void free_packet(State* s, int32_t packet) noexcept nogil:
     s.packet_free = packet
 
 
+cdef int32_t new_message(State* s) noexcept nogil:
+    cdef int32_t message, room
+    if s.message_free == NONE:
+        room = s.message_room * 2 + 1024
+        s.messages = <Message*> grown(s, s.messages, room, sizeof(Message))
+        if s.failed:
+            return NONE
+        for message in range(s.message_room, room):
+            s.messages[message].next = message + 1
+        s.messages[room - 1].next = NONE
+        s.message_free = s.message_room
+        s.message_room = room
+    message = s.message_free
+    s.message_free = s.messages[message].next
+    return message
+
+
+cdef void free_message(State* s, int32_t message) noexcept nogil:
+    s.messages[message].next = s.message_free
+    s.message_free = message
+
+
+cdef bint requests_fit(State* s, int32_t count) noexcept nogil:
+    """Room for `count` requests in all."""
+    cdef int32_t room
+    if count > s.request_room:
+        room = count * 2 + 64
+        s.requests = <Request*> grown(s, s.requests, room, sizeof(Request))
+        s.matched = <int32_t*> grown(s, s.matched, room, sizeof(int32_t))
+        if s.failed:
+            return False
+        s.request_room = room
+    return True
+
+
 cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_t flit) noexcept nogil:
     cdef int64_t room
     cdef Launch* entry
@@ -76,6 +111,25 @@ cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_
     entry.cycle = cycle
     entry.link = s.vc_link[vc]
     entry.vc = vc - s.link_base[entry.link]
-    entry.packet_message = s.packets[packet].message
-    entry.packet_number = s.packets[packet].number
+    entry.message = s.messages[s.packets[packet].message].serial
+    entry.packet = s.packets[packet].number
     entry.flit = flit
+
+
+cdef void note(
+    State* s, int32_t packet, int64_t cycle, Noted what, int32_t link, int32_t vc, int32_t flit
+) noexcept nogil:
+    """Something happened to a packet: worth a line if it is the watched one. `vc`, `flit`: numbers, or NONE."""
+    cdef int64_t room
+    cdef Note* entry
+    if not s.packets[packet].watched:
+        return
+    if s.note_count == s.note_room:
+        room = s.note_room * 2 + 256
+        s.notes = <Note*> grown(s, s.notes, room, sizeof(Note))
+        if s.failed:
+            return
+        s.note_room = room
+    entry = &s.notes[s.note_count]
+    s.note_count += 1
+    entry.cycle, entry.what, entry.link, entry.vc, entry.flit = cycle, what, link, vc, flit

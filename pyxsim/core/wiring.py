@@ -19,6 +19,7 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
     link_base             number of its VC 0 among all VCs
     link_word, link_words  its first word in the bit masks of VCs, and how many
     vc_link               the link of each VC
+    link_out_port, link_out_offset, output_vcs   the same for output ports and output VCs
     """
     in_start, in_links = _by_router(routers, dst)
     out_start, out_links = _by_router(routers, src)
@@ -27,6 +28,11 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
     port, offset = np.zeros_like(vcs), np.zeros_like(vcs)
     port[in_links] = np.arange(len(in_links)) - np.repeat(in_start[:-1], fan_in)
     offset[in_links] = before[:-1] - np.repeat(before[in_start[:-1]], fan_in)
+    out_port, out_offset = np.zeros_like(vcs), np.zeros_like(vcs)
+    out_before = _sums(vcs[out_links])
+    fan_out = np.diff(out_start)
+    out_port[out_links] = np.arange(len(out_links)) - np.repeat(out_start[:-1], fan_out)
+    out_offset[out_links] = out_before[:-1] - np.repeat(out_before[out_start[:-1]], fan_out)
     words = (vcs + 63) // 64
     return {
         "in_start": in_start,
@@ -36,11 +42,25 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
         "link_port": port,
         "link_vc_offset": offset,
         "input_vcs": np.diff(before[in_start]),
+        "link_out_port": out_port,
+        "link_out_offset": out_offset,
+        "output_vcs": np.diff(out_before[out_start]),
         "link_base": _sums(vcs)[:-1],
         "link_word": _sums(words)[:-1],
         "link_words": words,
         "vc_link": np.repeat(np.arange(len(vcs), dtype=np.int32), vcs),
     }
+
+
+def classes_of_vcs(links: int, vcs: Ints, vnets: int, classes: Ints, ranges: Ints, low: Ints, high: Ints) -> Ints:
+    """The VC class of each VC, links and VC numbers in order; 0 for a VC in no range."""
+    base = _sums(vcs)
+    found = np.zeros(int(base[-1]), np.int32)
+    for link in range(links):
+        for row in range(vnets * int(classes[link])):
+            first = int(ranges[link]) + row
+            found[base[link] + low[first] : base[link] + high[first]] = row % classes[link]
+    return found
 
 
 def _by_router(routers: int, ends: Ints) -> tuple[Ints, Ints]:

@@ -1,0 +1,12 @@
+"""Running many cycles: see cycle.pyx."""
+
+from libc.stdint cimport int64_t
+
+from pyxsim.core.state cimport State
+
+
+cdef enum Reason:
+    UNTIL, DELIVERED, WINDOW, NOTHING_LEFT, DEADLOCK, NO_MEMORY
+
+
+cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil

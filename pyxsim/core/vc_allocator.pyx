@@ -1,0 +1,295 @@
+"""VA: output VCs for heads. `rotating` hands out the VCs of a range in turn; the others match a request matrix.
+
+`allocate_vcs` returns the first tick after `u` in which it could do more than in this one if nothing arrives
+meanwhile; INT64_MAX if only an arrival can change anything.
+
+`rotating` needs no request matrix: while the inputs are walked, each range remembers the requester that is nearest
+behind its pointer, which is the one that round robin grants.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+
+from pyxsim.core.arbiter cimport after, distance, first_from
+from pyxsim.core.bits cimport lowest, next_bit
+from pyxsim.core.buffer cimport vcs_of
+from pyxsim.core.draw cimport DRAW_TIE, draw
+from pyxsim.core.link cimport has_credits, hold_vc, in_use, needed
+from pyxsim.core.match cimport match
+from pyxsim.core.routing cimport aim, candidates
+from pyxsim.core.state cimport (
+    ACTIVE,
+    AGE,
+    ESCAPE_SHIFT,
+    GRANTED,
+    MANY_ESCAPE,
+    MANY_TURNED,
+    NONE,
+    ROTATING,
+    STALL_ARBITRATION,
+    STALL_VC,
+    WAITING,
+    Packet,
+    Request,
+    note,
+    requests_fit,
+)
+
+
+cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
+    """The lowest free VC of a range with credits for a head of a packet of so many flits; -1: none is free, -2: none of
+    the free ones has the credits."""
+    cdef uint64_t* mask = vcs_of(s.unheld, s, link)
+    cdef int32_t pick = next_bit(mask, low, high)
+    cdef int32_t wanted = needed(s, flits, True)
+    if pick < 0:
+        return -1
+    while pick >= 0:
+        if has_credits(s, s.link_base[link] + pick, wanted):
+            return pick
+        pick = next_bit(mask, pick + 1, high)
+    return -2
+
+
+cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
+    """Heads whose time has come ask for output VCs."""
+    cdef int64_t again = INT64_MAX
+    cdef int32_t asked = 0
+    cdef int32_t i, link, word, vc
+    cdef uint64_t bits
+    for i in range(s.in_start[router], s.in_start[router + 1]):
+        link = s.in_links[i]
+        for word in range(s.link_words[link]):
+            bits = s.occupied[s.link_word[link] + word]
+            while bits:
+                vc = s.link_base[link] + word * 64 + lowest(bits)
+                bits &= bits - 1
+                if s.vc_state[vc] != WAITING:
+                    continue
+                if s.ready[vc] > u:
+                    if s.ready[vc] < again:
+                        again = s.ready[vc]
+                    continue
+                if s.va_allocator == ROTATING:
+                    asked = ask_range(s, router, vc, u, asked)
+                else:
+                    asked = ask_matrix(s, router, vc, u, asked)
+    if s.failed or not asked:
+        return again
+    if s.va_allocator == ROTATING:
+        grant_ranges(s, router, u, asked)
+    else:
+        grant_matrix(s, router, u, asked)
+    return u + 1
+
+
+cdef void bid_for(State* s, int32_t vc, int32_t link, int64_t u) noexcept nogil:
+    """Speculation: this head tries for the switch, too, in the tick in which it asks for a VC of the link."""
+    s.bid[vc] = u
+    s.bid_link[vc] = link
+
+
+cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u) noexcept nogil:
+    """The VC `target` goes to the packet at the front of an input VC."""
+    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
+    hold_vc(s, target, packet)
+    s.hold[vc] = target
+    s.vc_state[vc] = ACTIVE
+    s.ready[vc] = u + 1
+    s.waiting[router] -= 1
+    if s.watch_serial >= 0:
+        note(s, packet, s.now, GRANTED, s.want[vc], target - s.link_base[s.want[vc]], 0)
+
+
+cdef void to_escape(State* s, int32_t vc) noexcept nogil:
+    """The packet has taken a VC of its escape plane: a sticky plane lets it go for good."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    if s.plane_sticky[p.plane]:
+        p.plane = s.plane_escape[p.plane]
+
+
+cdef int32_t own_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil:
+    """The candidates of a head that asks for each: how many of its plane, and (`count`) with those of the escape."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef bint turned = (s.many[vc] & MANY_TURNED) != 0
+    cdef int32_t own = candidates(s, vc, p.plane, turned, 0)
+    count[0] = own
+    if s.plane_escape[p.plane] != NONE:
+        count[0] = candidates(s, vc, s.plane_escape[p.plane], turned, own)
+    return own
+
+
+# --- rotating -------------------------------------------------------------------------------------------------------
+
+cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
+    """Of many candidates the one to ask for now becomes the one wanted. False: none has a free VC."""
+    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
+    cdef int32_t count = 0
+    cdef int32_t own = own_candidates(s, vc, &count)
+    cdef int32_t best = NONE
+    cdef int32_t start, turn, i, size, offset
+    cdef int64_t least = INT64_MAX
+    cdef int64_t used
+    for offset in range(2):   # the plane itself, then its escape plane
+        size = own if offset == 0 else count - own
+        start = draw(s.packets[packet].key, router, DRAW_TIE, own) if offset == 0 and own > 1 else 0
+        for turn in range(size):
+            i = (start + turn) % size + (0 if offset == 0 else own)
+            aim(s, vc, s.found_link[i], s.found_class[i])
+            if next_bit(vcs_of(s.unheld, s, s.want[vc]), s.range_low[vc], s.range_high[vc]) < 0:
+                continue
+            used = in_use(s, s.want[vc])
+            if used < least:
+                best, least = i, used
+        if best != NONE:
+            aim(s, vc, s.found_link[best], s.found_class[best])
+            s.many[vc] = (s.many[vc] & ~MANY_ESCAPE) | (0 if offset == 0 else MANY_ESCAPE)
+            return True
+    for i in range(count):
+        s.stalled[s.found_link[i]] |= STALL_VC
+    aim(s, vc, s.found_link[0], s.found_class[0])
+    return False
+
+
+cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
+    """One head asks. A range is named by its first VC."""
+    cdef int32_t link = s.vc_link[vc]
+    cdef int32_t out, ranged, number
+    cdef int64_t key
+    if s.many[vc]:
+        if not choose_range(s, router, vc):
+            return asked
+    elif s.want[vc] == NONE:
+        return asked
+    out = s.want[vc]
+    if next_bit(vcs_of(s.unheld, s, out), s.range_low[vc], s.range_high[vc]) < 0:
+        s.stalled[out] |= STALL_VC
+        return asked
+    if s.speculative and free_vc(
+        s, out, s.range_low[vc], s.range_high[vc], s.packets[s.nodes_pool[s.fifo_head[vc]].packet].flits
+    ) >= 0:
+        bid_for(s, vc, out, u)
+    ranged = s.link_base[out] + s.range_low[vc]
+    number = s.link_vc_offset[link] + vc - s.link_base[link]
+    key = s.rank[vc] + distance(number, s.va_requester[ranged], s.input_vcs[router])
+    if s.va_pick[ranged] == NONE:
+        s.va_touched[asked] = ranged
+        asked += 1
+    else:
+        s.stalled[out] |= STALL_ARBITRATION   # one of the two loses
+        if key >= s.va_key[ranged]:
+            return asked
+    s.va_pick[ranged] = vc
+    s.va_key[ranged] = key
+    return asked
+
+
+cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
+    """The next free VC of each range that was asked for goes to its best requester."""
+    cdef int32_t i, ranged, vc, link, out, pick
+    for i in range(asked):
+        ranged = s.va_touched[i]
+        vc = s.va_pick[ranged]
+        s.va_pick[ranged] = NONE
+        link = s.vc_link[vc]
+        out = s.want[vc]
+        pick = first_from(vcs_of(s.unheld, s, out), s.va_next[ranged], s.range_low[vc], s.range_high[vc])
+        grant(s, router, vc, s.link_base[out] + pick, u)
+        if s.many[vc] & MANY_ESCAPE:
+            to_escape(s, vc)
+        s.va_next[ranged] = pick + 1
+        s.va_requester[ranged] = after(s.link_vc_offset[link] + vc - s.link_base[link], s.input_vcs[router])
+
+
+# --- matrix ---------------------------------------------------------------------------------------------------------
+
+cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
+    """One head asks for every free VC of all of its candidates."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef int32_t count = 1
+    cdef int32_t own = 1
+    cdef int32_t i, first, bid, pick, out
+    first = NONE
+    bid = NONE
+    if s.many[vc]:
+        own = own_candidates(s, vc, &count)
+    elif s.want[vc] == NONE:
+        return asked
+    for i in range(count):
+        if s.many[vc]:
+            aim(s, vc, s.found_link[i], s.found_class[i])
+        out = s.want[vc]
+        pick = next_bit(vcs_of(s.unheld, s, out), s.range_low[vc], s.range_high[vc])
+        if pick < 0:
+            continue
+        if first == NONE:
+            first = out
+        if s.speculative and bid == NONE and free_vc(s, out, s.range_low[vc], s.range_high[vc], p.flits) >= 0:
+            bid = out
+            bid_for(s, vc, out, u)
+        while pick >= 0:
+            asked = add_request(s, router, vc, out, pick, i >= own, asked)
+            if s.failed:
+                return asked
+            pick = next_bit(vcs_of(s.unheld, s, out), pick + 1, s.range_high[vc])
+    if first == NONE:
+        if not s.many[vc]:
+            s.stalled[s.want[vc]] |= STALL_VC
+        else:
+            for i in range(count):
+                s.stalled[s.found_link[i]] |= STALL_VC
+            aim(s, vc, s.found_link[0], s.found_class[0])
+    # Where it is to be told of an arbitration that it may lose.
+    s.asked_link[vc] = first
+    return asked
+
+
+cdef int32_t add_request(
+    State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t asked
+) noexcept nogil:
+    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef int32_t link = s.vc_link[vc]
+    cdef int32_t target = s.link_base[out] + pick
+    cdef int32_t place
+    cdef Request* r
+    if s.many[vc]:   # two candidates may be the same VC: the first, which is the better, counts
+        for place in range(asked - 1, -1, -1):
+            if s.requests[place].vc != vc:
+                break
+            if s.requests[place].target == target:
+                return asked
+    if not requests_fit(s, asked + 1):
+        return asked
+    r = &s.requests[asked]
+    r.i = s.link_vc_offset[link] + vc - s.link_base[link]
+    r.o = s.link_out_offset[out] + pick
+    r.in_id = vc
+    r.out_id = target
+    r.vc = vc
+    r.target = target
+    r.escape = escape
+    r.empty = 0
+    r.rank = s.rank[vc]
+    if s.va_allocator == AGE:
+        r.rank += p.born
+    if escape and not s.plane_equal[p.plane]:
+        r.rank += (<int64_t> 1) << ESCAPE_SHIFT
+    return asked + 1
+
+
+cdef void grant_matrix(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
+    cdef int32_t found = match(
+        s, asked, s.va_allocator, s.va_iterations, s.input_vcs[router], s.output_vcs[router],
+        s.va_grant, s.va_accept, &s.va_wave[router],
+    )
+    cdef int32_t i, vc
+    cdef Request* r
+    for i in range(found):
+        r = &s.requests[s.matched[i]]
+        s.want[r.vc] = s.vc_link[r.target]
+        grant(s, router, r.vc, r.target, u)
+        if r.escape:
+            to_escape(s, r.vc)
+    for i in range(asked):
+        vc = s.requests[i].vc
+        if s.vc_state[vc] == WAITING:
+            s.stalled[s.asked_link[vc]] |= STALL_ARBITRATION
