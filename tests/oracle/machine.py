@@ -6,20 +6,34 @@ It steps every cycle, visits every link, lane and router in it, and proves the c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
-from tests.oracle.parts import CAUSES, Flit, InputVC, Launch, Link, Message, OutputVC, Packet
-from tests.oracle.router import Lane, Pipeline, Router
+from tests.oracle.formats import STORE_AND_FORWARD, Links, RouterOptions, Routes
+from tests.oracle.lane import Lane
+from tests.oracle.parts import CAUSES, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Pool
+from tests.oracle.router import Router
+from tests.oracle.routing import Routing
 
-if TYPE_CHECKING:
-    from pyxsim.core.engine import Links, RouterOptions, Routes
+Part = TypeVar("Part")
 
 
 class Oracle:
-    """One network. Results: `launches`, `message_times`, `counters`, `buffer_max`, `finished` and `deadlocked`."""
+    """One network. Results: `launches`, `message_times`, `counters`, `buffer_max`, `finished` and `deadlocked`.
 
-    def __init__(self, routers: int, links: Links, routes: Routes, options: RouterOptions) -> None:
+    `shuffle`, if given, is asked to put the lanes and the routers into another order before every visit to them.
+    """
+
+    def __init__(
+        self,
+        routers: int,
+        links: Links,
+        routes: Routes,
+        options: RouterOptions,
+        *,
+        shuffle: Callable[[list[Any]], None] | None = None,
+    ) -> None:
         self.now = 0
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
@@ -27,58 +41,77 @@ class Oracle:
         self._arrived = -1  # the last cycle whose arrivals have been dealt with
         self.last_change = -1  # the last cycle in which something arrived, started, was opened, granted or launched
         self._patience = int(options.rc) + int(options.va) + 1
-        self._routers_count = routers
-        self._routes = routes
-        self._network = int(links.network)
-        self._injection = int(links.injection)
-        self._links = [
-            self._link(links, i, bool(options.drained)) for i in range(links.network + links.injection + links.ejection)
+        self._shuffle = shuffle
+        self._options = options
+        self._kinds = [
+            Kind(k, int(vnet), int(priority))
+            for k, (vnet, priority) in enumerate(zip(options.class_vnet, options.class_priority, strict=True))
         ]
-        pipeline = Pipeline(
-            int(options.rc),
-            int(options.va),
-            bool(options.step_arbiter),
-            bool(options.interleaved),
-            bool(options.ordered),
-        )
-        self._lanes = [Lane(link, pipeline) for link in self._links[self._network :][: self._injection]]
+        everything = links.network + links.injection + links.ejection
+        self._links = [self._link(links, i) for i in range(everything)]
+        injection = self._links[links.network : links.network + links.injection]
+        flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
+        self._lanes = [Lane(link, flow, interleaved, ordered, self._kinds) for link in injection]
+        routing = Routing(routers, routes, self._links, self._links[links.network + links.injection :])
         self._routers = [
             Router(
                 r,
                 [link for link in self._links if link.dst == r],
                 [link for link in self._links if link.src == r],
-                pipeline,
-                self._route,
+                options,
+                routing,
             )
             for r in range(routers)
         ]
 
-    def _link(self, links: Links, i: int, drained: bool) -> Link:
-        vcs, depth = int(links.vcs[i]), int(links.depth[i])
+    def _link(self, links: Links, i: int) -> Link:
+        options = self._options
+        vcs, depth, src = int(links.vcs[i]), int(links.depth[i]), int(links.src[i])
+        pool = Pool(int(links.pool[i]), int(links.pool[i]))
+        start, classes = int(links.ranges[i]), int(links.classes[i])
+        whole = options.flow == STORE_AND_FORWARD
         return Link(
             number=i,
-            src=int(links.src[i]),
+            src=src,
             dst=int(links.dst[i]),
             s=Fraction(int(links.s_num[i]), int(links.s_den[i])),
             delay=int(links.delay[i]),
             credit_delay=int(links.credit_delay[i]),
-            output_queue=bool(links.output_queue[i]),
-            classes=int(links.classes[i]),
+            output_queue=src >= 0 and (bool(links.output_queue[i]) or options.speedup > 1),
+            ranges=[
+                [
+                    range(int(links.low[k]), int(links.high[k]))
+                    for k in range(start + v * classes, start + (v + 1) * classes)
+                ]
+                for v in range(options.vnets)
+            ],
             group=int(links.group[i]),
-            inputs=[InputVC(v) for v in range(vcs)],
-            outputs=[OutputVC(v, depth, drained, depth) for v in range(vcs)],
+            pool=pool,
+            inputs=[InputVC(v, whole) for v in range(vcs)],
+            outputs=[OutputVC(v, depth, bool(options.drained), pool, depth) for v in range(vcs)],
             log=self.launches,
         )
 
     def send(
-        self, inject: int, eject: int, dst: int, plane: int, packets: int, flits: int, last_flits: int, at: int
+        self,
+        inject: int,
+        eject: int,
+        dst: int,
+        plane: int,
+        packets: int,
+        flits: int,
+        last_flits: int,
+        at: int,
+        klass: int = 0,
     ) -> int:
         """Queue a message at cycle `at`; the arguments and the number returned are those of `Engine.send`."""
         if at < self.now:
             raise ValueError(f"cycle {at} is over, it is now {self.now}")
-        message = Message(len(self.messages), inject, eject, dst, plane, packets, flits, last_flits, at)
-        self.messages.append(message)
-        return message.number
+        kind, number, seed = self._kinds[klass], len(self.messages), int(self._options.seed)
+        self.messages.append(
+            Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed)
+        )
+        return number
 
     def run(self, until: int) -> None:
         """Step to the beginning of cycle `until`."""
@@ -87,14 +120,14 @@ class Oracle:
 
     def step(self) -> None:
         """One cycle, in the order of the page."""
-        t = self.now
+        t, m = self.now, int(self._options.speedup)
         self.arrive()
         changed = False
         for message in self.messages:
             if message.at == t:
-                self._lanes[message.inject].queue.append(message)
+                self._lanes[message.inject].queues[message.kind.number].append(message)
                 changed = True
-        for lane in self._lanes:
+        for lane in self._in_any_order(self._lanes):
             opened, flit = lane.open_packet(t), lane.launch_flit(t)
             if flit is not None:
                 self.in_network += 1
@@ -102,8 +135,11 @@ class Oracle:
                 if message.first_launch < 0:
                     message.first_launch = t
             changed |= opened or flit is not None
+        for u in range(t * m, (t + 1) * m):
+            for router in self._in_any_order(self._routers):
+                changed |= router.tick(t, u)
         for router in self._routers:
-            changed |= router.step(t)
+            router.count_stalls()
         for link in self._links:
             if link.queue:
                 link.stalls["serial"] += 1
@@ -112,31 +148,36 @@ class Oracle:
             self.last_change = t
         self.now += 1
 
+    def _in_any_order(self, parts: list[Part]) -> list[Part]:
+        """What is done in steps 3 and 4 is felt in the next cycle at the earliest, so the order cannot matter."""
+        order = list(parts)
+        if self._shuffle is not None:
+            self._shuffle(order)
+        return order
+
     def arrive(self) -> None:
-        """Phase 1 of the present cycle. May be called ahead of `step`: the engine, too, stops only after it."""
+        """Step 1 of the present cycle. May be called ahead of `step`: the engine, too, stops only after it."""
         if self._arrived < self.now:
             self._arrived = self.now
             for link in self._links:
                 self._arrivals(link, self.now)
 
     def _arrivals(self, link: Link, t: int) -> None:
-        """Phase 1 of one link."""
+        """Step 1 of one link."""
         slots, flits = link.arriving_credits(t), link.arriving_flits(t)
         if len(flits) > 1:
             raise AssertionError(f"two flits reach the end of link {link.number} in cycle {t}")
         for vc in slots:
-            link.outputs[vc].credits += 1
+            link.outputs[vc].regain()
         for flit, vc in flits:
             if link.dst >= 0:
-                link.inputs[vc].put(flit, t)
+                link.inputs[vc].put(flit, t * int(self._options.speedup))
+                flit.packet.message.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # it fills a slot in the cycle in which it empties it
                 link.return_credit(vc, t)
                 self._consume(flit, t)
-        launching = bool(link.queue) and link.available(t)
-        if launching:
-            link.launch(*link.queue.popleft(), t)
-        if slots or flits or launching:
+        if link.launch_queued(t) or slots or flits:
             self.last_change = t
 
     def _consume(self, flit: Flit, t: int) -> None:
@@ -148,23 +189,6 @@ class Oracle:
         self.in_network -= 1
         if message.arrived == message.total:
             message.last_arrival = t
-
-    def _route(self, packet: Packet, incoming: Link, vc: int) -> tuple[Link, range]:
-        """The link by which a packet leaves the router at the end of `incoming`, and the VCs it may use there."""
-        router, message = incoming.dst, packet.message
-        ejection = self._links[self._network + self._injection + message.eject]
-        if ejection.src == router:
-            return ejection, range(len(ejection.outputs))
-        routes, row = self._routes, message.plane * self._routers_count + router
-        for own, offset, digit in zip(routes.own[row], routes.offset[row], routes.digits[message.dst], strict=True):
-            if own == -2 or (own != -1 and own == digit):
-                continue
-            link = self._links[int(routes.link[offset + digit])]
-            if link.src != router:
-                raise AssertionError(f"router {router} was told to use link {link.number}, which is not its own")
-            stays = link.group >= 0 and link.group == incoming.group
-            return link, link.vc_range(incoming.class_of(vc) if stays else int(routes.vc_class[offset + digit]))
-        raise AssertionError(f"router {router} has no way to node {message.dst}")
 
     def counters(self) -> dict[str, list[int]]:
         """Totals per link, named as the engine names them."""
@@ -179,20 +203,26 @@ class Oracle:
         m = self.messages[message]
         return m.at, m.first_launch, m.last_arrival
 
-    def waiting(self) -> list[dict[str, int]]:
-        """Every front flit in a router: where it sits, the link it wants, the VC it holds there (-1: none)."""
-        return [
-            {
-                "link": router.inputs[place[0]].number,
-                "vc": place[1],
-                "wants": router.wish(place, flit)[0].number,
-                "holds": vc.granted,
-                "message": flit.packet.message.number,
-                "packet": flit.packet.index,
-            }
-            for router in self._routers
-            for place, vc, flit in router.fronts()
-        ]
+    def waiting(self) -> list[dict[str, Any]]:
+        """Every front flit in a router: where it sits, the VC it holds (-1: none), and what it asks for until then."""
+        rows = []
+        for router in self._routers:
+            for front in router.fronts():
+                port, vc = front.place
+                candidates = [(c.link.number, c.vcs.start, c.vcs.stop) for c in front.vc.candidates]
+                rows.append(
+                    {
+                        "link": router.inputs[port].number,
+                        "vc": vc,
+                        "wants": candidates[0][0] if front.vc.output is None else front.vc.output.number,
+                        "holds": front.vc.granted,
+                        "asks": candidates if front.vc.output is None else [],
+                        "front": front.vc.front_time,
+                        "message": front.flit.packet.message.number,
+                        "packet": front.flit.packet.index,
+                    }
+                )
+        return rows
 
     @property
     def finished(self) -> bool:
@@ -201,7 +231,7 @@ class Oracle:
     @property
     def deadlocked(self) -> bool:
         """Flits are in the network, nothing is timed, and nothing has happened for longer than RC and VA take."""
-        timed = any(link.flying or link.returning or link.queue for link in self._links)
+        timed = any(link.busy for link in self._links)
         coming = any(message.at >= self.now for message in self.messages)
         quiet = self.now - 1 - self.last_change > self._patience
         return self.in_network > 0 and quiet and not timed and not coming

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from pyxsim.core.engine import Links, RouterOptions, Routes
+from tests.oracle.formats import RANDOM, VIA_NONE, Links, RouterOptions, Routes
 
 SKIP = -2  # own digit of a router that has no say in a dimension
 ALWAYS = -1  # own digit of a router that always decides in a dimension
@@ -52,6 +53,7 @@ class Style:
     delay: int = 1
     credit_delay: int = 2
     output_queue: bool = False
+    pool: int = 0
 
 
 def style(
@@ -64,15 +66,18 @@ def style(
     s: Fraction | int = 1,
     serdes: int = 0,
     output_queue: bool = False,
+    pool: int = 0,
+    speedup: int = 1,
 ) -> Style:
     """The style of a link of latency `latency`, with the stage delays that "Time on a link" adds to it."""
     s = Fraction(s)
     extra = serdes if s > 1 else 0
     delay = latency + extra
-    delay += 0 if kind == "injection" else stages.st
+    # With an internal speed-up st is no part of it.
+    delay += 0 if kind == "injection" or speedup > 1 else stages.st
     delay += 0 if kind == "ejection" else stages.bw + stages.sa - 1
     credit_delay = 1 + latency + (extra + math.ceil(s) - 1 if extra else 0)
-    return Style(vcs, depth, s, delay, credit_delay, output_queue)
+    return Style(vcs, depth, s, delay, credit_delay, output_queue, pool)
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,35 @@ class Turn:
     vc_class: int = 0
 
 
+Entry = Turn | tuple[Turn, ...] | None  # one way on, a set of them, none
+Row = list[tuple[int, Sequence[Entry]]]  # for each dimension of a router: its own digit, entries by digit
+
+
+@dataclass(frozen=True)
+class Plane:
+    """How a plane chooses where its tables leave a choice."""
+
+    any: bool = False
+    select: int = RANDOM
+    escape: int = -1
+    sticky: bool = False
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class Way:
+    last: int
+    first: int = -1
+    via: int = VIA_NONE
+    bias: int = 0
+
+
 @dataclass
 class Net:
     """`homes[n]` is the router of node n, `digits[n]` its address.
 
-    `tables[plane][router]` has for each dimension (own digit, turns by digit); turns may be empty where never read.
+    `tables[plane][router]` is a `Row`; entries may be missing where never read. `manners[plane]` is for choices, and
+    plain where it is missing. `ranges[link][virtual network][class]` are pairs; links without have even shares.
     """
 
     name: str
@@ -105,10 +134,17 @@ class Net:
     homes: list[int]
     digits: list[tuple[int, ...]]
     wires: list[Wire]
-    tables: list[list[list[tuple[int, list[Turn]]]]]
+    tables: list[list[Row]]
     styles: list[Style] = field(default_factory=list)
     injection: list[tuple[int, Style]] = field(default_factory=list)  # (node, style)
     ejection: list[tuple[int, Style]] = field(default_factory=list)
+    manners: dict[int, Plane] = field(default_factory=dict)
+    ways: list[Way] = field(default_factory=list)
+    choose_least: bool = False
+    wrap: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    vnets: int = 1
+    ranges: dict[int, list[list[tuple[int, int]]]] = field(default_factory=dict)
 
     @property
     def planes(self) -> int:
@@ -123,9 +159,11 @@ class Net:
         """Give every link its style and every node its lanes."""
         for i, wire in enumerate(self.wires):
             like = wires(i)
-            # Each class needs at least one VC of its own.
-            self.styles.append(replace(like, vcs=max(like.vcs, wire.classes)))
-        self.injection, self.ejection = list(injection), list(ejection)
+            # Each class of each virtual network needs at least one VC of its own.
+            self.styles.append(replace(like, vcs=max(like.vcs, self.vnets * wire.classes)))
+        self.injection, self.ejection = (
+            [(n, replace(like, vcs=max(like.vcs, self.vnets))) for n, like in lanes] for lanes in (injection, ejection)
+        )
         return self
 
     def plain(self, wire: Style, injection: Style | None = None, ejection: Style | None = None) -> Net:
@@ -146,6 +184,8 @@ class Net:
             return np.array(values, dtype=np.int32)
 
         styles = [row[4] for row in rows]
+        ranges = [self.ranges.get(i) or even(row[4].vcs, self.vnets, row[2]) for i, row in enumerate(rows)]
+        flat = [[vcs for classes in vnets for vcs in classes] for vnets in ranges]
         return Links(
             network=len(self.wires),
             injection=len(self.injection),
@@ -159,32 +199,79 @@ class Net:
             delay=np.array([s.delay for s in styles], dtype=np.int64),
             credit_delay=np.array([s.credit_delay for s in styles], dtype=np.int64),
             output_queue=ints([s.output_queue for s in styles]),
-            classes=ints([row[2] for row in rows]),
             group=ints([row[3] for row in rows]),
+            pool=ints([s.pool for s in styles]),
+            classes=ints([row[2] for row in rows]),
+            ranges=ints([sum(len(vcs) for vcs in flat[:i]) for i in range(len(flat))]),
+            low=ints([low for vcs in flat for low, _ in vcs]),
+            high=ints([high for vcs in flat for _, high in vcs]),
         )
 
     def routes(self) -> Routes:
         own: list[list[int]] = []
         offset: list[list[int]] = []
         turns: list[Turn] = []
+        sets: list[tuple[Turn, ...]] = []
+
+        def turn(entry: Entry) -> Turn:
+            if entry is None:
+                return Turn(-1)
+            if isinstance(entry, tuple):
+                sets.append(entry)
+                return Turn(-1 - len(sets))
+            return entry
+
         for plane in self.tables:
             for router in plane:
                 own.append([digit for digit, _ in router])
                 offset.append([])
                 for _, entries in router:
                     offset[-1].append(len(turns))
-                    turns += entries
+                    turns += map(turn, entries)
+        manners = [self.manners.get(plane, Plane()) for plane in range(self.planes)]
+        dimensions = len(self.digits[0])
+
+        def ints(values: list[int]) -> np.ndarray:
+            return np.array(values, dtype=np.int32)
+
         return Routes(
+            home=ints(self.homes),
             digits=np.array(self.digits, dtype=np.int32),
             own=np.array(own, dtype=np.int32),
             offset=np.array(offset, dtype=np.int64),
-            link=np.array([t.link for t in turns] or [0], dtype=np.int32),
-            vc_class=np.array([t.vc_class for t in turns] or [0], dtype=np.int32),
+            link=ints([t.link for t in turns] or [0]),
+            vc_class=ints([t.vc_class for t in turns] or [0]),
+            set_start=np.array([sum(map(len, sets[:k])) for k in range(len(sets) + 1)], dtype=np.int64),
+            set_link=ints([t.link for some in sets for t in some]),
+            set_class=ints([t.vc_class for some in sets for t in some]),
+            plane_any=ints([p.any for p in manners]),
+            plane_select=ints([p.select for p in manners]),
+            plane_escape=ints([p.escape for p in manners]),
+            plane_sticky=ints([p.sticky for p in manners]),
+            plane_equal=ints([p.equal for p in manners]),
+            way_first=ints([w.first for w in self.ways]),
+            way_last=ints([w.last for w in self.ways]),
+            way_via=ints([w.via for w in self.ways]),
+            way_bias=ints([w.bias for w in self.ways]),
+            choose=int(self.choose_least),
+            wrap=ints(self.wrap or [0] * dimensions),
+            stride=ints(self.stride or [0] * dimensions),
         )
 
 
-def options(stages: Stages = BOOKSIM, **others: bool | int) -> RouterOptions:
-    return RouterOptions(rc=stages.rc, va=stages.va, **others)  # type: ignore[arg-type]
+def even(vcs: int, vnets: int, classes: int) -> list[list[tuple[int, int]]]:
+    """Even shares of the VCs of a link for its virtual networks, and of each of these for its classes."""
+    ranges = []
+    for v in range(vnets):
+        low, high = v * vcs // vnets, (v + 1) * vcs // vnets
+        n = high - low
+        ranges.append([(low + c * n // classes, low + (c + 1) * n // classes) for c in range(classes)])
+    return ranges
+
+
+def options(stages: Stages = BOOKSIM, **others: Any) -> RouterOptions:
+    st = stages.st if others.get("speedup", 1) > 1 else 0
+    return RouterOptions(rc=stages.rc, va=stages.va, st=st, **others)
 
 
 def hub(nodes: int) -> Net:

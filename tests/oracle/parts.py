@@ -8,10 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from tests.oracle import draws
+from tests.oracle.formats import WORMHOLE
+
 CAUSES = ("vc", "credit", "serial", "arbitration")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A message class."""
+
+    number: int
+    vnet: int
+    priority: int
 
 
 @dataclass(eq=False)
@@ -27,8 +40,11 @@ class Message:
     flits: int
     last_flits: int
     at: int
+    kind: Kind
+    seed: int = 0
     opened: int = 0
     arrived: int = 0
+    hops: int = 0  # routers visited by the heads of its packets
     first_launch: int = -1
     last_arrival: int = -1
 
@@ -36,10 +52,15 @@ class Message:
     def total(self) -> int:
         return (self.packets - 1) * self.flits + self.last_flits
 
+    @property
+    def next_size(self) -> int:
+        """Flits of the packet that comes next."""
+        return self.last_flits if self.opened == self.packets - 1 else self.flits
+
     def next_packet(self) -> Packet:
-        index = self.opened
+        packet = Packet(self, self.opened, self.next_size, self.plane)
         self.opened += 1
-        return Packet(self, index, self.last_flits if index == self.packets - 1 else self.flits)
+        return packet
 
 
 @dataclass(eq=False)
@@ -49,6 +70,9 @@ class Packet:
     message: Message
     index: int
     size: int
+    plane: int  # -1: it has still to choose a way
+    via: int | None = None  # the NPU it goes to first
+    last: int = -1  # the plane from there on
     launched: int = 0
     arrived: int = 0
 
@@ -56,6 +80,9 @@ class Packet:
         flit = Flit(self, self.launched)
         self.launched += 1
         return flit
+
+    def draw(self, a: int, purpose: int) -> int:
+        return draws.draw(draws.key(self.message.seed, self.message.number, self.index), a, purpose)
 
 
 @dataclass(eq=False)
@@ -74,60 +101,132 @@ class Flit:
     def tail(self) -> bool:
         return self.index == self.packet.size - 1
 
+    def price(self, flow: int) -> int:
+        """How many credits it needs, and takes, when it leaves."""
+        if flow == WORMHOLE:
+            return 1
+        return self.packet.size if self.head else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Where a packet may go on from a router: a link and the VCs it may use there."""
+
+    link: Link
+    vcs: range
+    escape: bool = False
+
+    def free(self, u: int) -> list[int]:
+        """The VCs of it that are free in tick `u`."""
+        return [v for v in self.vcs if self.link.outputs[v].free(u)]
+
 
 @dataclass(eq=False)
 class InputVC:
-    """The downstream end of a VC: a FIFO, and what the packet at its front has got so far."""
+    """The downstream end of a VC: a FIFO, and what the packet at its front has got so far. Times are ticks."""
 
     number: int
+    whole: bool  # store-and-forward: a packet is at the front only when its tail is here
     fifo: deque[Flit] = field(default_factory=deque)
     most: int = 0
     front_time: int = -1  # f of the packet at the front
-    granted: int = -1  # the output VC it holds, and since when
-    granted_at: int = -1
+    candidates: Sequence[Candidate] = ()  # its route, from f on
+    output: Link | None = None  # the link and the VC that it has been granted
+    granted: int = -1
 
-    def put(self, flit: Flit, t: int) -> None:
-        if not self.fifo and flit.head:
-            self.front_time = t
+    @property
+    def front(self) -> Flit | None:
+        if not self.fifo:
+            return None
+        flit = self.fifo[0]
+        here = not self.whole or any(f.tail and f.packet is flit.packet for f in self.fifo)
+        return flit if here else None
+
+    def put(self, flit: Flit, u: int) -> None:
+        before = self.front
         self.fifo.append(flit)
+        if before is None and self.front is not None and self.front.head:
+            self.front_time = u
         self.most = max(self.most, len(self.fifo))
 
-    def take(self, t: int) -> Flit:
+    def grant(self, link: Link, vc: int) -> None:
+        self.output, self.granted = link, vc
+
+    def take(self, u: int) -> Flit:
         flit = self.fifo.popleft()
         if flit.tail:
-            self.granted = self.granted_at = -1
-            self.front_time = t + 1 if self.fifo else -1
+            self.output, self.granted, self.candidates = None, -1, ()
+            self.front_time = u + 1 if self.front is not None else -1
         return flit
 
 
 @dataclass(eq=False)
+class Pool:
+    """Slots that the VCs of a link share."""
+
+    size: int
+    left: int
+
+
+@dataclass(eq=False)
 class OutputVC:
-    """The upstream end of a VC: a credit counter, and the packet that holds it."""
+    """The upstream end of a VC: a credit counter, and the packet that holds it.
+
+    Its times are those of its owner: ticks of a router, cycles of an injection lane.
+    """
 
     number: int
     depth: int
     drained: bool
-    credits: int
+    pool: Pool
+    credits: int  # of its own slots
+    borrowed: int = 0  # slots of the pool
     holder: Packet | None = None
-    tail_left: int = -1  # the cycle in which the holder's tail went, -1 until then
+    sent: int = 0  # flits of the holder
+    reserved: int = 0  # slots that the holder's head has taken for flits that have still to come
+    tail_left: int = -1  # when the holder's tail went, -1 until then
 
-    def free(self, t: int) -> bool:
+    @property
+    def out(self) -> int:
+        """The slots that it has out."""
+        return self.depth - self.credits + self.borrowed
+
+    def has(self, credits: int) -> bool:
+        return self.credits + self.pool.left >= credits
+
+    def free(self, now: int) -> bool:
         if self.holder is None:
             return True
         if self.tail_left < 0:
             return False
-        return self.credits == self.depth if self.drained else t > self.tail_left
+        return self.out == 0 if self.drained else now > self.tail_left
 
     def hold(self, packet: Packet) -> None:
-        self.holder, self.tail_left = packet, -1
+        self.holder, self.sent, self.tail_left = packet, 0, -1
 
-    def spend(self, flit: Flit, t: int) -> None:
-        """A flit of the holder goes in cycle `t`: one slot downstream is spoken for."""
-        if flit.packet is not self.holder or self.credits == 0:
-            raise AssertionError("a flit left without its VC or without a credit")
-        self.credits -= 1
+    def spend(self, flit: Flit, flow: int, now: int) -> None:
+        """A flit of the holder goes: slots downstream are spoken for."""
+        price = flit.price(flow)
+        if flit.packet is not self.holder or flit.index != self.sent or not self.has(price):
+            raise AssertionError("a flit left without its VC, without a credit or out of turn")
+        self.sent += 1
+        self.reserved += price - 1
+        for _ in range(price):
+            if self.credits > 0:
+                self.credits -= 1
+            else:
+                self.pool.left -= 1
+                self.borrowed += 1
         if flit.tail:
-            self.tail_left = t
+            self.tail_left = now
+
+    def regain(self) -> None:
+        """A credit is back."""
+        if self.borrowed > 0:
+            self.borrowed -= 1
+            self.pool.left += 1
+        else:
+            self.credits += 1
 
 
 Launch = tuple[int, int, int, int, int, int]  # (cycle, link, vc, message, packet, flit)
@@ -144,13 +243,15 @@ class Link:
     delay: int
     credit_delay: int
     output_queue: bool
-    classes: int
+    ranges: list[list[range]]  # by virtual network and VC class
     group: int
+    pool: Pool
     inputs: list[InputVC]
     outputs: list[OutputVC]
     log: list[Launch]
     clear: Fraction = Fraction(0)  # `free` in the text: when the next flit can start
     queue: deque[tuple[Flit, int]] = field(default_factory=deque)
+    traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
     flying: list[tuple[Flit, int]] = field(default_factory=list)
     returning: list[tuple[int, int]] = field(default_factory=list)  # (arrival, vc) of credits
     flits: int = 0
@@ -158,6 +259,16 @@ class Link:
 
     def available(self, t: int) -> bool:
         return self.clear < t + 1
+
+    @property
+    def in_use(self) -> int:
+        """Flits in use: slots out, of all its VCs."""
+        return sum(out.out for out in self.outputs)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is timed on it."""
+        return bool(self.flying or self.returning or self.queue or self.traversing)
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
         if not self.available(t):
@@ -169,12 +280,27 @@ class Link:
         self.flits += 1
         self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
-    def accept(self, flit: Flit, vc: int, t: int) -> None:
-        """Take a flit from the switch. With an output queue it may have to wait behind others."""
-        if self.output_queue and (self.queue or not self.available(t)):
+    def accept(self, flit: Flit, vc: int, t: int, enters: int) -> None:
+        """Take a flit from the switch in cycle `t`. With an output queue it may have to wait behind others.
+
+        `enters`: the cycle in which it gets there; later than `t` where there is an internal speed-up.
+        """
+        if enters > t:
+            self.traversing.append((enters, flit, vc))
+        elif self.output_queue and (self.queue or not self.available(t)):
             self.queue.append((flit, vc))
         else:
             self.launch(flit, vc, t)
+
+    def launch_queued(self, t: int) -> bool:
+        """Step 1 of the output queue. True if a flit was launched or joined the queue."""
+        joining = [(flit, vc) for enters, flit, vc in self.traversing if enters == t]
+        self.traversing = [row for row in self.traversing if row[0] != t]
+        self.queue.extend(joining)
+        launching = bool(self.queue) and self.available(t)
+        if launching:
+            self.launch(*self.queue.popleft(), t)
+        return launching or bool(joining)
 
     def return_credit(self, vc: int, t: int) -> None:
         self.returning.append((t + self.credit_delay, vc))
@@ -191,17 +317,18 @@ class Link:
         self.returning = [(when, vc) for when, vc in self.returning if when != t]
         return here
 
-    def vc_range(self, vc_class: int) -> range:
-        vcs = len(self.outputs)
-        return range(vc_class * vcs // self.classes, (vc_class + 1) * vcs // self.classes)
-
-    def class_of(self, vc: int) -> int:
-        return next(c for c in range(self.classes) if vc in self.vc_range(c))
+    def class_of(self, vc: int, vnet: int) -> int:
+        return next(c for c, vcs in enumerate(self.ranges[vnet]) if vc in vcs)
 
     def check(self) -> None:
-        """credits + buffer + in flight + in the output queue + credits in flight = B, for each VC."""
-        away = Counter([vc for _, vc in self.flying] + [vc for _, vc in self.queue] + [vc for _, vc in self.returning])
+        """credits + buffer + in flight + in the output queue + credits in flight + promised = B, for each VC."""
+        places = [vc for _, vc in self.flying] + [vc for _, vc in self.queue] + [vc for _, _, vc in self.traversing]
+        away = Counter(places + [vc for _, vc in self.returning])
         for out, buffer in zip(self.outputs, self.inputs, strict=True):
-            total = out.credits + len(buffer.fifo) + away[out.number]
-            if total != out.depth or out.credits < 0:
+            total = out.credits - out.borrowed + len(buffer.fifo) + away[out.number] + out.reserved
+            if total != out.depth or out.credits < 0 or (out.borrowed and out.credits):
                 raise AssertionError(f"link {self.number} vc {out.number}: {total} slots of {out.depth} accounted for")
+            if out.has(1) != (max(0, out.depth - out.out) + self.pool.left >= 1):
+                raise AssertionError(f"link {self.number} vc {out.number}: credits and slots out do not fit")
+        if self.pool.left < 0 or self.pool.left + sum(out.borrowed for out in self.outputs) != self.pool.size:
+            raise AssertionError(f"link {self.number}: {self.pool.left} slots of the pool's {self.pool.size} left")

@@ -1,77 +1,15 @@
-"""Who may go next: an injection lane and a router, in one cycle."""
+"""A router, in one tick: routes, VC allocation, switch allocation. A tick is a cycle without an internal speed-up."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.oracle.parts import Flit, InputVC, Link, Message, OutputVC, Packet
-
-
-def rotate(candidates: Collection[int], pointer: int) -> int:
-    """Round robin: the first candidate at or after the pointer, else the first of all."""
-    return min((c for c in candidates if c >= pointer), default=min(candidates))
-
-
-@dataclass
-class Pipeline:
-    """The options that steer a router or a lane; the other stage delays are part of the links' delays."""
-
-    rc: int
-    va: int
-    step_arbiter: bool
-    interleaved: bool
-    ordered: bool
-
-
-@dataclass(eq=False)
-class Lane:
-    """An injection lane with its source queue."""
-
-    link: Link
-    pipeline: Pipeline
-    queue: deque[Message] = field(default_factory=deque)
-    open: dict[int, Packet] = field(default_factory=dict)  # by VC
-    opening_pointer: int = 0
-    launch_pointer: int = 0
-
-    def open_packet(self, t: int) -> bool:
-        """Open at most one packet. True if one was opened."""
-        if not self.queue or (self.open and not self.pipeline.interleaved):
-            return False
-        vcs = [out.number for out in self.link.outputs if out.free(t) and out.credits > 0]
-        if not vcs:
-            return False
-        vc = rotate(vcs, self.opening_pointer)
-        self.opening_pointer = (vc + 1) % len(self.link.outputs)
-        message = self.queue[0]
-        self.open[vc] = message.next_packet()
-        self.link.outputs[vc].hold(self.open[vc])
-        if len(self.open) == 1:
-            self.launch_pointer = vc
-        if message.opened == message.packets:
-            self.queue.popleft()
-        return True
-
-    def launch_flit(self, t: int) -> Flit | None:
-        """Launch at most one flit of the open packets, and return it."""
-        vcs = list(self.open)
-        if not self.pipeline.ordered:
-            vcs = [vc for vc in vcs if self.link.outputs[vc].credits > 0]
-        if not vcs or not self.link.available(t):
-            return None
-        vc = rotate(vcs, self.launch_pointer)
-        if self.link.outputs[vc].credits == 0:
-            return None
-        flit = self.open[vc].next_flit()
-        self.launch_pointer = (vc + 1) % len(self.link.outputs) if flit.tail else vc
-        self.link.outputs[vc].spend(flit, t)
-        self.link.launch(flit, vc, t)
-        if flit.tail:
-            del self.open[vc]
-        return flit
-
+from tests.oracle.allocators import Matrix, Rank, best, rotate
+from tests.oracle.draws import TIE
+from tests.oracle.formats import AGE, INPUT_FIRST, ROTATING, RouterOptions
+from tests.oracle.parts import Candidate, Flit, InputVC, Link, Packet
+from tests.oracle.routing import Routing, least
 
 Place = tuple[int, int]  # (input port, VC) of a router
 
@@ -84,151 +22,329 @@ class Turn:
     requester: int = 0
 
 
-@dataclass
-class Bid:
-    """An eligible front flit: the output port it wants and the VC it would use there."""
+@dataclass(eq=False)
+class Front:
+    """A flit at the front of an input VC."""
 
+    place: Place
+    vc: InputVC
+    flit: Flit
+
+
+@dataclass(eq=False)
+class Ask:
+    """A head that asks for an output VC: `usable` are those of its candidates that have a free one, in order."""
+
+    number: int  # of its input VC among those of the router
+    front: Front
+    usable: list[Candidate]
+
+    @property
+    def packet(self) -> Packet:
+        return self.front.flit.packet
+
+
+@dataclass(eq=False)
+class Bid:
+    """What an eligible front flit asks of the switch: the output port, and the VC (-1 if it is speculative)."""
+
+    front: Front
     port: int
     vc: int
+    rank: Rank
+
+    @property
+    def speculative(self) -> bool:
+        return self.vc < 0
 
 
 @dataclass(eq=False)
 class Router:
-    """`inputs` and `outputs` are its ports in order; `route` gives a flit's output port and VC range."""
+    """`inputs` and `outputs` are its ports in order."""
 
     number: int
     inputs: list[Link]
     outputs: list[Link]
-    pipeline: Pipeline
-    route: Callable[[Packet, Link, int], tuple[Link, range]]
-    input_pointers: list[int] = field(init=False)
-    output_pointers: list[int] = field(init=False)
+    options: RouterOptions
+    routing: Routing
+    causes: set[tuple[int, str]] = field(default_factory=set)  # (link number, cause) of the present cycle
     turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
 
     def __post_init__(self) -> None:
-        self.input_pointers = [0] * len(self.inputs)
+        options = self.options
+        self.first_input = offsets(self.inputs)  # numbers of the first VC of each port
+        self.first_output = offsets(self.outputs)
+        self.parts = len(self.inputs) * options.input_speedup  # inputs of the switch
+        self.input_pointers = [0] * self.parts
         self.output_pointers = [0] * len(self.outputs)
+        self.va = Matrix(options.va_allocator, self.first_input[-1], self.first_output[-1], options.va_iterations)
+        self.sa = Matrix(options.sa_allocator, self.parts, len(self.outputs), options.sa_iterations)
 
-    def fronts(self) -> list[tuple[Place, InputVC, Flit]]:
-        return [((p, vc.number), vc, vc.fifo[0]) for p, link in enumerate(self.inputs) for vc in link.inputs if vc.fifo]
+    def fronts(self) -> list[Front]:
+        pairs = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
+        return [Front(place, vc, vc.front) for place, vc in pairs if vc.front is not None]
 
-    def wish(self, place: Place, flit: Flit) -> tuple[Link, range]:
-        return self.route(flit.packet, self.inputs[place[0]], place[1])
+    def tick(self, t: int, u: int) -> bool:
+        """Step 4 in tick `u` of cycle `t`: VCs, then the switch. True if anything was granted or routed."""
+        fronts = self.fronts()
+        if not fronts:
+            return False
+        routed = False
+        for front in fronts:
+            if not front.vc.candidates:
+                if front.vc.front_time != u or not front.flit.head:
+                    raise AssertionError(f"router {self.number} missed the front time of {front}")
+                front.vc.candidates = self.routing.candidates(
+                    front.flit.packet, self.inputs[front.place[0]], front.place[1]
+                )
+                routed = True
+        asks = self.asks(fronts, u) if self.options.va > 0 else []
+        # What speculation would bid is found from the VCs as they are before VA, and so is every other bid.
+        bids = [bid for bid in (self.bid(front, t, u) for front in fronts) if bid is not None]
+        if self.options.speculative:
+            bids += [bid for bid in (self.speculate(ask, t, u) for ask in asks) if bid is not None]
+        granted = self.allocate_vcs(asks, u)
+        moved = self.allocate_switch(bids, t, u)
+        return routed or granted or moved
 
-    def step(self, t: int) -> bool:
-        """One cycle: VCs, then the switch. True if anything was granted."""
-        causes: set[tuple[int, str]] = set()  # (link number, cause), each counted once
-        granted = self.pipeline.va > 0 and self.allocate_vcs(t, causes)
-        moved = self.allocate_switch(t, causes)
+    def count_stalls(self) -> None:
+        """The end of a cycle: each cause counts once."""
         by_number = {link.number: link for link in self.outputs}
-        for number, cause in causes:
+        for number, cause in self.causes:
             by_number[number].stalls[cause] += 1
-        return granted or moved
+        self.causes.clear()
 
-    def allocate_vcs(self, t: int, causes: set[tuple[int, str]]) -> bool:
+    def stall(self, link: Link, cause: str) -> None:
+        self.causes.add((link.number, cause))
+
+    # VA
+
+    def asks(self, fronts: list[Front], u: int) -> list[Ask]:
+        asks = []
+        for front in fronts:
+            due = front.vc.front_time + self.options.rc + self.options.va - 1
+            if not front.flit.head or front.vc.granted >= 0 or u < due:
+                continue
+            usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
+            asks.append(Ask(self.first_input[front.place[0]] + front.place[1], front, usable))
+        return asks
+
+    def allocate_vcs(self, asks: list[Ask], u: int) -> bool:
         """VA. Every head asks before any VC is granted, so all see the VCs of the beginning of the step."""
-        requests: dict[tuple[int, range], list[int]] = {}  # (link, range of VCs) -> numbers of input VCs
-        asking: dict[int, tuple[InputVC, Flit, Link]] = {}
-        for place, vc, flit in self.fronts():
-            due = vc.front_time + self.pipeline.rc + self.pipeline.va - 1
-            if not flit.head or vc.granted >= 0 or t < due:
-                continue
-            link, vcs = self.wish(place, flit)
-            number = sum(len(port.inputs) for port in self.inputs[: place[0]]) + place[1]
-            requests.setdefault((link.number, vcs), []).append(number)
-            asking[number] = (vc, flit, link)
-        granted = False
-        for (link_number, vcs), numbers in requests.items():
-            link = asking[numbers[0]][2]
-            free = [v for v in vcs if link.outputs[v].free(t)]
-            if not free:
-                causes.add((link_number, "vc"))
-                continue
-            turn = self.turns.setdefault((link_number, vcs), Turn(vcs.start))
-            pick, winner = rotate(free, turn.vc), rotate(numbers, turn.requester)
-            turn.vc, turn.requester = pick + 1, winner + 1
-            vc, flit, _ = asking[winner]
-            vc.granted, vc.granted_at = pick, t
-            link.outputs[pick].hold(flit.packet)
-            granted = True
-            if len(numbers) > 1:
-                causes.add((link_number, "arbitration"))
-        return granted
-
-    def bid(self, place: Place, vc: InputVC, flit: Flit, t: int, causes: set[tuple[int, str]]) -> Bid | None:
-        """What a front flit asks of the switch in cycle `t`; None, and the cause if it is one, when it cannot ask."""
-        link, vcs = self.wish(place, flit)
-        usable: list[OutputVC]
-        if flit.head and vc.granted < 0:
-            if self.pipeline.va > 0 or t < vc.front_time + self.pipeline.rc:
-                return None  # VA has counted its stall, or its time has not come
-            usable = [link.outputs[v] for v in vcs if link.outputs[v].free(t)]
-        elif flit.head and vc.granted_at == t:
-            return None
+        for ask in asks:
+            if not ask.usable:
+                for candidate in ask.front.vc.candidates:
+                    self.stall(candidate.link, "vc")
+        asks = [ask for ask in asks if ask.usable]
+        chosen = [self.choice(ask) for ask in asks]
+        if self.options.va_allocator == ROTATING:
+            grants = self.rotate_vcs(asks, chosen, u)
         else:
+            grants = self.match_vcs(asks, u)
+        for ask, candidate in zip(asks, chosen, strict=True):
+            if ask.number not in grants:
+                self.stall(candidate.link, "arbitration")
+                continue
+            candidate, vc = grants[ask.number]
+            ask.front.vc.grant(candidate.link, vc)
+            candidate.link.outputs[vc].hold(ask.packet)
+            if candidate.escape:
+                self.routing.stick(ask.packet)
+        return bool(grants)
+
+    def choice(self, ask: Ask) -> Candidate:
+        """Rotating: the candidate whose range a head asks for. In a matrix: the first one with a free VC."""
+        usable = ask.usable
+        if self.options.va_allocator != ROTATING:
+            return usable[0]
+        everything = ask.front.vc.candidates
+        own = [c for c in everything if not c.escape]
+        if any(not c.escape for c in usable):
+            return least(own, ask.packet.draw(self.number, TIE) % len(own), usable)
+        return least([c for c in everything if c.escape], 0, usable)
+
+    def rotate_vcs(self, asks: list[Ask], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
+        """The VCs of a range in turn. Grants by the number of the head's input VC."""
+        requests: dict[tuple[int, range], dict[int, Candidate]] = {}  # by link and range of VCs, by number
+        for ask, candidate in zip(asks, chosen, strict=True):
+            requests.setdefault((candidate.link.number, candidate.vcs), {})[ask.number] = candidate
+        ranks = {ask.number: self.va_rank(ask) for ask in asks}
+        grants = {}
+        for (link, vcs), heads in requests.items():
+            turn = self.turns.setdefault((link, vcs), Turn(vcs.start))
+            pick = rotate(next(iter(heads.values())).free(u), turn.vc)
+            winner = best({number: ranks[number] for number in heads}, turn.requester)
+            turn.vc, turn.requester = pick + 1, winner + 1
+            grants[winner] = (heads[winner], pick)
+        return grants
+
+    def va_rank(self, ask: Ask) -> Rank:
+        return self.rank(ask.packet, self.options.va_allocator)
+
+    def rank(self, packet: Packet, allocator: int) -> Rank:
+        message = packet.message
+        return (-message.kind.priority, message.at if allocator == AGE else 0)
+
+    def match_vcs(self, asks: list[Ask], u: int) -> dict[int, tuple[Candidate, int]]:
+        """A matrix of input VCs and output VCs."""
+        requests: dict[tuple[int, int], Rank] = {}
+        meaning: dict[tuple[int, int], tuple[Candidate, int]] = {}
+        for ask in asks:
+            equal = self.routing.equal(ask.packet)
+            for candidate in ask.usable:
+                first = self.first_output[self.outputs.index(candidate.link)]
+                for v in candidate.free(u):
+                    # A VC belongs to the first candidate that has it: an escape candidate comes last.
+                    if (ask.number, first + v) not in requests:
+                        requests[ask.number, first + v] = (int(candidate.escape and not equal), *self.va_rank(ask))
+                        meaning[ask.number, first + v] = candidate, v
+        pairs = self.va.match(requests)
+        for pair in pairs:
+            self.va.settle(pair)
+        return {pair[0]: meaning[pair] for pair in pairs}
+
+    # SA
+
+    def bid(self, front: Front, t: int, u: int) -> Bid | None:
+        """What a front flit asks of the switch; None, and the cause if it is one, when it cannot ask."""
+        vc, flit, va = front.vc, front.flit, self.options.va
+        if flit.head and vc.granted < 0:
+            if va > 0 or u < vc.front_time + self.options.rc:
+                return None  # VA counts its stall, or its time has not come
+            link = vc.candidates[0].link
+            usable = [link.outputs[v] for v in vc.candidates[0].vcs if link.outputs[v].free(u)]
+        else:
+            if vc.output is None:
+                raise AssertionError(f"a flit without a VC in router {self.number}")
+            link = vc.output
             usable = [link.outputs[vc.granted]]
-        if self.pipeline.ordered and self.is_behind(place, vc, link):
-            causes.add((link.number, "arbitration"))
+        if self.options.ordered and self.is_behind(front, link):
+            self.stall(link, "arbitration")
             return None
         if not usable:
-            causes.add((link.number, "vc"))
+            self.stall(link, "vc")
             return None
-        ready = [out for out in usable if out.credits > 0]
+        ready = [out for out in usable if out.has(flit.price(self.options.flow))]
         if not ready:
-            causes.add((link.number, "credit"))
+            self.stall(link, "credit")
             return None
         if not link.output_queue and not link.available(t):
-            causes.add((link.number, "serial"))
+            self.stall(link, "serial")
             return None
-        return Bid(self.outputs.index(link), ready[0].number)
+        return Bid(front, self.outputs.index(link), ready[0].number, self.sa_rank(flit, False))
 
-    def is_behind(self, place: Place, vc: InputVC, link: Link) -> bool:
+    def sa_rank(self, flit: Flit, speculative: bool) -> Rank:
+        return (int(speculative), *self.rank(flit.packet, self.options.sa_allocator))
+
+    def speculate(self, ask: Ask, t: int, u: int) -> Bid | None:
+        """The bid of a head that asks for a VC in this very tick. It never stalls."""
+        flit = ask.front.flit
+        price = flit.price(self.options.flow)
+        rotating = self.options.va_allocator == ROTATING and ask.usable
+        wanted = [self.choice(ask)] if rotating else ask.usable
+        payable = [c for c in wanted if any(c.link.outputs[v].has(price) for v in c.free(u))]
+        if not payable:
+            return None
+        link = payable[0].link
+        if not link.output_queue and not link.available(t):
+            return None
+        return Bid(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
+
+    def is_behind(self, front: Front, link: Link) -> bool:
         """Whether an older packet at the same input port wants the same output."""
-        mine = (vc.front_time, vc.number)
-        others = [(p, other, flit) for p, other, flit in self.fronts() if p[0] == place[0] and other is not vc]
-        return any((o.front_time, o.number) < mine and self.wish(p, flit)[0] is link for p, o, flit in others)
+        mine = (front.vc.front_time, front.vc.number)
+        return any(
+            (other.vc.front_time, other.vc.number) < mine and (other.vc.output or other.vc.candidates[0].link) is link
+            for other in self.fronts()
+            if other.place[0] == front.place[0]
+        )
 
-    def allocate_switch(self, t: int, causes: set[tuple[int, str]]) -> bool:
+    def allocate_switch(self, bids: list[Bid], t: int, u: int) -> bool:
         """SA. True if a flit won."""
-        bids: dict[Place, Bid] = {}
-        for place, vc, flit in self.fronts():
-            bid = self.bid(place, vc, flit, t, causes)
-            if bid is not None:
-                bids[place] = bid
-        picks: dict[int, int] = {}  # input port -> VC
-        for port, link in enumerate(self.inputs):
-            eligible = [v for p, v in bids if p == port]
-            if eligible:
-                picks[port] = rotate(eligible, self.input_pointers[port])
-                if self.pipeline.step_arbiter:
-                    self.input_pointers[port] = (self.input_pointers[port] + 1) % len(link.inputs)
-        winners: set[Place] = set()
+        won = self.input_first(bids) if self.options.sa_allocator == INPUT_FIRST else self.match(bids)
+        for bid in bids:
+            if bid in won:
+                self.traverse(bid, t, u)
+            elif not bid.speculative:
+                self.stall(self.outputs[bid.port], "arbitration")
+        return bool(won)
+
+    def part(self, bid: Bid) -> int:
+        """The input of the switch that serves a VC."""
+        port, vc = bid.front.place
+        p = self.options.input_speedup
+        return port * p + vc % p
+
+    def counts(self, bid: Bid) -> bool:
+        """Whether a bid that won the switch can use it: a speculative one needs a VC of the link and credits by now."""
+        if not bid.speculative:
+            return True
+        vc, link = bid.front.vc, self.outputs[bid.port]
+        return vc.output is link and link.outputs[vc.granted].has(bid.front.flit.price(self.options.flow))
+
+    def input_first(self, bids: list[Bid]) -> list[Bid]:
+        """Separable: each input picks a VC, then each output an input. The bids that won, and can use it."""
+        step = self.options.step_arbiter
+        picks: dict[int, Bid] = {}
+        for i in range(self.parts):
+            mine = {bid.front.vc.number: bid for bid in bids if self.part(bid) == i}
+            if mine:
+                vc = best({v: bid.rank for v, bid in mine.items()}, self.input_pointers[i])
+                picks[i] = mine[vc]
+                if step:
+                    self.input_pointers[i] = (self.input_pointers[i] + 1) % len(self.inputs[i].inputs)
+        won = []
         for output in range(len(self.outputs)):
-            ports = [port for port, v in picks.items() if bids[port, v].port == output]
-            if not ports:
+            ranks = {i: bid.rank for i, bid in picks.items() if bid.port == output}
+            if not ranks:
                 continue
-            port = rotate(ports, self.output_pointers[output])
-            winners.add((port, picks[port]))
-            if self.pipeline.step_arbiter:
+            i = best(ranks, self.output_pointers[output])
+            if not self.counts(picks[i]):
+                continue
+            won.append(picks[i])
+            if step:
                 self.output_pointers[output] = (self.output_pointers[output] + 1) % len(self.inputs)
             else:
-                self.output_pointers[output] = (port + 1) % len(self.inputs)
-                self.input_pointers[port] = (picks[port] + 1) % len(self.inputs[port].inputs)
-        for place, bid in bids.items():
-            if place in winners:
-                self.traverse(place, bid, t)
-            else:
-                causes.add((self.outputs[bid.port].number, "arbitration"))
-        return bool(winners)
+                self.output_pointers[output] = i + 1
+                self.input_pointers[i] = picks[i].front.vc.number + 1
+        return won
 
-    def traverse(self, place: Place, bid: Bid, t: int) -> None:
-        """A granted flit goes: its slot's credit back, a credit of its next VC taken, the flit on its way."""
-        source, target = self.inputs[place[0]], self.outputs[bid.port]
-        vc, out = source.inputs[place[1]], target.outputs[bid.vc]
+    def match(self, bids: list[Bid]) -> list[Bid]:
+        """A matrix of inputs and outputs. The bids that won, and can use it."""
+        rivals: dict[tuple[int, int], dict[int, Bid]] = {}  # by input and output, by VC
+        for bid in bids:
+            rivals.setdefault((self.part(bid), bid.port), {})[bid.front.vc.number] = bid
+        standing = {
+            pair: some[best({v: bid.rank for v, bid in some.items()}, self.input_pointers[pair[0]])]
+            for pair, some in rivals.items()
+        }
+        won = []
+        for pair in self.sa.match({pair: bid.rank for pair, bid in standing.items()}):
+            bid = standing[pair]
+            if self.counts(bid):
+                won.append(bid)
+                self.sa.settle(pair)
+                self.input_pointers[pair[0]] = bid.front.vc.number + 1
+        return won
+
+    def traverse(self, bid: Bid, t: int, u: int) -> None:
+        """A granted flit goes: its slot's credit back, credits of its next VC taken, the flit on its way."""
+        port, number = bid.front.place
+        source, target, vc = self.inputs[port], self.outputs[bid.port], bid.front.vc
         if vc.granted < 0:  # va = 0: the VC comes with the switch
-            vc.granted = bid.vc
-            out.hold(vc.fifo[0].packet)
-        flit = vc.take(t)
-        source.return_credit(place[1], t)
-        out.spend(flit, t)
-        target.accept(flit, bid.vc, t)
+            vc.grant(target, bid.vc)
+            target.outputs[bid.vc].hold(bid.front.flit.packet)
+        granted = vc.granted
+        flit = vc.take(u)
+        source.return_credit(number, t)
+        target.outputs[granted].spend(flit, self.options.flow, u)
+        m = self.options.speedup
+        target.accept(flit, granted, t, (u + self.options.st) // m if m > 1 else t)
+
+
+def offsets(links: Sequence[Link]) -> list[int]:
+    """The number of the first VC of each port, and of all VCs."""
+    numbers = [0]
+    for link in links:
+        numbers.append(numbers[-1] + len(link.inputs))
+    return numbers

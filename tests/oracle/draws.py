@@ -1,0 +1,27 @@
+"""The random numbers of docs/router.md, "Draws": a function of the packet and of what is drawn, and of nothing else."""
+
+from __future__ import annotations
+
+G = 0x9E3779B97F4A7C15
+WORD = (1 << 64) - 1
+
+WAY, VIA, SELECT, OTHER, TIE = 1, 2, 3, 4, 5
+
+
+def mix(x: int) -> int:
+    """The finaliser of SplitMix64."""
+    x &= WORD
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & WORD
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & WORD
+    return x ^ x >> 31
+
+
+def key(seed: int, serial: int, number: int) -> int:
+    """The key of packet `number` of message `serial`."""
+    return mix(seed + G * (serial + 1)) ^ mix(G * (number + 1))
+
+
+def draw(packet_key: int, a: int, purpose: int) -> int:
+    return mix(packet_key + G * (8 * a + purpose)) >> 16

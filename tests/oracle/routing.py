@@ -1,0 +1,174 @@
+"""Where a packet may go on: ways, tables, groups and selection, as in docs/router.md, "Route" and "Ways"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.oracle.draws import OTHER, SELECT, VIA, WAY
+from tests.oracle.formats import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, Routes
+from tests.oracle.parts import Candidate, Link, Packet
+
+ALWAYS = -1  # own digit of a router that always decides
+SKIP = -2  # own digit of a router that never does
+
+Entry = tuple[Link, int]  # a link and a VC class
+
+
+class Routing:
+    """The routing relation over the links of a machine."""
+
+    def __init__(self, routers: int, routes: Routes, links: Sequence[Link], lanes: Sequence[Link]) -> None:
+        self.routers = routers
+        self.routes = routes
+        self.links = links
+        self.lanes = lanes  # the ejection lanes
+        self.homes = [int(home) for home in routes.home]
+
+    def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
+        """The route of a packet that has come to the front of an input VC: one candidate, or all with `each`."""
+        router, message = incoming.dst, packet.message
+        turned = False
+        if packet.plane < 0:
+            self.choose_way(packet, router)
+        if packet.via is not None and self.homes[packet.via] == router:
+            packet.via, packet.plane, turned = None, packet.last, True
+        lane = self.lanes[message.eject]
+        if packet.via is None and lane.src == router:
+            return [Candidate(lane, lane.ranges[message.kind.vnet][0])]
+        target = message.dst if packet.via is None else packet.via
+
+        def found(plane: int, escape: bool) -> list[Candidate]:
+            entries = self.entries(plane, router, target)
+            return [self.candidate(entry, packet, incoming, vc, turned, escape) for entry in entries]
+
+        own = found(packet.plane, False)
+        if self.routes.plane_select[packet.plane] == EACH:
+            escape = int(self.routes.plane_escape[packet.plane])
+            everything = own + (found(escape, True) if escape >= 0 else [])
+        else:
+            everything = [self.select(own, packet, router)] if own else []
+        if not everything:
+            raise AssertionError(f"router {router} has no way to node {target}")
+        return everything
+
+    def entries(self, plane: int, router: int, npu: int) -> list[Entry]:
+        """What the tables of a plane say."""
+        routes, row = self.routes, plane * self.routers + router
+        found: list[Entry] = []
+        for own, offset, digit in zip(routes.own[row], routes.offset[row], routes.digits[npu], strict=True):
+            if own == SKIP or (own != ALWAYS and own == digit):
+                continue
+            found += self.members(int(offset) + int(digit))
+            if not routes.plane_any[plane]:
+                break
+        for link, _ in found:
+            if link.src != router:
+                raise AssertionError(f"router {router} was told to use link {link.number}, which is not its own")
+        return found
+
+    def members(self, entry: int) -> list[Entry]:
+        """The candidates of an entry of the digit tables: none, one, or a set."""
+        routes, link = self.routes, int(self.routes.link[entry])
+        if link == -1:
+            return []
+        if link >= 0:
+            return [(self.links[link], int(routes.vc_class[entry]))]
+        first, last = routes.set_start[-2 - link], routes.set_start[-1 - link]
+        return [(self.links[int(routes.set_link[k])], int(routes.set_class[k])) for k in range(first, last)]
+
+    def candidate(self, entry: Entry, packet: Packet, incoming: Link, vc: int, turned: bool, escape: bool) -> Candidate:
+        link, vc_class = entry
+        vnet = packet.message.kind.vnet
+        if link.group >= 0 and link.group == incoming.group and not turned:
+            vc_class = incoming.class_of(vc, vnet)
+        return Candidate(link, link.ranges[vnet][vc_class], escape)
+
+    def select(self, some: list[Candidate], packet: Packet, router: int) -> Candidate:
+        n = len(some)
+        if n == 1:
+            return some[0]
+        a = packet.draw(router, SELECT) % n
+        select = self.routes.plane_select[packet.plane]
+        if select == RANDOM:
+            return some[a]
+        if select == LEAST:
+            return least(some, a)
+        b = (a + 1 + packet.draw(router, OTHER) % (n - 1)) % n
+        return some[b] if some[b].link.in_use < some[a].link.in_use else some[a]
+
+    def stick(self, packet: Packet) -> None:
+        """The packet has been granted a VC of an escape candidate."""
+        if self.routes.plane_sticky[packet.plane]:
+            packet.plane = int(self.routes.plane_escape[packet.plane])
+
+    def equal(self, packet: Packet) -> bool:
+        """Whether escape candidates rank like the others."""
+        return bool(self.routes.plane_equal[packet.plane])
+
+    # Ways
+
+    def choose_way(self, packet: Packet, router: int) -> None:
+        """A packet without a plane is at its first router."""
+        routes = self.routes
+        vias = [self.via(way, packet, router) for way in range(len(routes.way_last))]
+        if routes.choose == LEAST_WAY:
+            costs = [self.cost(way, via, packet, router) for way, via in enumerate(vias)]
+            way = costs.index(min(costs))
+        else:
+            way = packet.draw(0, WAY) % len(vias)
+        packet.via, packet.last = vias[way], int(routes.way_last[way])
+        packet.plane = packet.last if packet.via is None else int(routes.way_first[way])
+
+    def via(self, way: int, packet: Packet, router: int) -> int | None:
+        """The NPU by which a packet would go, None if it goes to its destination at once."""
+        routes = self.routes
+        if routes.way_via[way] == VIA_NONE:
+            return None
+        if routes.way_via[way] == VIA_ANY:
+            npu = packet.draw(0, VIA) % len(self.homes)
+        else:
+            npu = self.in_the_box(packet, router)
+        return None if self.homes[npu] == router else npu
+
+    def in_the_box(self, packet: Packet, router: int) -> int:
+        routes = self.routes
+        source, npu = self.homes.index(router), 0
+        pairs = zip(routes.digits[source], routes.digits[packet.message.dst], strict=True)
+        for i, (here, there) in enumerate(pairs):
+            n = int(routes.wrap[i])
+            ahead = (int(there) - int(here)) % n if n > 0 else max(0, int(there) - int(here))
+            back = (int(here) - int(there)) % n if n > 0 else max(0, int(here) - int(there))
+            # Without going round one of the two is zero; else the shorter one, upward if equal.
+            up = ahead <= back if n > 0 else ahead > 0
+            step, d = (1, ahead) if up else (-1, back)
+            digit = int(here) + step * (packet.draw(i, VIA) % (d + 1))
+            npu += (digit % n if n > 0 else digit) * int(routes.stride[i])
+        return npu
+
+    def cost(self, way: int, via: int | None, packet: Packet, router: int) -> int:
+        routes, message = self.routes, packet.message
+        path: list[Link] = []
+        if via is not None:
+            self.walk(path, int(routes.way_first[way]), router, self.homes[via], via)
+            router = self.homes[via]
+        self.walk(path, int(routes.way_last[way]), router, self.lanes[message.eject].src, message.dst)
+        return (path[0].in_use * len(path) if path else 0) + int(routes.way_bias[way])
+
+    def walk(self, path: list[Link], plane: int, router: int, end: int, npu: int) -> None:
+        """Add to the path the links from one router to another, by the first digit and number 0 of every set."""
+        bound = len(path) + len(self.links)
+        while router != end:
+            link, _ = self.entries(plane, router, npu)[0]
+            path.append(link)
+            router = link.dst
+            if len(path) > bound:
+                raise AssertionError(f"plane {plane} goes round in a circle")
+
+
+LEAST_WAY = 1  # the value of `choose` for "least"; 0 is "random"
+
+
+def least(some: list[Candidate], start: int, usable: Sequence[Candidate] | None = None) -> Candidate:
+    """The one with the least in use, of equals the first from number `start` on; of all, or of those usable."""
+    order = [some[(start + k) % len(some)] for k in range(len(some))]
+    return min((c for c in order if usable is None or c in usable), key=lambda c: c.link.in_use)
