@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from tests.oracle.formats import RouterOptions
+from pyxsim.core.options import RouterOptions
 from tests.oracle.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
 
 Send = tuple[int, int, int, int, int, int, int, int]  # the arguments of `send`

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from tests.oracle.formats import STORE_AND_FORWARD, Links, RouterOptions, Routes
+from pyxsim.core.options import STORE_AND_FORWARD, Links, RouterOptions, Routes
 from tests.oracle.lane import Lane
 from tests.oracle.parts import CAUSES, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Pool
 from tests.oracle.router import Router

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from pyxsim.core.options import WORMHOLE
 from tests.oracle import draws
-from tests.oracle.formats import WORMHOLE
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pyxsim.core.options import AGE, INPUT_FIRST, ROTATING, RouterOptions
 from tests.oracle.allocators import Matrix, Rank, best, rotate
 from tests.oracle.draws import TIE
-from tests.oracle.formats import AGE, INPUT_FIRST, ROTATING, RouterOptions
 from tests.oracle.parts import Candidate, Flit, InputVC, Link, Packet
 from tests.oracle.routing import Routing, least
 

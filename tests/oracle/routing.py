@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyxsim.core.options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, Routes
 from tests.oracle.draws import OTHER, SELECT, VIA, WAY
-from tests.oracle.formats import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, Routes
 from tests.oracle.parts import Candidate, Link, Packet
 
 ALWAYS = -1  # own digit of a router that always decides
