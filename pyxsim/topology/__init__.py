@@ -1,9 +1,25 @@
-"""Networks as arrays: blocks (one dimension each), their products, Garnet's networks; and what theory says of them."""
+"""Networks as arrays: blocks and their products, graphs, Garnet's networks; and what theory says of them."""
 
 from pyxsim.topology.block import Block
 from pyxsim.topology.build import build
+from pyxsim.topology.concentrated import check_tile, concentrate
+from pyxsim.topology.graph import Over, Wires, graph_network
 from pyxsim.topology.product import product
 from pyxsim.topology.shape import check_npus, check_shape
 from pyxsim.topology.topology import Dimension, Queue, Topology
 
-__all__ = ["Block", "Dimension", "Queue", "Topology", "build", "check_npus", "check_shape", "product"]
+__all__ = [
+    "Block",
+    "Dimension",
+    "Over",
+    "Queue",
+    "Topology",
+    "Wires",
+    "build",
+    "check_npus",
+    "check_shape",
+    "check_tile",
+    "concentrate",
+    "graph_network",
+    "product",
+]

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyxsim.errors import InputError
 from pyxsim.routing.relation import ALWAYS, SKIP, Ints, Longs, Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.shape import check_shape
+from pyxsim.topology.size import check_size
 from pyxsim.topology.topology import Queue, Topology
-
-# More than that is a mistake in the input, or needs another machine: 2 million links, 1 GB of tables.
-MAX_LINKS = 2**21
-MAX_ENTRIES = 2**27
 
 
 def product(name: str, blocks: Sequence[Block]) -> Topology:
@@ -79,7 +75,9 @@ def assemble(
     lane_per_plane: bool = False,
 ) -> Topology:
     """Number routers and links and write the digit tables, part by part: what every network here is made of."""
-    _check_size(parts)
+    check_size(
+        sum(part.groups * part.block.links for part in parts), sum(part.groups * part.block.next.size for part in parts)
+    )
     npus, planes = math.prod(shape), len(parts[0].planes)
     routers = npus + sum(part.groups * part.block.switches for part in parts)
     coords = np.stack(np.unravel_index(np.arange(npus), shape, order="F"), axis=1).astype(np.int32)
@@ -160,15 +158,6 @@ def assemble(
         confined=confined,
         lane_per_plane=lane_per_plane,
     )
-
-
-def _check_size(parts: Sequence[Part]) -> None:
-    links = sum(part.groups * part.block.links for part in parts)
-    entries = sum(part.groups * part.block.next.size for part in parts)
-    if links > MAX_LINKS:
-        raise InputError(f"{links} links are too many", key="network.shape", allowed=f"at most {MAX_LINKS}")
-    if entries > MAX_ENTRIES:
-        raise InputError(f"{entries} table entries are too many", key="network.shape", allowed=f"at most {MAX_ENTRIES}")
 
 
 def _switch_names(coords: Ints, switches: int) -> list[str]:

@@ -13,6 +13,7 @@ from pyxsim.errors import InputError
 from pyxsim.routing.relation import Ints, Longs, Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.options import checked_options
+from pyxsim.topology.place import Points
 
 Routing = Callable[..., Relation]
 
@@ -67,6 +68,7 @@ class Topology:
     routings     name -> what builds the relation from options; the first is that of a new network
                  (default: "dimension-order", or "ring" where planes are confined)
     routing      the name of the present one
+    place        float64[routers, 2]  where routers stand in a picture (default: it is worked out), see `place.py`
     """
 
     name: str
@@ -92,6 +94,7 @@ class Topology:
     link_latency: tuple[str | None, ...] | None = None
     routings: Mapping[str, Routing] = field(default_factory=dict)
     routing: str = ""
+    place: Points = field(default_factory=lambda: np.zeros((0, 2)))
 
     def __post_init__(self) -> None:
         kinds = self.link_kinds or tuple(f"d{dim}" for dim in range(len(self.shape)))
@@ -100,8 +103,12 @@ class Topology:
         if not len(self.link_length):
             object.__setattr__(self, "link_length", np.ones(self.links, np.int32))
         own = "ring" if self.confined else "dimension-order"
-        self._default("routings", {own: partial(_same, self.relation)})
+        self._default("routings", {own: partial(same, self.relation)})
         self._default("routing", next(iter(self.routings)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle keeps the present routing only: others may be functions that cannot be pickled."""
+        return {**self.__dict__, "routings": {self.routing: partial(same, self.relation)}}
 
     def _default(self, name: str, value: object) -> None:
         if not getattr(self, name):
@@ -189,18 +196,32 @@ class Topology:
         return replace(self, relation=relation, queues=queues, routing=name)
 
     def to_networkx(self) -> Any:
-        """A networkx.MultiDiGraph with the attributes that GraphML can hold: one node per router, one edge per link."""
+        """A networkx.MultiDiGraph with the attributes that GraphML can hold: one node per router, one edge per link.
+
+        The topology `graph` reads them back: a router's `npus` is how many it has, and `npu_ids` which, where they
+        are not numbered in order of the routers.
+        """
         import networkx as nx
 
         graph = nx.MultiDiGraph(name=self.name)
+        count = np.bincount(self.home, minlength=self.routers).tolist()
         for router, label in enumerate(self.router_name):
-            kind = "npu" if router < self.npus else "switch"
-            graph.add_node(router, label=label, kind=kind, dim=int(self.router_dim[router]))
+            word = "npu" if count[router] else "switch"
+            graph.add_node(router, label=label, kind=word, npus=count[router], dim=int(self.router_dim[router]))
+        if (np.diff(self.home) < 0).any():
+            for router in np.unique(self.home).tolist():
+                graph.nodes[router]["npu_ids"] = " ".join(map(str, np.flatnonzero(self.home == router).tolist()))
+        own = {"bandwidth": self.link_bandwidth, "latency": self.link_latency}
         for link, name in enumerate(self.link_name):
-            src, dst = int(self.link_src[link]), int(self.link_dst[link])
-            graph.add_edge(src, dst, key=link, name=name, dim=int(self.link_dim[link]))
+            src, dst, kind = int(self.link_src[link]), int(self.link_dst[link]), int(self.link_dim[link])
+            more = {key: texts[link] for key, texts in own.items() if texts is not None and texts[link] is not None}
+            length = int(self.link_length[link])
+            graph.add_edge(
+                src, dst, key=link, link=link, name=name, dim=kind, kind=self.link_kinds[kind], length=length, **more
+            )
         return graph
 
 
-def _same(relation: Relation) -> Relation:
+def same(relation: Relation) -> Relation:
+    """A routing that is at hand already."""
     return relation

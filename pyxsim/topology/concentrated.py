@@ -1,0 +1,64 @@
+"""Several NPUs at each router of a product: concentrated meshes, HyperX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.topology.block import Block
+from pyxsim.topology.routings import grid_routings
+from pyxsim.topology.shape import check_shape
+from pyxsim.topology.topology import Dimension, Topology
+
+
+def check_tile(concentration: object, dimensions: int) -> tuple[int, ...]:
+    """NPUs of a router along each dimension: a number c is [c, 1, 1 ..]. Raises InputError."""
+    key = "network.options.concentration"
+    if isinstance(concentration, int) and not isinstance(concentration, bool):
+        concentration = [concentration] + [1] * (dimensions - 1)
+    return check_shape(concentration, dimensions, key)
+
+
+def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False) -> Topology:
+    """The same network with `tile[i]` times as many NPUs along each dimension i: those of a tile share a router.
+
+    With tile = [c, 1, 1 ..] NPUs c*r to c*r + c-1 are at router r; with [2, 2] the NPUs are a grid of their own, cut
+    into squares. `floor_plan`: links are as long as routers are apart in that grid, instead of all alike.
+    Raises InputError.
+    """
+    shape = check_shape([n * t for n, t in zip(base.shape, tile, strict=True)], key="network.options.concentration")
+    npus = math.prod(shape)
+    coords = np.stack(np.unravel_index(np.arange(npus), shape, order="F"), axis=1).astype(np.int32)
+    home = (coords // np.array(tile)) @ np.array(base.strides)
+    relation = replace(
+        base.relation,
+        npus=npus,
+        digits=base.relation.digits[home],
+        home=home.astype(np.int32),
+        # The first NPU at the router with some digits.
+        stride=np.array([t * math.prod(shape[:dim]) for dim, t in enumerate(tile)], np.int32),
+    )
+    length = base.link_length
+    if floor_plan:
+        if base.switches:
+            raise InputError("a floor plan has no place for switches", key="network.options.floor_plan")
+        apart = np.abs(base.coords[base.link_src] - base.coords[base.link_dst]) * np.array(tile)
+        length = apart.sum(axis=1).astype(np.int32)
+    routings = grid_routings(relation)
+    dims: list[Block | Dimension] = []
+    for dim, npus_along in zip(base.dims, shape, strict=True):
+        dims.append(dim if dim.npus == npus_along else Dimension(dim.name, npus_along, dim.algorithm))
+    return replace(
+        base,
+        npus=npus,
+        shape=shape,
+        dims=tuple(dims),
+        coords=coords,
+        relation=next(iter(routings.values()))(),
+        link_length=length,
+        routings=routings,
+    )

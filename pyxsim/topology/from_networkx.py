@@ -1,0 +1,125 @@
+"""Networks from networkx graphs, and from the files that networkx reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.topology.graph import graph_network
+from pyxsim.topology.routings import graph_routings
+from pyxsim.topology.shape import check_shape
+from pyxsim.topology.topology import Dimension, Topology
+from pyxsim.units import parse_bandwidth, parse_duration
+
+KEY = "network.options"
+UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
+
+
+def read_graph(path: Path) -> Any:
+    """A networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
+
+    An edge list has a line `a b` for every link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`.
+    """
+    import networkx as nx
+
+    try:
+        if path.suffix.lower() == ".graphml":
+            return nx.read_graphml(path, force_multigraph=True)
+        if path.suffix.lower() == ".gml":
+            return nx.read_gml(path, label="id")
+        return nx.read_edgelist(path, create_using=nx.MultiGraph)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", key=f"{KEY}.file", file=str(path)) from None
+    except Exception as error:
+        raise InputError(f"is no graph that networkx can read: {error}", key=f"{KEY}.file", file=str(path)) from None
+
+
+def from_networkx(
+    graph: Any, *, npus: int = 1, dims: Sequence[int] | None = None, name: str = "graph", file: str | None = None
+) -> Topology:
+    """The network of a networkx graph: a router for each node, a link for each edge, two for an edge without direction.
+
+    Attributes of a node: `npus`, how many NPUs it has (a number, or true); or `kind`, "npu" or "switch". Where no node
+    says anything each has `npus`. `npu_ids` says which they are; else they are counted in order of the nodes, which is
+    that of their numbers, if they are numbers, else that of the file. `label`: a name.
+    Attributes of an edge: `bandwidth` and `latency`, texts with a unit; `length`, a whole number; `kind`, a word.
+    dims: how collectives see the NPUs; left out: one dimension. Raises InputError.
+    """
+    nodes = list(graph.nodes)
+    if all(str(node).isdecimal() for node in nodes):
+        nodes.sort(key=int)
+    if not nodes:
+        raise InputError("the graph has no nodes", key=f"{KEY}.file", file=file)
+    number = {node: i for i, node in enumerate(nodes)}
+    home = _homes(graph, nodes, npus, file)
+    shape = check_shape(dims, key=f"{KEY}.dims") if dims is not None else (len(home),)
+    if int(np.prod(shape)) != len(home):
+        raise InputError(f"{shape} is no shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
+    edges = list(graph.edges(data=True))
+    if all("link" in data for *_, data in edges):
+        edges.sort(key=lambda edge: int(edge[2]["link"]))
+    kinds = list(dict.fromkeys(str(data.get("kind", "link")) for *_, data in edges)) or ["link"]
+    return graph_network(
+        name,
+        home,
+        [(number[a], number[b]) for a, b, _ in edges],
+        graph_routings("up-down"),
+        routers=len(nodes),
+        both_ways=not graph.is_directed(),
+        dims=[Dimension(f"d{i}" if len(shape) > 1 else name, size) for i, size in enumerate(shape)],
+        kinds=kinds,
+        kind=[kinds.index(str(data.get("kind", "link"))) for *_, data in edges],
+        kind_dims=[min(i, len(shape) - 1) for i in range(len(kinds))],
+        length=[_length(edge, file) for edge in edges],
+        bandwidth=_texts(edges, "bandwidth", file),
+        latency=_texts(edges, "latency", file),
+        router_names=[str(graph.nodes[node].get("label", f"({node})")) for node in nodes],
+    )
+
+
+def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Sequence[int]:
+    """The router of each NPU."""
+    says = any(key in data for _, data in graph.nodes(data=True) for key in ("npus", "kind"))
+    count = []
+    for node in nodes:
+        data = graph.nodes[node]
+        own = data.get("npus", data.get("kind") == "npu" if says else npus)
+        if not isinstance(own, int) or own < 0:
+            allowed = "a whole number, or true or false"
+            raise InputError(f"node {node} has npus = {own!r}", key=f"{KEY}.file", allowed=allowed, file=file)
+        count.append(int(own))
+    home = np.repeat(np.arange(len(nodes)), count)
+    if not any("npu_ids" in graph.nodes[node] for node in nodes):
+        return home.tolist()
+    ids = [int(word) for node in nodes for word in str(graph.nodes[node].get("npu_ids", "")).split()]
+    if sorted(ids) != list(range(len(home))):
+        raise InputError("npu_ids do not name each NPU once", key=f"{KEY}.file", file=file)
+    placed = np.empty(len(home), np.int64)
+    placed[ids] = home
+    return placed.tolist()
+
+
+def _length(edge: tuple[Any, Any, Mapping[str, Any]], file: str | None) -> int:
+    a, b, data = edge
+    length = data.get("length", 1)
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        text = f"the edge from {a} to {b} has length = {length!r}"
+        raise InputError(text, key=f"{KEY}.file", allowed="a whole number from 1", file=file)
+    return length
+
+
+def _texts(edges: Sequence[Any], what: str, file: str | None) -> list[str | None] | None:
+    """The attribute of every edge, checked; None where no edge has it."""
+    for a, b, data in edges:
+        try:
+            if data.get(what) is not None:
+                UNITS[what](data[what])
+        except InputError as error:
+            text = f"the edge from {a} to {b}: {error}"
+            raise InputError(text, key=f"{KEY}.file", file=file) from None
+    texts = [data.get(what) for *_, data in edges]
+    return texts if any(text is not None for text in texts) else None

@@ -1,0 +1,17 @@
+"""Any network from a file: GraphML, GML or an edge list, as networkx reads them, with a width and latency per link."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyxsim.registry import topologies
+from pyxsim.topology import Topology
+from pyxsim.topology.from_networkx import from_networkx, read_graph
+
+
+@topologies.register("graph")
+def graph(file: Path, npus: int = 1, dims: Sequence[int] | None = None) -> Topology:
+    """`file`: nodes with an attribute `npus` (how many NPUs), edges with `bandwidth` and `latency` ("25 GB/s").
+
+    Where no node says how many NPUs it has, each has `npus`. `dims`: the shape that collectives see.
+    """
+    return from_networkx(read_graph(file), npus=npus, dims=dims, file=str(file))

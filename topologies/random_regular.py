@@ -1,0 +1,36 @@
+"""A random regular graph, as Jellyfish (Singla, Hong, Popa and Godfrey 2012): every router has as many links."""
+
+import networkx as nx
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.registry import topologies
+from pyxsim.topology import Dimension, Topology, graph_network
+from pyxsim.topology.place import circle
+from pyxsim.topology.routings import graph_routings
+
+TRIES = 100
+
+
+@topologies.register("random-regular", aliases=("jellyfish",))
+def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topology:
+    """`routers` routers with `degree` links and `p` NPUs each; the first connected graph from `seed` on."""
+    if not 2 <= degree < routers or routers * degree % 2 or p < 1:
+        problem = f"{routers} routers of degree {degree} with {p} NPUs each"
+        allowed = "a degree from 2 to routers - 1, an even routers * degree, p >= 1"
+        raise InputError(problem, key="network.options", allowed=allowed)
+    for attempt in range(TRIES):
+        graph = nx.random_regular_graph(degree, routers, seed=seed * TRIES + attempt)
+        if nx.is_connected(graph):
+            break
+    else:
+        raise InputError(f"no graph of {TRIES} was connected", key="network.options.seed", allowed="another seed")
+    return graph_network(
+        "random-regular",
+        np.repeat(np.arange(routers), p),
+        sorted((min(ends), max(ends)) for ends in graph.edges),
+        graph_routings("up-down"),
+        dims=[Dimension("router", p), Dimension("routers", routers)] if p > 1 else None,
+        kind_dims=[1] if p > 1 else [0],
+        place=circle(routers),
+    )
