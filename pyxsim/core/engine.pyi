@@ -84,7 +84,7 @@ class Engine:
         at: ArrayLike,
         klass: ArrayLike,
     ) -> int:
-        """`send` for arrays of messages (a number stands for all). Returns the number of the first; the others follow."""
+        """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
     def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.

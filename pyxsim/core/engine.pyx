@@ -160,7 +160,10 @@ cdef class Engine:
         s.link_den = self._longs("link_den", den)
         s.link_delay = self._longs("link_delay", delay)
         s.link_credit_delay = self._longs("link_credit_delay", credit)
-        s.link_queued = self._ints("link_queued", links.output_queue)
+        queued = np.asarray(links.output_queue) != 0
+        if s.ticks > 1:   # a switch that is faster than its links
+            queued |= np.asarray(links.src) >= 0
+        s.link_queued = self._ints("link_queued", queued)
         s.link_classes = self._ints("link_classes", classes)
         s.link_group = self._ints("link_group", links.group)
         s.link_pool = self._ints("link_pool", links.pool)

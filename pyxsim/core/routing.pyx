@@ -43,12 +43,17 @@ cdef inline bint differs(State* s, int64_t row, int32_t dim, int32_t goal, int64
 
 
 cdef int32_t entry_of(State* s, int32_t plane, int32_t router, int32_t goal, int64_t* entry) noexcept nogil:
-    """The first link of the first entry that decides, as costs of ways are reckoned; NONE: there is none."""
+    """The first link of the first entry that decides, as costs of ways are reckoned; NONE: there is none.
+
+    Where every digit contributes, one without a link contributes nothing.
+    """
     cdef int64_t row = (<int64_t> plane * s.routers + router) * s.dims
     cdef int32_t dim, link
     for dim in range(s.dims):
         if differs(s, row, dim, goal, entry):
             link = s.table_link[entry[0]]
+            if link == NONE and s.plane_any[plane]:
+                continue
             return s.set_link[s.set_start[-2 - link]] if link < NONE else link
     return NONE
 
