@@ -1,0 +1,185 @@
+"""What is observed of open traffic: packets by the time at which they were created, flits by the time they arrived.
+
+Time is cut into batches. A packet belongs to the batch in which it was created, whenever it arrives; a batch is
+complete when all of its packets have arrived. Accepted load is counted where it happens: a packet's flits belong to the
+batch in which its last one arrived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Longs = NDArray[np.int64]
+
+LATENCY_BITS = 40
+BATCH_BITS = 16
+MAX_BATCHES = 2**BATCH_BITS
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Batches of `length / parts` cycles each, from cycle `origin` on. Batch -1 is everything before."""
+
+    origin: int
+    length: int
+    parts: int = 1
+
+    def index(self, cycle: Longs) -> Longs:
+        """The batch of each cycle."""
+        found: Longs = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
+        return found
+
+    def start(self, batch: int) -> int:
+        """The first cycle of a batch."""
+        return self.origin + -(-batch * self.length // self.parts)
+
+    def whole(self, cycle: int) -> int:
+        """Batches that have ended by the beginning of a cycle."""
+        return max(0, (cycle - self.origin) * self.parts // self.length)
+
+
+class Columns:
+    """int64[rows, batches] that grows with time; batch -1 is kept apart."""
+
+    def __init__(self, rows: int) -> None:
+        self._values = np.zeros((rows, 64), dtype=np.int64)
+
+    def add(self, row: Longs, batch: Longs, amount: Longs | None = None) -> None:
+        """Add amounts (1, if left out) at places, which may come more than once."""
+        if not len(row):
+            return
+        rows, width = self._values.shape
+        needed = int(batch.max()) + 2
+        if needed > width:
+            grown = np.zeros((rows, max(needed, 2 * width)), dtype=np.int64)
+            grown[:, :width] = self._values
+            self._values, width = grown, grown.shape[1]
+        first = int(batch.min()) + 1
+        span = needed - first
+        place = row * span + (batch + 1 - first)
+        if amount is None:
+            found = np.bincount(place, minlength=rows * span)
+        else:
+            # Sums of doubles are exact up to 2^53, which no batch reaches.
+            found = np.bincount(place, weights=amount, minlength=rows * span).astype(np.int64)
+        self._values[:, first:needed] += found.reshape(rows, span)
+
+    def upto(self, batches: int) -> Longs:
+        """int64[rows, batches], of batches 0 and on."""
+        self._room(batches + 1)
+        return self._values[:, 1 : batches + 1]
+
+    @property
+    def before(self) -> Longs:
+        """int64[rows], of batch -1."""
+        return self._values[:, 0]
+
+    def _room(self, width: int) -> None:
+        if width > self._values.shape[1]:
+            self.add(np.zeros(1, np.int64), np.array([width - 2]), np.zeros(1, np.int64))
+
+
+class Tally:
+    """How many packets of each (class, batch) had each latency."""
+
+    def __init__(self) -> None:
+        self._keys: list[Longs] = []
+        self._counts: list[Longs] = []
+        self._size = self._limit = 1 << 16
+
+    def add(self, klass: Longs, batch: Longs, latency: Longs) -> None:
+        """Count packets; those of batch -1 are left out."""
+        there = batch >= 0
+        key = ((klass << BATCH_BITS | batch) << LATENCY_BITS | latency)[there]
+        keys, counts = np.unique(key, return_counts=True)
+        self._keys.append(keys)
+        self._counts.append(counts.astype(np.int64))
+        self._size += len(keys)
+        if self._size > self._limit:
+            self._merge()
+            self._limit = 2 * self._size + (1 << 16)
+
+    def of(self, first: int, end: int, classes: int) -> tuple[Longs, Longs]:
+        """Latencies that there were in the batches first to end - 1, and int64[classes, latencies] packets."""
+        self._merge()
+        keys, counts = self._keys[0], self._counts[0]
+        batch = keys >> LATENCY_BITS & (MAX_BATCHES - 1)
+        klass = keys >> (LATENCY_BITS + BATCH_BITS)
+        inside = (batch >= first) & (batch < end) & (klass < classes)
+        latency, place = np.unique(keys[inside] & ((1 << LATENCY_BITS) - 1), return_inverse=True)
+        table = np.zeros((classes, len(latency)), dtype=np.int64)
+        np.add.at(table, (klass[inside], place), counts[inside])
+        return latency, table
+
+    def _merge(self) -> None:
+        none = np.zeros(0, dtype=np.int64)
+        keys, place = np.unique(np.concatenate([none, *self._keys]), return_inverse=True)
+        counts = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(counts, place, np.concatenate([none, *self._counts]))
+        self._keys, self._counts, self._size = [keys], [counts], len(keys)
+
+
+class Observer:
+    """Takes in what is created and what arrives.
+
+    `classes`: those whose packets make up the totals; classes from there on (round trips) have latencies only.
+    """
+
+    def __init__(self, grid: Grid, npus: int, classes: int, others: int = 0) -> None:
+        self.grid = grid
+        self.npus = npus
+        self.classes = classes
+        rows = classes + others
+        self.rows = rows
+        # By the batch of creation:
+        self.created, self.created_flits = Columns(rows), Columns(rows)
+        self.arrived, self.latency, self.network, self.hops = (Columns(rows) for _ in range(4))
+        # By the batch of arrival:
+        self.accepted_flits, self.accepted = Columns(rows), Columns(rows)
+        self.tally = Tally()
+        self._nodes = Columns(npus)
+
+    def create(self, klass: Longs, cycle: Longs, flits: Longs) -> None:
+        """Messages, of `flits` flits each, are created."""
+        batch = self.grid.index(cycle)
+        self.created.add(klass, batch)
+        self.created_flits.add(klass, batch, flits)
+
+    def arrive(self, klass: Longs, at: Longs, first: Longs, last: Longs, hops: Longs, flits: Longs, dst: Longs) -> None:
+        """Messages have arrived: created in cycle `at`, launched in `first`, complete in `last`."""
+        if not len(klass):
+            return
+        born, now = self.grid.index(at), self.grid.index(last)
+        self.arrived.add(klass, born)
+        self.latency.add(klass, born, last - at)
+        self.network.add(klass, born, last - first)
+        self.hops.add(klass, born, hops)
+        self.tally.add(klass, born, last - at)
+        real = klass < self.classes
+        everything = bool(real.all())
+        part = slice(None) if everything else real
+        self.accepted.add(klass[part], now[part])
+        self.accepted_flits.add(klass[part], now[part], flits[part])
+        self._nodes.add(dst[part], now[part], flits[part])
+
+    def complete(self, batches: int) -> int:
+        """How many batches from the first one on have all their packets, of `batches` that have ended."""
+        missing = (self.created.upto(batches) != self.arrived.upto(batches)).any(axis=0)
+        return int(np.argmax(missing)) if missing.any() else batches
+
+    def backlog(self, batches: int) -> tuple[Longs, Longs]:
+        """Packets, and flits, that are under way or wait at their source at the end of each batch."""
+        found = []
+        for born, gone in ((self.created, self.accepted), (self.created_flits, self.accepted_flits)):
+            before = (born.before - gone.before)[: self.classes].sum()
+            change = (born.upto(batches) - gone.upto(batches))[: self.classes].sum(axis=0)
+            found.append(before + np.cumsum(change))
+        return found[0], found[1]
+
+    def nodes(self, first: int, end: int) -> Longs:
+        """int64[npus]: flits that arrived at each node in the batches first to end - 1."""
+        total: Longs = self._nodes.upto(end)[:, first:].sum(axis=1)
+        return total

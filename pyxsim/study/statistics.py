@@ -1,0 +1,147 @@
+"""How sure a mean is, and where a steady state begins: batch means, and MSER.
+
+What is observed comes in *batches*, spans of equal length in time. Neighbours are correlated, so a mean over all of
+them is less sure than their number suggests; longer batches are less so (Law and Kelton, *Simulation Modeling and
+Analysis*, section 9.5.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+MOST, FEWEST = 40, 10  # batches of an interval
+KEPT = 0.5  # of a series that is to be called settled
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean, and half the width of its 95 % confidence interval.
+
+    `batches` of `size` of the given batches each went into it, from batch `first` on. `correlation` is what was left
+    between neighbours.
+    """
+
+    mean: float
+    half: float
+    batches: int
+    size: int
+    first: int
+    correlation: float
+
+    @property
+    def relative(self) -> float:
+        """Half the width over the mean."""
+        return self.half / abs(self.mean) if self.mean else math.inf if self.half else 0.0
+
+    @property
+    def independent(self) -> bool:
+        """Whether what neighbours have in common could be chance."""
+        return self.correlation <= 1.645 / math.sqrt(self.batches)
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half
+
+
+def settled(series: Floats) -> int | None:
+    """How many entries at the beginning of a series belong to its transient; None where it does not settle.
+
+    MSER (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997;
+    White, Cobb and Spratt, WSC 2000): the cut after which the mean of the rest would be most precise, by
+    sum((x - mean)^2) / n^2. Where that is in the second half the series is too short to tell, or has a trend.
+    """
+    count = len(series)
+    if count < 2 * FEWEST:
+        return None
+    backwards = (series - series.mean())[::-1]
+    left = np.arange(1, count + 1)
+    sums, squares = np.cumsum(backwards), np.cumsum(backwards * backwards)
+    # The last few entries alone look precise by chance.
+    score = np.maximum(squares - sums * sums / left, 0.0)[FEWEST - 1 :] / left[FEWEST - 1 :] ** 2
+    # Of equal ones the longest rest: a constant series has no transient.
+    best = len(score) - 1 - int(np.argmin(score[::-1]))
+    cut = count - FEWEST - best
+    return cut if cut <= count * (1 - KEPT) else None
+
+
+def interval(sums: Floats, weights: Floats | None = None) -> Interval:
+    """The ratio of two sums over batches, `sums` per `weights` (per batch, if left out), with its interval.
+
+    The classical ratio estimator: with r the ratio over all, the residuals sums - r * weights are treated as batch
+    means. Batches are merged until there are less than 40, and on until their lag-1 correlation could be chance (at
+    5 %, one-sided), as long as 10 are left; of a correlation that is left after that, the interval is widened as for an
+    AR(1) process. What does not divide into batches is left out at the beginning.
+    """
+    ones = np.ones(len(sums)) if weights is None else weights
+    count = len(sums)
+    if count < 2 or not ones.any():
+        mean = float(sums.sum() / ones.sum()) if ones.any() else math.nan
+        return Interval(mean, math.inf, count, 1, 0, 0.0)
+    size = max(1, -(-count // (MOST - 1)))
+    while True:
+        found = _with_size(sums, ones, size)
+        if found.independent or count // (2 * size) < FEWEST:
+            return found
+        size *= 2
+
+
+def _with_size(sums: Floats, weights: Floats, size: int) -> Interval:
+    batches = len(sums) // size
+    first = len(sums) - batches * size
+    tops = sums[first:].reshape(batches, size).sum(axis=1)
+    lows = weights[first:].reshape(batches, size).sum(axis=1)
+    mean = float(tops.sum() / lows.sum()) if lows.any() else math.nan
+    rest = tops - mean * lows
+    square = float(rest @ rest)
+    # Rounding alone, where all batches are the same.
+    if square <= 1e-24 * float(tops @ tops):
+        return Interval(mean, 0.0, batches, size, first, 0.0)
+    correlation = float(rest[1:] @ rest[:-1]) / square
+    left = min(max(correlation + 1 / batches, 0.0), 0.9)  # the estimate is too low by about 1/n
+    spread = math.sqrt(square / (batches - 1) / batches) / (float(lows.sum()) / batches)
+    half = student_t(batches - 1) * spread * math.sqrt((1 + left) / (1 - left))
+    return Interval(mean, half, batches, size, first, correlation)
+
+
+@cache
+def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The number that a Student t variable stays below, in absolute value, with that probability."""
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
+    return (low + high) / 2
+
+
+def _within(t: float, freedom: int) -> float:
+    """P(|T| <= t) for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+def percentile(values: NDArray[np.int64], counts: NDArray[np.int64], share: float) -> float:
+    """The smallest value that at least a `share` of all observations do not exceed; NaN where there are none."""
+    total = int(counts.sum())
+    if not total:
+        return math.nan
+    needed = math.ceil(share * total - 1e-9)
+    return float(values[int(np.searchsorted(np.cumsum(counts), max(1, needed)))])
