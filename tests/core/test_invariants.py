@@ -168,7 +168,7 @@ def test_a_run_may_be_cut_anywhere(case: Case, stops: list[int], window: int, sl
     waiting = list(case.messages)
     for stop in [*stops, FAR]:
         until = cut.now + stop
-        while waiting and waiting[0][-1] < until:
+        while waiting and waiting[0][7] < until:
             cut.send(*waiting.pop(0))
         reason = run(cut, until, window=window, slack=slack)
         if reason == "deadlock" and not waiting:  # with messages to come, others may still move

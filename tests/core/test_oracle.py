@@ -84,6 +84,7 @@ def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], 
     assert oracle.deadlocked
     stuck = sorted(oracle.waiting(), key=lambda row: (row["link"], row["vc"]))
     assert [{name: row[name] for name in stuck[0]} for row in engine.waiting()] == stuck
+    assert sum(row["left"] for row in engine.waiting()) > 0
 
 
 def whole_run(case: Case) -> None:
@@ -107,7 +108,7 @@ def sliced_run(case: Case, slices: list[int], window: int, slack: int) -> None:
     while True:
         if engine.now >= until:
             until = engine.now + next(ends, FAR)
-            while waiting and waiting[0][-1] < until:
+            while waiting and waiting[0][7] < until:
                 send = waiting.pop(0)
                 assert engine.send(*send) == oracle.send(*send)
         stop = engine.run(until, slack=slack, window=window)

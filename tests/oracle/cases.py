@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from pyxsim.core.options import RouterOptions
+from pyxsim.core.options import (
+    AGE,
+    CUT_THROUGH,
+    EACH,
+    INPUT_FIRST,
+    ISLIP,
+    LEAST,
+    RANDOM,
+    ROTATING,
+    STORE_AND_FORWARD,
+    TWO,
+    WAVEFRONT,
+    WORMHOLE,
+    RouterOptions,
+)
 from tests.oracle.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
+from tests.oracle.relations import Manner, cut, digraph, give_ways, loosen
 
-Send = tuple[int, int, int, int, int, int, int, int]  # the arguments of `send`
+Send = tuple[int, int, int, int, int, int, int, int, int]  # the arguments of `send`
 
 
 @dataclass
@@ -25,23 +41,27 @@ class Case:
 
 FEW_VCS = st.integers(1, 5)
 SERIALISATION = [Fraction(1), Fraction(1), Fraction(3, 2), Fraction(64, 25), Fraction(2), Fraction(8)]
+flag = st.booleans()
+seldom = st.sampled_from([False, False, False, True])
 
 
-def styles(vcs: st.SearchStrategy[int]) -> st.SearchStrategy[Style]:
+def styles(vcs: st.SearchStrategy[int], shortest: int = 1) -> st.SearchStrategy[Style]:
+    """`shortest`: the least slots that a VC can have, with those of the pool."""
     return st.builds(
         Style,
         vcs=vcs,
-        depth=st.integers(1, 8),
+        depth=st.integers(shortest, shortest + 7),
         s=st.sampled_from(SERIALISATION),
         delay=st.one_of(st.integers(1, 4), st.integers(1, 30)),
         credit_delay=st.one_of(st.integers(2, 5), st.integers(2, 30)),
-        output_queue=st.booleans(),
+        output_queue=flag,
+        pool=st.sampled_from([0, 0, 0, 1, 2, 5]),
     )
 
 
 @st.composite
-def nets(draw: st.DrawFn) -> Net:
-    flag = st.booleans()
+def plain_nets(draw: st.DrawFn) -> Net:
+    """Every packet of a plane has one path."""
     kind = draw(st.sampled_from(["hub", "line", "ring", "torus", "grid", "star", "full", "ring of stars"]))
     match kind:
         case "hub":
@@ -61,7 +81,54 @@ def nets(draw: st.DrawFn) -> Net:
             net = full(draw(st.integers(3, 5)))
         case _:
             net = ring_of_stars(draw(st.integers(2, 3)), draw(st.integers(2, 3)))
-    return crowd(net, 2) if draw(st.sampled_from([False, False, False, True])) else net
+    return crowd(net, 2) if draw(seldom) else net
+
+
+manners = st.builds(
+    Manner,
+    entries=st.sampled_from(["one", "sets", "sets", "sets"]),
+    any=flag,
+    select=st.sampled_from([RANDOM, LEAST, TWO, EACH, EACH, EACH]),
+    escape=st.sampled_from([True, True, False]),
+    sticky=flag,
+    equal=flag,
+)
+
+
+@st.composite
+def free_nets(draw: st.DrawFn) -> Net:
+    """Relations with sets, planes of every manner, and ways."""
+    match draw(st.sampled_from(["line", "ring", "grid", "digraph", "full"])):
+        case "line":
+            net = line(draw(st.integers(2, 4)))
+        case "ring":
+            net = ring(draw(st.integers(2, 6)), bidirectional=draw(flag), datelines=draw(flag), keep=draw(flag))
+        case "grid":
+            shape = [draw(st.integers(2, 3)), draw(st.integers(2, 3))]
+            net = grid(shape, wrap=[draw(flag), draw(flag)], datelines=draw(flag), keep=draw(flag))
+        case "full":
+            net = full(draw(st.integers(3, 5)))
+        case _:
+            routers = draw(st.integers(2, 6))
+            switches = draw(st.integers(0, routers - 2))
+            net = digraph(routers, draw(st.integers(0, 2 * routers)), switches, draw(st.integers(0, 999)))
+    columns = draw(st.sampled_from([[0, 1], [1, 0], [0, 1, 0, 1], [1, 0, 0, 1], [0, 0, 1]]))
+    if len(net.digits[0]) == 1:
+        columns = [0] * draw(st.integers(1, 2))
+    loosen(
+        net,
+        draw(st.lists(manners, min_size=1, max_size=4)),
+        classes=draw(st.integers(1, 3)),
+        columns=columns,
+        groups=draw(flag),
+        nodes=draw(st.sampled_from([1, 1, 2, 3])),
+        seed=draw(st.integers(0, 999)),
+    )
+    return give_ways(net, draw(st.integers(0, 4)), draw(st.integers(0, 999)), least=draw(flag))
+
+
+def nets() -> st.SearchStrategy[Net]:
+    return st.one_of(plain_nets(), free_nets(), free_nets())
 
 
 def risky_nets() -> st.SearchStrategy[Net]:
@@ -86,12 +153,46 @@ def classed_nets() -> st.SearchStrategy[Net]:
 
 
 @st.composite
+def router_options(draw: st.DrawFn, *, least_va: int = 0) -> RouterOptions:
+    """Any legal options. `least_va`: 1 where planes have `each`."""
+    vnets = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    classes = draw(st.sampled_from([1, 1, 2, 3]))
+    options = RouterOptions(
+        rc=draw(st.integers(0, 3)),
+        va=draw(st.integers(least_va, 3)),
+        drained=draw(flag),
+        interleaved=draw(flag),
+        flow=draw(st.sampled_from([WORMHOLE, WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])),
+        vnets=vnets,
+        class_vnet=tuple(draw(st.integers(0, vnets - 1)) for _ in range(classes)),
+        class_priority=tuple(draw(st.integers(0, 2)) for _ in range(classes)),
+        seed=draw(st.integers(0, 2**63 - 1)),
+    )
+    if draw(seldom):  # as Garnet's
+        options.step_arbiter, options.ordered = draw(flag), draw(flag)
+        return options
+    options.va_allocator = draw(st.sampled_from([ROTATING, ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.va_iterations = draw(st.integers(1, 3))
+    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.sa_iterations = draw(st.integers(1, 3))
+    options.speculative = options.va > 0 and draw(flag)
+    options.input_speedup = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    options.speedup = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    options.st = draw(st.integers(0, 4)) if options.speedup > 1 else 0
+    return options
+
+
+@st.composite
 def cases(
     draw: st.DrawFn, of: st.SearchStrategy[Net] | None = None, vcs: st.SearchStrategy[int] = FEW_VCS, limit: int = 8
 ) -> Case:
     """`of`: which networks, all kinds unless told; `vcs`: VCs per link; `limit`: the most messages."""
     net = draw(nets() if of is None else of)
-    palette = draw(st.lists(styles(vcs), min_size=1, max_size=3))
+    waits = any(manner.select == EACH for manner in net.manners.values())
+    options = draw(router_options(least_va=int(waits)))
+    net.vnets = options.vnets
+    longest = draw(st.integers(1, 9))
+    palette = draw(st.lists(styles(vcs, 1 if options.flow == WORMHOLE else longest), min_size=1, max_size=3))
 
     def pattern(values: st.SearchStrategy[int]) -> Callable[[int], int]:
         few = draw(st.lists(values, min_size=1, max_size=4))
@@ -105,37 +206,35 @@ def cases(
     injection = [(n, palette[of_injection(n + k)]) for n in nodes for k in range(entries(n))]
     ejection = [(n, palette[of_ejection(n + k)]) for n in nodes for k in range(exits(n))]
     net.dress(lambda i: palette[of_wire(i)], injection, ejection)
-    options = draw(
-        st.builds(
-            RouterOptions,
-            rc=st.integers(0, 3),
-            va=st.integers(0, 3),
-            drained=st.booleans(),
-            step_arbiter=st.booleans(),
-            interleaved=st.booleans(),
-            ordered=st.booleans(),
-        )
-    )
-    return Case(net, options, draw(messages(net, limit)))
+    if draw(seldom):
+        rng = random.Random(draw(st.integers(0, 999)))
+        links = [(style.vcs, wire.classes) for style, wire in zip(net.styles, net.wires, strict=True)]
+        links += [(style.vcs, 1) for _, style in net.injection + net.ejection]
+        net.ranges = {i: cut(vcs, net.vnets, classes, rng) for i, (vcs, classes) in enumerate(links)}
+    return Case(net, options, draw(messages(net, limit, longest, len(options.class_vnet))))
 
 
 @st.composite
-def messages(draw: st.DrawFn, net: Net, limit: int) -> list[Send]:
+def messages(draw: st.DrawFn, net: Net, limit: int, longest: int, classes: int) -> list[Send]:
     sends: list[Send] = []
+    planes = st.integers(0, net.planes - 1)
+    if net.ways:
+        planes = st.one_of(st.just(-1), planes)
     for _ in range(draw(st.integers(1, limit))):
         inject = draw(st.integers(0, len(net.injection) - 1))
         eject = draw(st.integers(0, len(net.ejection) - 1))
-        flits = draw(st.integers(1, 9))
+        flits = draw(st.integers(1, longest))
         sends.append(
             (
                 inject,
                 eject,
                 net.ejection[eject][0],
-                draw(st.integers(0, net.planes - 1)),
+                draw(planes),
                 draw(st.integers(1, 6)),
                 flits,
                 draw(st.integers(1, flits)),
                 draw(st.one_of(st.just(0), st.integers(0, 9), st.integers(0, 60))),
+                draw(st.integers(0, classes - 1)),
             )
         )
-    return sorted(sends, key=lambda send: send[-1])
+    return sorted(sends, key=lambda send: send[7])
