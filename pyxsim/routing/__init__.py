@@ -1,6 +1,9 @@
 """Which link and which virtual channel a packet takes next, and the proof that packets never wait in a circle."""
 
+from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.deadlock import Dependencies, dependencies, prove
+from pyxsim.routing.graph import Graph, adaptive_up_down, nca, shortest, up_down
+from pyxsim.routing.grid import adaptive_xy_yx, balanced, tie_random, xy_yx
 from pyxsim.routing.relation import (
     ALWAYS,
     EACH,
@@ -15,6 +18,7 @@ from pyxsim.routing.relation import (
     vc_ranges,
 )
 from pyxsim.routing.shortest import shortest_paths
+from pyxsim.routing.via import romm, ugal, valiant
 
 __all__ = [
     "ALWAYS",
@@ -26,10 +30,23 @@ __all__ = [
     "SKIP",
     "TWO",
     "Dependencies",
+    "Graph",
     "Relation",
     "Way",
+    "adaptive_up_down",
+    "adaptive_xy_yx",
+    "balanced",
     "dependencies",
+    "minimal_adaptive",
+    "nca",
     "prove",
+    "romm",
+    "shortest",
     "shortest_paths",
+    "tie_random",
+    "ugal",
+    "up_down",
+    "valiant",
     "vc_ranges",
+    "xy_yx",
 ]

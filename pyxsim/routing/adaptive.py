@@ -1,0 +1,65 @@
+"""Minimal adaptive routing with an escape (Duato)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.routing.grid import all_ways_round
+from pyxsim.routing.planes import ROUTING, plain_plane, plane, rebuilt
+from pyxsim.routing.relation import EACH, Relation, Way
+
+Ties = Literal["both", "+", "-"]
+
+
+def minimal_adaptive(
+    base: Relation, adaptive_vcs: int = 0, sticky: bool = False, equal: bool = False, ties: Ties = "both"
+) -> Relation:
+    """A packet goes on in any dimension that it must go in, over the last VC class; the base is its escape.
+
+    Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993. The classes of
+    the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: who took an escape VC
+    stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
+    long, a packet may go either way, or that of one plane of the base.
+
+    A packet comes into a ring anywhere on its way, so the classes of the base are read anew at every hop: 1 before the
+    end is crossed, 0 behind it, which is Dally and Seitz's dateline.
+    """
+    if base.planes < 2 and ties != "both":
+        raise InputError("the base has one plane only, so no ties", key=f"{ROUTING}_options.ties", allowed="both")
+    number = plain_plane(base, "minimal-adaptive")
+    if ties not in ("both", "+", "-"):
+        raise InputError("no such ties", key=f"{ROUTING}_options.ties", allowed=["both", "+", "-"], given=ties)
+    if adaptive_vcs < 0:
+        raise InputError(
+            f"{adaptive_vcs} adaptive VCs",
+            key=f"{ROUTING}_options.adaptive_vcs",
+            allowed="0 (all that are left) or more",
+        )
+    if number != 0:
+        escape = plane(base, number)
+    elif ties == "both":
+        escape = all_ways_round(base, "minimal-adaptive")
+    else:
+        escape = plane(base, "+-".index(ties))
+    classes = base.classes
+    adaptive = replace(
+        escape,
+        vc_class=np.full_like(escape.vc_class, classes),
+        any=1,
+        select=EACH,
+        escape=1,
+        sticky=int(sticky),
+        equal=int(equal),
+    )
+    return rebuilt(
+        base,
+        [adaptive, escape],
+        ways=(Way(0),),
+        link_classes=np.full_like(base.link_classes, classes + 1),
+        link_group=np.full_like(base.link_group, -1),
+        fixed_vcs=(1,) * classes + (adaptive_vcs,),
+    )

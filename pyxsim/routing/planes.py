@@ -1,0 +1,195 @@
+"""Relations taken apart into planes and put together again: for functions that make one from another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Ints, Longs, Relation
+
+ROUTING = "network.router.routing"
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """One plane with entries of its own: entry e has the candidates start[e] to start[e + 1].
+
+    own     int32[routers, nd]
+    offset  int64[routers, nd]
+    start   int64[entries + 1]
+    link, vc_class  int32[candidates]
+    any, select, escape, sticky, equal   as in Relation
+    """
+
+    own: Ints
+    offset: Longs
+    start: Longs
+    link: Ints
+    vc_class: Ints
+    any: int = 0
+    select: int = RANDOM
+    escape: int = -1
+    sticky: int = 0
+    equal: int = 0
+
+    @property
+    def entry(self) -> Longs:
+        """int64[candidates]: the entry that each belongs to."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def raised(self, by: Ints) -> Plane:
+        """The same with the VC class on each link higher by a number of the link."""
+        return replace(self, vc_class=self.vc_class + by[self.link])
+
+    def with_candidates(self, entry: Longs, link: Ints, vc_class: Ints) -> Plane:
+        """Other candidates, in any order of entries; those of one entry stay in the order given, the same one once."""
+        most = int(max(link.max(initial=0), 0)) + 1, int(vc_class.max(initial=0)) + 1
+        _, first = np.unique((entry * most[0] + link) * most[1] + vc_class, return_index=True)
+        kept = np.sort(first)
+        order = kept[np.argsort(entry[kept], kind="stable")]
+        start = np.zeros(len(self.start), np.int64)
+        np.cumsum(np.bincount(entry[order], minlength=len(start) - 1), out=start[1:])
+        return replace(self, start=start, link=link[order], vc_class=vc_class[order])
+
+    def joined(self, other: Plane) -> Plane:
+        """The candidates of this plane and then, at each entry, those that only the other has."""
+        return self.with_candidates(
+            np.concatenate([self.entry, other.entry]),
+            np.concatenate([self.link, other.link]),
+            np.concatenate([self.vc_class, other.vc_class]),
+        )
+
+    def digits(self, relation: Relation) -> tuple[Longs, Ints, Ints]:
+        """Of every candidate: the dimension of its entry, the digit of its router there, the digit that is sought."""
+        size = _sizes(relation)
+        rows = [np.flatnonzero(self.own[:, dim] != SKIP) for dim in range(len(size))]
+        dim = np.repeat(np.arange(len(size)), [len(r) * n for r, n in zip(rows, size, strict=True)])
+        mine = np.concatenate([np.repeat(self.own[r, i], size[i]) for i, r in enumerate(rows)])
+        goal = np.concatenate([np.tile(np.arange(size[i]), len(r)) for i, r in enumerate(rows)])
+        return dim[self.entry], mine[self.entry].astype(np.int32), goal[self.entry].astype(np.int32)
+
+
+def plane(relation: Relation, number: int) -> Plane:
+    """One plane taken out of a relation; entries of a dimension follow each other in order of router and digit."""
+    rows = slice(number * relation.routers, (number + 1) * relation.routers)
+    own = relation.own[rows]
+    offset = np.zeros_like(relation.offset[rows])
+    entries = []
+    used = 0
+    for dim, size in enumerate(_sizes(relation).tolist()):
+        moves = np.flatnonzero(own[:, dim] != SKIP)
+        entries.append((relation.offset[rows][moves, dim][:, None] + np.arange(size)).ravel())
+        offset[moves, dim] = used + np.arange(len(moves)) * size
+        used += len(entries[-1])
+    entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
+    start, link, vc_class = candidates(relation, entry)
+    told = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _TOLD}
+    return Plane(own, offset, start, link, vc_class, **told)
+
+
+_TOLD = ("any", "select", "escape", "sticky", "equal")
+
+
+def candidates(relation: Relation, entry: Longs) -> tuple[Longs, Ints, Ints]:
+    """(start, link, VC class): the candidates start[i] to start[i + 1] are those of entry[i]."""
+    link, vc_class = relation.link[entry], relation.vc_class[entry]
+    count = (link != NONE).astype(np.int64)
+    chosen = np.flatnonzero(link <= FIRST_SET)
+    if not len(chosen):
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        return start, link[link >= 0], vc_class[link >= 0]
+    number = FIRST_SET - link[chosen].astype(np.int64)
+    first = relation.set_start[number]
+    count[chosen] = relation.set_start[number + 1] - first
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    links, classes = np.zeros(start[-1], np.int32), np.zeros(start[-1], np.int32)
+    single = link >= 0
+    links[start[:-1][single]], classes[start[:-1][single]] = link[single], vc_class[single]
+    place, member = ranges(start[chosen], count[chosen]), ranges(first, count[chosen])
+    links[place], classes[place] = relation.set_link[member], relation.set_class[member]
+    return start, links, classes
+
+
+def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Relation:
+    """The relation with these planes instead of its own, and other changes. Sets that are equal are kept once."""
+    base = np.cumsum([0, *(len(p.start) - 1 for p in planes)])
+    count = np.concatenate([np.diff(p.start) for p in planes])
+    link = np.concatenate([p.link for p in planes])
+    vc_class = np.concatenate([p.vc_class for p in planes])
+    first = np.cumsum(count) - count
+    single, several = count == 1, np.flatnonzero(count > 1)
+    table, classes = np.full(len(count), NONE, np.int32), np.zeros(len(count), np.int32)
+    table[single], classes[single] = link[first[single]], vc_class[first[single]]
+    number, kept = _same_sets(first[several], count[several], link, vc_class)
+    table[several] = FIRST_SET - number
+    member = ranges(first[several[kept]], count[several[kept]])
+    told = {f"plane_{name}": np.array([getattr(p, name) for p in planes], np.int32) for name in _TOLD}
+    arrays: dict[str, Any] = {
+        "planes": len(planes),
+        "own": np.concatenate([p.own for p in planes]),
+        "offset": np.concatenate([p.offset + b for p, b in zip(planes, base[:-1], strict=True)]),
+        "link": table,
+        "vc_class": classes,
+        "set_start": np.concatenate([np.zeros(1, np.int64), np.cumsum(count[several[kept]])]),
+        "set_link": link[member],
+        "set_class": vc_class[member],
+        **told,
+    }
+    return replace(relation, **{**arrays, **changes})
+
+
+def main_plane(relation: Relation, what: str) -> int:
+    """The plane of packets without a via. Raises InputError where packets have several ways already."""
+    if len(relation.ways) != 1 or relation.ways[0].via != "none":
+        raise InputError(
+            f"{what} cannot be built on a routing in which packets choose between several ways, or go over a via",
+            key=ROUTING,
+        )
+    return relation.ways[0].last
+
+
+def plain_plane(relation: Relation, what: str) -> int:
+    """The same, without an escape either."""
+    number = main_plane(relation, what)
+    if relation.plane_select[number] == EACH:
+        raise InputError(f"{what} cannot be built on an adaptive routing with an escape", key=ROUTING)
+    return number
+
+
+def grid_only(relation: Relation, what: str) -> None:
+    """Raises InputError where destinations are no coordinates of a grid (of two NPUs at least)."""
+    if not relation.separable:
+        raise InputError(
+            f"{what} needs a network whose NPUs stand in a grid, joined dimension by dimension", key=ROUTING
+        )
+
+
+def ranges(first: Longs, count: Longs) -> Longs:
+    """first[0], first[0] + 1, .. (count[0] of them), first[1], ..."""
+    jump = np.cumsum(count) - count
+    return np.repeat(first - jump, count) + np.arange(int(count.sum()))
+
+
+def _sizes(relation: Relation) -> Longs:
+    sizes: Longs = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+    return sizes
+
+
+def _same_sets(first: Longs, count: Longs, link: Ints, vc_class: Ints) -> tuple[Longs, Longs]:
+    """(number of each set, one set of each number): sets with the same members in the same order get one number."""
+    if not len(first):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    code = link.astype(np.int64) * (int(vc_class.max(initial=0)) + 1) + vc_class
+    number = np.unique(count, return_inverse=True)[1].astype(np.int64)
+    for place in range(int(count.max())):
+        # Sets that were alike up to here are told apart by their next member; those without one stay as they are.
+        more = np.flatnonzero(count > place)
+        key = number[more] * (int(code.max()) + 1) + code[first[more] + place]
+        number[more] = int(number.max()) + 1 + np.unique(key, return_inverse=True)[1]
+        number = np.unique(number, return_inverse=True)[1].astype(np.int64)
+    kept = np.unique(number, return_index=True)[1]
+    return number, kept.astype(np.int64)
