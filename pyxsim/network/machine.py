@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pyxsim.core.engine import LONGEST_DELAY, Links, RouterOptions, Routes
+from pyxsim.core import options as core
+from pyxsim.core.options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
+from pyxsim.network.wires import LANE, Keys, Wire, Wiring
+from pyxsim.routing.relation import EACH, Relation, vc_ranges
 from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
-from pyxsim.units import Duration, format_bandwidth, to_cycles
+from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warnings, to_cycles
 
-MAX_SLOTS = 2**31 - 1
-MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, in 64 bits: enough for 2^40 cycles
+Ints = NDArray[np.int32]
+Q = TypeVar("Q")
+
+ALLOCATORS = {
+    "rotating": (core.ROTATING, 1),
+    "separable-input-first": (core.INPUT_FIRST, 1),
+    "separable-output-first": (core.ISLIP, 1),
+    "wavefront": (core.WAVEFRONT, 1),
+    "age": (core.AGE, 1),
+}
+FLOWS = {
+    "wormhole": core.WORMHOLE,
+    "virtual-cut-through": core.CUT_THROUGH,
+    "store-and-forward": core.STORE_AND_FORWARD,
+}
+VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX}
+CHOICES = {"random": 0, "least": 1}
 
 
-class Wire(NamedTuple):
-    """What all links of one kind have in common: flit time `s` (cycles), latency and credit latency (cycles)."""
+class MessageClass(NamedTuple):
+    """What messages of one class have in common: their virtual network, and a priority (the higher goes first)."""
 
-    s: Fraction
-    latency: int
-    delay: int  # from the end of serialisation to the input VC
-    credit_delay: int
-
-    @property
-    def loop(self) -> int:
-        """Cycles from a body flit's launch to the use of its credit, on an idle link."""
-        return ceil(self.s) + self.delay + self.credit_delay
+    vnet: int = 0
+    priority: int = 0
 
 
-@dataclass(frozen=True)
-class Lane:
-    """Where a node meets the network: a lane is as wide as its links, and has their flit time."""
+class Lane(NamedTuple):
+    """Where an NPU meets its router."""
 
     npu: int
     wire: Wire
 
 
 @dataclass(frozen=True)
+class Lanes:
+    """The injection lanes, or the ejection lanes, of all NPUs.
+
+    `by_key[npu]`: lane numbers by key. What the keys are depends on the lanes: links of the router ("per-link"),
+    dimensions, planes, or plain numbers. `every`: the lanes by number.
+    """
+
+    by_key: list[dict[int, int]]
+    every: list[Lane]
+
+
+@dataclass(frozen=True)
 class Machine:
     """The engine's input, and what is needed to speak to it.
 
-    `wires`: per dimension; `inject[npu]`, `eject[npu]`: lane numbers of an NPU by key. What the keys are depends on the
-    lanes: links of the router ("per-link"), dimensions, planes, or plain numbers.
+    `wires`: of each kind of links, as far as no link has words of its own; `link_wires`: of each link; `inject[npu]`,
+    `eject[npu]`: lane numbers of an NPU by key (see Lanes); `numbered[npu]`: whether these keys are plain numbers;
+    `injectors`, `ejectors`: the NPU of each lane.
     """
 
     links: Links
@@ -55,166 +79,290 @@ class Machine:
     options: RouterOptions
     stages: Stages
     wires: Sequence[Wire]
+    link_wires: Sequence[Wire]
     inject: Sequence[dict[int, int]]
     eject: Sequence[dict[int, int]]
+    numbered: Sequence[bool]
+    injectors: Sequence[int]
+    ejectors: Sequence[int]
     warnings: list[str]
 
+    @property
+    def head_wait(self) -> int:
+        """Cycles that a head spends in a router before it leaves its buffer, at least: RC and VA."""
+        ticks = self.stages.rc + self.stages.va - self.options.speculative
+        return ticks if self.options.speedup == 1 else (ticks + self.stages.st) // self.options.speedup
 
-def build_machine(topology: Topology, network: Network) -> Machine:
-    """Resolve everything that the settings leave open. Raises InputError."""
-    router = network.router
-    stages = router.stages()
-    warnings: list[str] = []
-    dimensions = len(topology.dims)
-    wires = [
-        _wire(network, stages, bandwidth, latency, stages.st, True, credit, warnings)
-        for bandwidth, latency, credit in zip(
-            network.bandwidths(dimensions),
-            network.latencies(dimensions),
-            per_dimension(router.serdes_credit, dimensions),
-            strict=True,
-        )
-    ]
-    inject, into = _lanes(topology, network, wires, stages, warnings, incoming=False)
-    eject, out = _lanes(topology, network, wires, stages, warnings, incoming=True)
-    if (topology.relation.link_classes > router.vcs).any():
-        needed = int(topology.relation.link_classes.max())
-        raise InputError(
-            f"{router.vcs} VCs per link are too few: the routing needs {needed} VC classes (datelines)",
-            key="network.router.vcs",
-            allowed=f"at least {needed}",
-        )
-    every = [wires[dim] for dim in topology.link_dim] + [lane.wire for lane in into] + [lane.wire for lane in out]
-    depths = {wire: _depth(network, stages, wire) for wire in set(every)}
-    lanes = len(into) + len(out)
-    count = len(every)
+
+def build_machine(
+    topology: Topology,
+    network: Network,
+    *,
+    classes: Sequence[MessageClass] = (MessageClass(),),
+    open_traffic: bool = False,
+    packet: int | None = None,
+    seed: int = 0,
+) -> Machine:
+    """Resolve everything that the settings leave open. Raises InputError.
+
+    `classes`: of the messages that will be sent. `open_traffic`: an NPU has one lane, where nothing else is asked for.
+    `packet`: the flits of the longest packet (default: of a full one, as the settings cut messages).
+    """
+    router, relation = network.router, topology.relation
+    _check_routing(relation, network)
+    wiring = Wiring(network)
+    wires, link_wires = _link_wires(topology, network, wiring)
+    numbered = _numbered(topology, network, open_traffic)
+    into = _lanes(topology, network, wires, link_wires, numbered, wiring, incoming=False)
+    out = _lanes(topology, network, wires, link_wires, numbered, wiring, incoming=True)
+    every = [*link_wires, *(lane.wire for lane in into.every), *(lane.wire for lane in out.every)]
+    longest = -(-(network.packet + network.header) // network.flit) if packet is None else packet
+    depths = {wire: wiring.depth(wire, longest) for wire in dict.fromkeys(every)}
+    injectors, ejectors = ([lane.npu for lane in lanes.every] for lanes in (into, out))
+    homes = relation.home
+    lanes = len(injectors) + len(ejectors)
+    nowhere = np.full(lanes, -1)
+    link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
+    low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
+    queues = router.output_queue or router.internal_speedup > 1
     links = Links(
         network=topology.links,
-        injection=len(into),
-        ejection=len(out),
-        src=np.array([*topology.link_src, *(-1 for _ in into), *(lane.npu for lane in out)], dtype=np.int32),
-        dst=np.array([*topology.link_dst, *(lane.npu for lane in into), *(-1 for _ in out)], dtype=np.int32),
-        vcs=np.full(count, router.vcs, dtype=np.int32),
-        depth=np.array([depths[wire] for wire in every], dtype=np.int32),
-        s_num=np.array([wire.s.numerator for wire in every], dtype=np.int64),
-        s_den=np.array([wire.s.denominator for wire in every], dtype=np.int64),
-        delay=np.array([wire.delay for wire in every], dtype=np.int64),
-        credit_delay=np.array([wire.credit_delay for wire in every], dtype=np.int64),
-        output_queue=np.array([router.output_queue] * topology.links + [False] * lanes, dtype=np.int32),
-        classes=np.concatenate([topology.relation.link_classes, np.ones(lanes, dtype=np.int32)]).astype(np.int32),
-        group=np.concatenate([topology.relation.link_group, np.full(lanes, -1)]).astype(np.int32),
+        injection=len(injectors),
+        ejection=len(ejectors),
+        src=_ints(topology.link_src, nowhere[: len(injectors)], homes[ejectors]),
+        dst=_ints(topology.link_dst, homes[injectors], nowhere[: len(ejectors)]),
+        vcs=np.full(len(every), router.vcs, np.int32),
+        depth=np.array([depths[wire] for wire in every], np.int32),
+        s_num=np.array([wire.s.numerator for wire in every], np.int64),
+        s_den=np.array([wire.s.denominator for wire in every], np.int64),
+        delay=np.array([wire.delay for wire in every], np.int64),
+        credit_delay=np.array([wire.credit_delay for wire in every], np.int64),
+        output_queue=_ints(
+            np.full(topology.links, queues),
+            np.zeros(len(injectors)),
+            np.full(len(ejectors), router.internal_speedup > 1),
+        ),
+        group=_ints(relation.link_group, nowhere),
+        pool=np.full(len(every), router.shared_buffer, np.int32),
+        classes=link_classes,
+        ranges=ranges,
+        low=low,
+        high=high,
     )
-    relation = topology.relation
-    routes = Routes(relation.digits, relation.own, relation.offset, relation.link, relation.vc_class)
-    options = RouterOptions(
+    return Machine(
+        links=links,
+        routes=_routes(relation),
+        options=_options(network, wiring.stages, classes, seed),
+        stages=wiring.stages,
+        wires=wires,
+        link_wires=link_wires,
+        inject=into.by_key,
+        eject=out.by_key,
+        numbered=numbered,
+        injectors=injectors,
+        ejectors=ejectors,
+        warnings=wiring.warnings,
+    )
+
+
+def _check_routing(relation: Relation, network: Network) -> None:
+    """What does not go with a routing whose heads ask for several links at a time. Raises InputError."""
+    if EACH not in relation.plane_select:
+        return
+    if not network.router.stages().va:
+        raise InputError(
+            "an adaptive routing asks for VCs of several links, and the pipeline has no VC allocation (va = 0)",
+            key="network.router.pipeline",
+            allowed="va of at least 1",
+        )
+    if network.router.ordered:
+        raise InputError("packets cannot keep their order with an adaptive routing", key="network.router.ordered")
+
+
+def _link_wires(topology: Topology, network: Network, wiring: Wiring) -> tuple[list[Wire], list[Wire]]:
+    """The wires of each kind of links, and of each link."""
+    router, kinds = network.router, len(topology.link_kinds)
+    bandwidths = network.bandwidths(kinds)
+    latencies = [to_cycles(latency, network.clock)[0] for latency in network.latencies(kinds)]
+    credits: tuple[int | None, ...] = per_dimension(router.serdes_credit, kinds)
+    wires = [wiring.wire(*each[:2], serdes_credit=each[2]) for each in zip(bandwidths, latencies, credits, strict=True)]
+    memo: dict[object, Wire] = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
+    nothing = (None,) * topology.links
+    rows = zip(
+        topology.link_dim.tolist(),
+        topology.link_length.tolist(),
+        topology.link_bandwidth or nothing,
+        topology.link_latency or nothing,
+        strict=True,
+    )
+    found = []
+    for link, row in enumerate(rows):
+        if row not in memo:
+            kind, length, width, latency = row
+            keys = Keys(*(f"{what} of link {topology.link_name[link]}" for what in ("bandwidth", "latency")))
+            bandwidth = bandwidths[kind] if width is None else _quantity(parse_bandwidth, width, keys.bandwidth)
+            cycles = latencies[kind] * length
+            if latency is not None:
+                duration = _quantity(parse_duration, latency, keys.latency)
+                wiring.warnings += rounding_warnings([(keys.latency, duration)], network.clock)
+                cycles = to_cycles(duration, network.clock)[0]
+            memo[row] = wiring.wire(bandwidth, cycles, serdes_credit=credits[kind], keys=keys)
+        found.append(memo[row])
+    return wires, found
+
+
+def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
+    """A quantity that the topology tells of one link. Raises InputError."""
+    try:
+        value = parse(text)
+    except InputError as error:
+        raise error.at(key=key) from None
+    if value in (0, Cycles(0)):
+        raise InputError(f"{text!r} is zero", key=key)
+    return value
+
+
+def _numbered(topology: Topology, network: Network, open_traffic: bool) -> list[bool]:
+    """Whether the lanes of each NPU are plain numbers."""
+    if topology.lane_per_plane or network.lanes != "auto":
+        return [isinstance(network.lanes, int) and not topology.lane_per_plane] * topology.npus
+    company = np.bincount(topology.home, minlength=topology.routers)[topology.home]
+    shared: list[bool] = ((company > 1) | open_traffic).tolist()
+    return shared
+
+
+def _lanes(
+    topology: Topology,
+    network: Network,
+    wires: Sequence[Wire],
+    link_wires: Sequence[Wire],
+    numbered: Sequence[bool],
+    wiring: Wiring,
+    *,
+    incoming: bool,
+) -> Lanes:
+    """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs."""
+    latency = to_cycles(network.lane_latency, network.clock)[0]
+    wire = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=LANE)
+    own = None if network.lane_bandwidth is None else wire(network.lane_bandwidth)
+    count = network.lanes if isinstance(network.lanes, int) else 1
+    ends = topology.link_dst if incoming else topology.link_src
+    order = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[order], np.arange(topology.routers + 1))
+    lanes = Lanes([], [])
+    memo: dict[tuple[Fraction, ...], Wire] = {}
+    for npu, router in enumerate(topology.home.tolist()):
+        mine = order[starts[router] : starts[router + 1]].tolist()
+        all_speeds = [link_wires[link].s for link in mine] or [each.s for each in wires] or [Fraction(1)]
+        keys: dict[int, list[Fraction]] = {}
+        if topology.lane_per_plane or numbered[npu]:
+            keys = dict.fromkeys(range(topology.planes if topology.lane_per_plane else count), all_speeds)
+        else:
+            for link in mine:
+                key = int(topology.link_dim[link]) if network.lanes == "per-dimension" else link
+                keys.setdefault(key, []).append(link_wires[link].s)
+        lanes.by_key.append({key: len(lanes.every) + number for number, key in enumerate(keys)})
+        for speeds in map(tuple, keys.values()):
+            if speeds not in memo:
+                # As wide as the widest of the links that it serves.
+                memo[speeds] = own or wire(network.flit * network.clock / min(speeds), quiet=True)
+            lanes.every.append(Lane(npu, memo[speeds]))
+    return lanes
+
+
+def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -> tuple[Ints, Ints, Ints]:
+    """(low, high, row of each link): which VCs of a link belong to a virtual network and VC class. Raises InputError.
+
+    A link with `C` classes has `C` entries for each network, those of the first one first.
+    """
+    networks = network.router.networks()
+    low: list[int] = []
+    high: list[int] = []
+    rows: dict[tuple[int, bool], int] = {}
+    keys = list(zip(classes.tolist(), (np.arange(len(classes)) >= links).tolist(), strict=True))
+    for count, lane in dict.fromkeys(keys):
+        rows[count, lane] = len(low)
+        first = 0
+        for number, vcs in enumerate(networks):
+            try:
+                begins, ends = vc_ranges(vcs, count, () if lane else fixed)
+            except InputError as error:
+                where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
+                problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes (datelines)"
+                raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
+            low += (first + begins).tolist()
+            high += (first + ends).tolist()
+            first += vcs
+    return np.array(low, np.int32), np.array(high, np.int32), np.array([rows[key] for key in keys], np.int32)
+
+
+def _routes(relation: Relation) -> Routes:
+    ways = relation.ways
+    return Routes(
+        home=relation.home,
+        digits=relation.digits,
+        own=relation.own,
+        offset=relation.offset,
+        link=relation.link,
+        vc_class=relation.vc_class,
+        set_start=relation.set_start,
+        set_link=relation.set_link,
+        set_class=relation.set_class,
+        plane_any=relation.plane_any,
+        plane_select=relation.plane_select,
+        plane_escape=relation.plane_escape,
+        plane_sticky=relation.plane_sticky,
+        plane_equal=relation.plane_equal,
+        way_first=np.array([way.first for way in ways], np.int32),
+        way_last=np.array([way.last for way in ways], np.int32),
+        way_via=np.array([VIAS[way.via] for way in ways], np.int32),
+        way_bias=np.array([way.bias for way in ways], np.int64),
+        choose=CHOICES[relation.choose],
+        wrap=relation.wrap,
+        stride=relation.stride,
+    )
+
+
+def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], seed: int) -> RouterOptions:
+    router = network.router
+    networks = len(router.networks())
+    for number, each in enumerate(classes):
+        if not 0 <= each.vnet < networks:
+            raise InputError(
+                f"message class {number} is of virtual network {each.vnet}, of {networks}",
+                key="network.router.virtual_networks",
+                allowed=f"at least {each.vnet + 1} networks",
+            )
+    va, va_iterations = _allocator(router.va_allocator)
+    sa, sa_iterations = _allocator(router.sa_allocator)
+    return RouterOptions(
         rc=stages.rc,
         va=stages.va,
         drained=router.vc_reuse == "drained",
         step_arbiter=router.arbiter == "step",
         interleaved=router.injection == "interleaved",
         ordered=router.ordered,
+        va_allocator=va,
+        va_iterations=va_iterations,
+        sa_allocator=sa,
+        sa_iterations=sa_iterations,
+        speculative=router.speculation,
+        input_speedup=router.input_speedup,
+        speedup=router.internal_speedup,
+        st=stages.st if router.internal_speedup > 1 else 0,
+        flow=FLOWS[router.flow_control],
+        vnets=networks,
+        class_vnet=[each.vnet for each in classes],
+        class_priority=[each.priority for each in classes],
+        seed=seed & (2**64 - 1),
     )
-    return Machine(links, routes, options, stages, wires, inject, eject, warnings)
 
 
-def _wire(
-    network: Network,
-    stages: Stages,
-    bandwidth: Fraction,
-    duration: Duration,
-    sender: int,
-    into_router: bool,
-    serdes_credit: int | None,
-    warnings: list[str],
-    lane: str = "",
-) -> Wire:
-    """`lane`: "lane_" for one, in the keys that are told."""
-    s = network.cycles_per_flit(bandwidth)
-    latency = to_cycles(duration, network.clock)[0]
-    if s < 1:
-        most = network.flit * network.clock
-        text = (
-            f"network.{lane}bandwidth: {format_bandwidth(bandwidth)} is more than a flit per cycle; "
-            f"simulated as {format_bandwidth(most)} (a larger flit or a faster clock carries more)"
-        )
-        if text not in warnings:
-            warnings.append(text)
-        s = Fraction(1)
-    router = network.router
-    serdes = router.serdes if s > 1 else 0
-    credit = serdes + ceil(s) - 1 if serdes else 0
-    if serdes_credit is not None:
-        credit = serdes_credit if s > 1 else 0
-    receiver = stages.bw + stages.sa - 1 if into_router else 0
-    wire = Wire(s, latency, latency + sender + serdes + receiver, 1 + latency + credit)
-    _check_range(wire, f"network.{lane}latency", f"network.{lane}bandwidth", stages)
-    return wire
+def _allocator(name: str) -> tuple[int, int]:
+    """(the engine's number of an allocator, iterations)."""
+    word, _, iterations = name.partition(":")
+    return (core.ISLIP, int(iterations or 1)) if word == "islip" else ALLOCATORS[word]
 
 
-def _check_range(wire: Wire, latency_key: str, bandwidth_key: str, stages: Stages) -> None:
-    """What the engine can count. Raises InputError."""
-    if wire.s.denominator > MAX_DENOMINATOR:
-        raise InputError(
-            f"a flit would take {wire.s} cycles, which is too fine a fraction to be kept exactly",
-            key=bandwidth_key,
-            allowed=f"a bandwidth at which flit * clock / bandwidth has a denominator of at most {MAX_DENOMINATOR}",
-        )
-    longest = ceil(wire.s) + max(wire.delay, wire.credit_delay) + stages.rc + stages.va + 4
-    if longest > LONGEST_DELAY:
-        raise InputError(
-            f"a flit would be {longest} cycles on a link",
-            key=latency_key if wire.latency > wire.s else bandwidth_key,
-            allowed=f"at most {LONGEST_DELAY} cycles of the clock",
-        )
-
-
-def _depth(network: Network, stages: Stages, wire: Wire) -> int:
-    """Flits per VC. "auto": one VC alone keeps its link busy, also across the RC and VA of a head."""
-    if network.router.buffer != "auto":
-        return network.router.buffer
-    depth = ceil((wire.loop + stages.rc + stages.va) / wire.s) + 1
-    if depth > MAX_SLOTS:
-        raise InputError("a buffer that covers the credit loop would be too large", key="network.router.buffer")
-    return depth
-
-
-def _lanes(
-    topology: Topology, network: Network, wires: Sequence[Wire], stages: Stages, warnings: list[str], *, incoming: bool
-) -> tuple[list[dict[int, int]], list[Lane]]:
-    """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs: numbers by key, and the lanes in order."""
-    latency, sender = network.lane_latency, stages.st if incoming else 0
-    own = None
-    if network.lane_bandwidth is not None:
-        own = _wire(network, stages, network.lane_bandwidth, latency, sender, not incoming, None, warnings, "lane_")
-
-    def like(speeds: Sequence[Fraction]) -> Wire:
-        """As wide as the widest of these links."""
-        if own is not None:
-            return own
-        bandwidth = network.flit * network.clock / min(speeds)
-        return _wire(network, stages, bandwidth, latency, sender, not incoming, None, [], "lane_")
-
-    ends = topology.link_dst if incoming else topology.link_src
-    order = np.argsort(ends, kind="stable")
-    starts = np.searchsorted(ends[order], np.arange(topology.npus + 1))
-    numbers: list[dict[int, int]] = []
-    lanes: list[Lane] = []
-    memo: dict[tuple[Fraction, ...], Wire] = {}
-    for npu in range(topology.npus):
-        mine = order[starts[npu] : starts[npu + 1]].tolist()
-        dims = [int(topology.link_dim[link]) for link in mine]
-        keys: dict[int, list[Fraction]] = {}
-        if topology.lane_per_plane:
-            keys = {plane: [wires[d].s for d in dims] or [w.s for w in wires] for plane in range(topology.planes)}
-        elif isinstance(network.lanes, int):
-            keys = {number: [wires[d].s for d in dims] or [w.s for w in wires] for number in range(network.lanes)}
-        else:
-            for link, dim in zip(mine, dims, strict=True):
-                keys.setdefault(link if network.lanes in ("auto", "per-link") else dim, []).append(wires[dim].s)
-        numbers.append({})
-        for key, speeds in keys.items():
-            numbers[npu][key] = len(lanes)
-            if tuple(speeds) not in memo:
-                memo[tuple(speeds)] = like(speeds)
-            lanes.append(Lane(npu, memo[tuple(speeds)]))
-    return numbers, lanes
+def _ints(*parts: NDArray[np.generic]) -> Ints:
+    return np.concatenate(parts).astype(np.int32)

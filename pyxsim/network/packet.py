@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.core.engine import Engine
+from pyxsim.core.engine import Engine, Stop
 from pyxsim.errors import InputError
-from pyxsim.network.deadlock import deadlock_error
-from pyxsim.network.machine import Machine, build_machine
+from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
+from pyxsim.network.machine import Machine, MessageClass, build_machine
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -21,19 +20,15 @@ SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
 
-
-class Route(NamedTuple):
-    """How messages from one NPU to another travel: lanes, and links crossed."""
-
-    inject: int
-    eject: int
-    hops: int
+Lanes = tuple[int, int]  # numbers of an injection and an ejection lane
 
 
 class PacketNetwork:
     """A `Network` (see protocol) that simulates every flit.
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
+    `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
+    forgets messages that have arrived (see OpenNetwork).
     """
 
     def __init__(
@@ -44,26 +39,43 @@ class PacketNetwork:
         window: int = 1000,
         tick: Callable[[], None] | None = None,
         trace: bool = False,
+        seed: int = 0,
+        classes: Sequence[MessageClass] = (MessageClass(),),
+        open_traffic: bool = False,
+        packet: int | None = None,
+        recycle: bool = False,
     ) -> None:
         self.topology = topology
         self.settings = network
         self.npus = topology.npus
         self.clock_hz: Fraction = network.clock
-        self.machine: Machine = build_machine(topology, network)
+        self.machine: Machine = build_machine(
+            topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
+        )
+        machine = self.machine
         self.engine = Engine(
-            topology.routers, self.machine.links, self.machine.routes, self.machine.options, trace=trace
+            topology.routers, machine.links, machine.routes, machine.options, trace=trace, recycle=recycle
         )
         self.windows = WindowRecorder(window, topology.links)
         self.tick = tick or (lambda: None)
-        self.flit_hops = 0
+        router = network.router
+        self.watchdog = Watchdog(
+            self.engine,
+            machine.links,
+            router.watchdog,
+            self._credits_needed,
+            drained=router.vc_reuse == "drained",
+            ordered=router.ordered,
+        )
         self.bytes_delivered = 0
-        self._routes: dict[tuple[int, int, int], Route] = {}
+        self._lanes: dict[tuple[int, int, int], Lanes] = {}
         self._bytes: list[int] = []
         self._ends: list[tuple[int, int]] = []
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
         self._turn = [0] * topology.npus
+        self._turn_out = [0] * topology.npus
 
     @property
     def now(self) -> int:
@@ -71,16 +83,15 @@ class PacketNetwork:
 
     # -- messages --
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, klass: int = 0) -> int:
         if nbytes < 1:
             raise ValueError(f"a message of {nbytes} bytes")
-        route = self._routes.get((src, dst, plane)) or self._find_route(src, dst, plane)
+        inject, eject = self._lanes.get((src, dst, plane)) or self._find_lanes(src, dst, plane)
         packets, flits, last = self.cut(nbytes)
-        message = self.engine.send(route.inject, route.eject, dst, plane, packets, flits, last, at)
+        message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass)
         self._next_start = min(self._next_start, at)
         self._bytes.append(nbytes)
         self._ends.append((src, dst))
-        self.flit_hops += ((packets - 1) * flits + last) * route.hops
         return message
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
@@ -99,26 +110,39 @@ class PacketNetwork:
             )
         return packets, full, last
 
-    def _find_route(self, src: int, dst: int, plane: int) -> Route:
-        """The lanes of a pair: those of its first and its last link."""
-        lanes = self.settings.lanes
-        links = [link for link, _ in self.topology.relation.route(src, dst, plane)]
-        machine, dims = self.machine, self.topology.link_dim
+    def _find_lanes(self, src: int, dst: int, plane: int) -> Lanes:
+        """The lanes of a pair: those of its first and its last link; in turns where these are not known."""
+        inject, eject = self.machine.inject[src], self.machine.eject[dst]
+        if isinstance(self.settings.lanes, int) and not self.topology.lane_per_plane:
+            number = self._turn[src]
+            self._turn[src] = (number + 1) % self.settings.lanes
+            return inject[number], eject[number]
+        relation = self.topology.relation
+        if plane < 0 and not relation.deterministic and not self.topology.lane_per_plane:
+            return _next(list(inject.values()), self._turn, src), _next(list(eject.values()), self._turn_out, dst)
         if self.topology.lane_per_plane:
-            first = last = plane
-        elif isinstance(lanes, int):
-            first = last = self._turn[src]
-            self._turn[src] = (self._turn[src] + 1) % lanes
-        elif not links:
-            first, last = next(iter(machine.inject[src])), next(iter(machine.eject[dst]))
-        elif lanes in ("auto", "per-link"):
-            first, last = links[0], links[-1]
+            lanes = inject[plane], eject[plane]
         else:
-            first, last = int(dims[links[0]]), int(dims[links[-1]])
-        route = Route(machine.inject[src][first], machine.eject[dst][last], len(links))
-        if not isinstance(lanes, int) or self.topology.lane_per_plane:
-            self._routes[src, dst, plane] = route
-        return route
+            links = [link for link, _ in relation.route(src, dst, plane)]
+            lanes = self._lane_of(inject, src, links[:1]), self._lane_of(eject, dst, links[-1:])
+        self._lanes[src, dst, plane] = lanes
+        return lanes
+
+    def _lane_of(self, lanes: dict[int, int], npu: int, links: Sequence[int]) -> int:
+        if not links or self.machine.numbered[npu]:
+            return next(iter(lanes.values()))
+        return lanes[int(self.topology.link_dim[links[0]]) if self.settings.lanes == "per-dimension" else links[0]]
+
+    def _packet_flits(self, message: int, packet: int) -> int:
+        packets, full, last = self.cut(self._bytes[message])
+        return last if packet == packets - 1 else full
+
+    def _credits_needed(self, entry: Entry) -> int:
+        """Of the front flit of a packet: where a head takes the credits of all, the others need none."""
+        if self.settings.router.flow_control == "wormhole":
+            return 1
+        flits = self._packet_flits(entry["message"], entry["packet"])
+        return flits if entry["left"] == flits else 0
 
     # -- time --
 
@@ -126,23 +150,36 @@ class PacketNetwork:
         limit = FOREVER if until is None else until
         self._close_before(self._next_start)
         while True:
-            stop = self.engine.run(min(limit, self.engine.now + SLICE), slack=slack, window=self.windows.window)
-            if stop.reason == "window":
-                self._record()
-            # First what arrived, then the tick: it may raise KeyboardInterrupt.
-            self.bytes_delivered += sum(self._bytes[message] for message, _ in stop.delivered)
-            self.tick()
-            if stop.reason == "deadlock":
-                self._record()
-                stuck, ordered = self.engine.waiting(), self.settings.router.ordered
-                raise deadlock_error(stop.cycle, stuck, self.link_name, self._message_name, ordered=ordered)
+            stop = self._run(limit, slack)
             if stop.delivered:
                 return stop.delivered
-            if stop.reason == "idle":
-                self._idle_since = self.engine.now
             # A window may end in the very cycle `limit`: its arrivals are still to come then.
             if stop.reason == "idle" or (stop.reason == "until" and self.engine.now >= limit):
                 return []
+
+    def _run(self, limit: int, slack: int) -> Stop:
+        """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
+        until = min(limit, self.engine.now + SLICE, self.watchdog.due)
+        stop = self.engine.run(until, slack=slack, window=self.windows.window)
+        if stop.reason == "window":
+            self._record()
+        # First what arrived, then the tick: it may raise KeyboardInterrupt.
+        self.bytes_delivered += sum(self._bytes[message] for message, _ in stop.delivered)
+        self.tick()
+        if stop.reason == "deadlock":
+            self._record()
+            stuck: list[Entry] = list(self.engine.waiting())
+            reasons = self.watchdog.waits(stuck)
+            raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self._message_name)
+        if self.engine.now >= self.watchdog.due:
+            stuck, reasons = self.watchdog.look()
+            if reasons:
+                self._record()
+                now = self.engine.now
+                raise deadlock_error(now, stuck, reasons, self.link_name, self._message_name, others_move=True)
+        if stop.reason == "idle":
+            self._idle_since = self.engine.now
+        return stop
 
     def _record(self) -> None:
         self.windows.record(self.engine.now, self.totals())
@@ -188,13 +225,24 @@ class PacketNetwork:
 
     def link_name(self, link: int) -> str:
         """A network link by its name, a lane by its NPU."""
-        links = self.machine.links
+        machine = self.machine
+        links = machine.links
         if link < links.network:
             return self.topology.link_name[link]
         if link < links.network + links.injection:
-            return f"injection lane of NPU {links.dst[link]}"
-        return f"ejection lane of NPU {links.src[link]}"
+            return f"injection lane of NPU {machine.injectors[link - links.network]}"
+        return f"ejection lane of NPU {machine.ejectors[link - links.network - links.injection]}"
 
     def _message_name(self, message: int) -> str:
-        src, dst = self._ends[message]
+        src, dst = self._ends_of(message)
         return f"message {message}, NPU {src} to {dst}"
+
+    def _ends_of(self, message: int) -> tuple[int, int]:
+        return self._ends[message]
+
+
+def _next(lanes: Sequence[int], turn: list[int], npu: int) -> int:
+    """The lane whose turn it is."""
+    number = turn[npu]
+    turn[npu] = (number + 1) % len(lanes)
+    return lanes[number]

@@ -22,7 +22,7 @@ from pyxsim.output.result import LinkTable, Result
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.study.bound import bound_cycles
-from pyxsim.study.prepare import PathLike, Prepared, prepare
+from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _Meter:
 
     def __init__(self, show: Callable[[Progress], None] | None) -> None:
         self.show = show
-        self.prepared: Prepared | None = None
+        self.prepared: Prepared | PreparedTraffic | None = None
         self.last = time.monotonic()
 
     def tick(self) -> None:
@@ -79,18 +79,22 @@ class _Meter:
             return
         self.last = time.monotonic()
         network = self.prepared.network
-        total = self.prepared.system.bytes_planned
+        total = self.prepared.bytes_planned
         visits = network.engine.router_visits
         self.show(Progress(network.now, network.bytes_delivered, total, visits, network.clock_hz))
 
 
-def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
+def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -> Result:
     """Run what was prepared. See `run` for how it can end."""
+    if isinstance(prepared, PreparedTraffic):
+        from pyxsim.study.open_loop import measure
+
+        return measure(prepared, backend=backend)
     begin = time.process_time()
     failure: SimulationError | None = None
     complete = False
     try:
-        with _at_safe_points(prepared.network):
+        with at_safe_points(prepared.network):
             prepared.system.run()
         complete = True
     except SimulationError as error:
@@ -108,7 +112,7 @@ def simulate(prepared: Prepared, *, backend: str = "packet") -> Result:
 
 
 @contextmanager
-def _at_safe_points(network: PacketNetwork) -> Iterator[None]:
+def at_safe_points(network: PacketNetwork) -> Iterator[None]:
     """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not.
 
     Python's own handler would raise anywhere, mostly before anybody has heard what arrived, or in the middle of the
@@ -140,21 +144,23 @@ def _at_safe_points(network: PacketNetwork) -> Iterator[None]:
         network.tick = tick
 
 
-def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: str) -> Result:
-    experiment, network, system = prepared.experiment, prepared.network, prepared.system
-    topology, machine = prepared.topology, network.machine
-    wires = [machine.wires[dim] for dim in topology.link_dim]
-    width = [float(experiment.network.flit * experiment.network.clock / wire.s) for wire in wires]
-    links = LinkTable(
+def link_table(network: PacketNetwork) -> LinkTable:
+    """The network links of a result."""
+    topology, settings, wires = network.topology, network.settings, network.machine.link_wires
+    return LinkTable(
         name=list(topology.link_name),
         src=topology.link_src,
         dst=topology.link_dst,
         dim=topology.link_dim,
-        bandwidth=np.array(width),
+        bandwidth=np.array([float(settings.flit * settings.clock / wire.s) for wire in wires]),
         latency=np.array([wire.latency for wire in wires], dtype=np.int64),
         s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64),
         s_den=np.array([wire.s.denominator for wire in wires], dtype=np.int64),
     )
+
+
+def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: str) -> Result:
+    experiment, network, system = prepared.experiment, prepared.network, prepared.system
     clock = experiment.network.clock
     bounds = [bound_cycles(collective, system, network) for collective in system.collectives]
     rows = [_row(collective, bound) for collective, bound in zip(system.collectives, bounds, strict=True)]
@@ -163,7 +169,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         time_cycles=end,
         clock_hz=clock,
         complete=complete,
-        links=links,
+        links=link_table(network),
         windows=network.windows.table(),
         totals=network.totals(),
         buffer_max=network.buffer_max(),
@@ -178,7 +184,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
         warnings=list(prepared.warnings),
-        topology=topology,
+        topology=prepared.topology,
     )
 
 

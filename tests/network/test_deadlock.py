@@ -135,41 +135,34 @@ def _product(shape: list[int]) -> int:
 # -- the words of the error --------------------------------------------------------------------------------------------
 
 
-def entry(link: int, wants: int, *, vc: int = 0, holds: int = -1, low: int = 0, high: int = 1) -> dict[str, int]:
-    return {
-        "link": link,
-        "vc": vc,
-        "wants": wants,
-        "holds": holds,
-        "low": low,
-        "high": high,
-        "message": 10 * link,
-        "packet": 0,
-    }
+def entry(link: int, *, vc: int = 0) -> dict[str, int]:
+    return {"link": link, "vc": vc, "message": 10 * link}
+
+
+def told(reasons: dict[int, list[int]], cycle: int = 5, *, others_move: bool = False) -> DeadlockError:
+    """The error of packets at the ends of links 0, 1, .. of which each waits for others."""
+    stuck = [entry(link) for link in range(max(reasons, default=1) + 1)]
+    return deadlock_error(cycle, stuck, reasons, "L{}".format, "M{}".format, others_move=others_move)
 
 
 def test_the_circle_is_found_among_others() -> None:
-    """Links 1 -> 2 -> 3 -> 1 wait for each other; 0 waits for 1, 4 waits for a VC that nobody sits in."""
-    stuck = [entry(0, 1), entry(1, 2, holds=0), entry(2, 3), entry(3, 1, low=0, high=2), entry(4, 9)]
-    error = deadlock_error(77, stuck, lambda link: f"L{link}", lambda message: f"M{message}")
+    """Links 1 -> 2 -> 3 -> 1 wait for each other; 0 waits for 1, 4 for 0."""
+    error = told({0: [1], 1: [2], 2: [3], 3: [1], 4: [0]}, 77)
     assert str(error).startswith("deadlock in cycle 77: 5 VCs hold flits and nothing can move; waiting for each")
     start = error.cycle.index("L1 VC 0 (M10)")
     assert error.cycle[start:] + error.cycle[:start] == ["L1 VC 0 (M10)", "L2 VC 0 (M20)", "L3 VC 0 (M30)"]
 
 
-def test_a_packet_that_holds_a_vc_waits_for_that_one_only() -> None:
-    stuck = [entry(0, 1, holds=1, high=2), entry(1, 0, vc=1), entry(1, 0, vc=0)]
-    error = deadlock_error(5, stuck, str, str)
-    assert sorted(error.cycle) == ["0 VC 0 (0)", "1 VC 1 (10)"]
+def test_a_part_that_never_moves_again() -> None:
+    error = told({0: [1], 1: [0]}, others_move=True)
+    assert str(error).startswith("deadlock in cycle 5: the packets in 2 VCs can never move again, though others do; ")
 
 
 def test_a_long_circle_is_cut_short_in_the_text_only() -> None:
-    stuck = [entry(link, (link + 1) % 20) for link in range(20)]
-    error = deadlock_error(5, stuck, str, str)
+    error = told({link: [(link + 1) % 20] for link in range(20)})
     assert len(error.cycle) == 20
     assert str(error).endswith("-> 8 more")
 
 
 def test_without_a_circle_everybody_is_named() -> None:
-    error = deadlock_error(5, [entry(0, 1), entry(1, 2)], str, str)
-    assert error.cycle == ["0 VC 0 (0)", "1 VC 0 (10)"]
+    assert told({}).cycle == ["L0 VC 0 (M0)", "L1 VC 0 (M10)"]

@@ -1,0 +1,134 @@
+"""What links are like, in the engine's numbers: flit times, delays, credit delays, buffers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from pyxsim.core.engine import LONGEST_DELAY
+from pyxsim.errors import InputError
+from pyxsim.settings import Network
+from pyxsim.units import format_bandwidth
+
+MAX_SLOTS = 2**31 - 1
+MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, in 64 bits: enough for 2^40 cycles
+
+
+class Wire(NamedTuple):
+    """What all links of one kind have in common: flit time `s` (cycles), latency and credit latency (cycles)."""
+
+    s: Fraction
+    latency: int
+    delay: int  # from the end of serialisation to the input VC
+    credit_delay: int
+    traversal: int = 0  # switch traversal, where it is no part of `delay`
+
+    @property
+    def loop(self) -> int:
+        """Cycles from a body flit's leaving its buffer to the use of its credit, on an idle link."""
+        return self.traversal + ceil(self.s) + self.delay + self.credit_delay
+
+
+class Keys(NamedTuple):
+    """What the user may have written about a link, for faults: key paths, or what else tells where."""
+
+    bandwidth: str
+    latency: str
+
+
+LINK, LANE = (Keys(f"network.{lane}bandwidth", f"network.{lane}latency") for lane in ("", "lane_"))
+
+
+class Wiring:
+    """Makes wires. `warnings`: lines for the user, each once."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.stages = network.router.stages()
+        self.warnings: list[str] = []
+
+    def wire(
+        self,
+        bandwidth: Fraction,
+        latency: int,
+        *,
+        from_router: bool = True,
+        into_router: bool = True,
+        serdes_credit: int | None = None,
+        keys: Keys = LINK,
+        quiet: bool = False,
+    ) -> Wire:
+        """A link of some bytes per second and cycles between two routers, or a lane. Raises InputError."""
+        router, stages = self.network.router, self.stages
+        s = self.network.cycles_per_flit(bandwidth)
+        if s < 1:
+            if not quiet:
+                self._warn_of_width(bandwidth, keys.bandwidth)
+            s = Fraction(1)
+        serdes = router.serdes if s > 1 else 0
+        credit = serdes + ceil(s) - 1 if serdes else 0
+        if serdes_credit is not None:
+            credit = serdes_credit if s > 1 else 0
+        delay, traversal = latency + serdes, 0
+        if from_router:
+            credit += router.credit_delay
+            # A router that works several times a cycle counts ST in its own steps, before the output queue.
+            if router.internal_speedup > 1:
+                traversal = stages.st // router.internal_speedup
+            else:
+                delay += stages.st
+        if into_router:
+            delay += stages.bw + stages.sa - 1
+        wire = Wire(s, latency, delay, 1 + latency + credit, traversal)
+        self._check_range(wire, keys)
+        return wire
+
+    def _warn_of_width(self, bandwidth: Fraction, key: str) -> None:
+        most = self.network.flit * self.network.clock
+        text = (
+            f"{key}: {format_bandwidth(bandwidth)} is more than a flit per cycle; "
+            f"simulated as {format_bandwidth(most)} (a larger flit or a faster clock carries more)"
+        )
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def _check_range(self, wire: Wire, keys: Keys) -> None:
+        """What the engine can count. Raises InputError."""
+        if wire.s.denominator > MAX_DENOMINATOR:
+            raise InputError(
+                f"a flit would take {wire.s} cycles, which is too fine a fraction to be kept exactly",
+                key=keys.bandwidth,
+                allowed=f"a bandwidth at which flit * clock / bandwidth has a denominator of at most {MAX_DENOMINATOR}",
+            )
+        stages = self.stages
+        longest = ceil(wire.s) + max(wire.delay, wire.credit_delay) + stages.rc + stages.va + wire.traversal + 4
+        if longest > LONGEST_DELAY:
+            raise InputError(
+                f"a flit would be {longest} cycles on a link",
+                key=keys.latency if wire.latency > wire.s else keys.bandwidth,
+                allowed=f"at most {LONGEST_DELAY} cycles of the clock",
+            )
+
+    def depth(self, wire: Wire, packet: int) -> int:
+        """Flits per VC, for packets of up to `packet` flits. Raises InputError.
+
+        "auto": one VC alone keeps its link busy, also across the RC and VA of a head. Where a head waits for room for
+        its whole packet there is that much besides; where a packet goes on only when all of it is there, twice.
+        """
+        router, stages = self.network.router, self.stages
+        packets = {"wormhole": 0, "virtual-cut-through": 1, "store-and-forward": 2}[router.flow_control]
+        if router.buffer != "auto":
+            if packets and router.buffer + router.shared_buffer < packet:
+                pool = f" and {router.shared_buffer} shared" if router.shared_buffer else ""
+                raise InputError(
+                    f"{router.buffer} flits{pool} hold no packet of {packet} flits, as {router.flow_control} needs",
+                    key="network.router.buffer",
+                    allowed=f"at least {max(1, packet - router.shared_buffer)}",
+                )
+            return router.buffer
+        waits = -(-(stages.rc + stages.va) // router.internal_speedup)
+        depth = ceil((wire.loop + waits) / wire.s) + 1 + packets * packet
+        if depth > MAX_SLOTS:
+            raise InputError("a buffer that covers the credit loop would be too large", key="network.router.buffer")
+        return depth
