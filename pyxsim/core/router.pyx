@@ -51,7 +51,7 @@ cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
         next_tick(s, router)
         again = step(s, router, t, t * s.ticks + tick)
     end_look(s, router)
-    if again != INT64_MAX:
+    if s.ticks > 1 and again != INT64_MAX:
         again //= s.ticks
     if again > t + 1:
         clear_bit(s.router_active, router)

@@ -9,8 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from pyxsim.core.state cimport NONE, STALL_ARBITRATION, STALL_CREDIT, STALL_SERIAL, STALL_VC
 
 
-cdef void count(State* s, int32_t link, int64_t cycles) noexcept nogil:
-    cdef uint8_t causes = s.stalled[link]
+cdef void count(State* s, int32_t link, uint8_t causes, int64_t cycles) noexcept nogil:
     if causes & STALL_VC:
         s.stall_vc[link] += cycles
     if causes & STALL_CREDIT:
@@ -27,7 +26,7 @@ cdef void count_sleep(State* s, int32_t router, int64_t last) noexcept nogil:
     if s.router_stalled[router] and last > s.looked[router]:
         for i in range(s.out_start[router], s.out_start[router + 1]):
             if s.stalled[s.out_links[i]]:
-                count(s, s.out_links[i], last - s.looked[router])
+                count(s, s.out_links[i], s.stalled[s.out_links[i]], last - s.looked[router])
     s.looked[router] = last
 
 
@@ -52,17 +51,15 @@ cdef void next_tick(State* s, int32_t router) noexcept nogil:
 
 cdef void end_look(State* s, int32_t router) noexcept nogil:
     cdef int32_t i, link
-    cdef uint8_t now
+    cdef uint8_t causes
     for i in range(s.out_start[router], s.out_start[router + 1]):
         link = s.out_links[i]
-        if s.stalled_before[link]:
-            now = s.stalled[link]
-            s.stalled[link] |= s.stalled_before[link]
+        causes = s.stalled[link]
+        if s.ticks > 1:
+            causes |= s.stalled_before[link]
             s.stalled_before[link] = 0
-            count(s, link, 1)
-            s.stalled[link] = now
-        elif s.stalled[link]:
-            count(s, link, 1)
+        if causes:
+            count(s, link, causes, 1)
         if s.stalled[link]:
             s.router_stalled[router] = 1
 
