@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pyxsim import __version__
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
@@ -18,9 +20,11 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.output.result import plain
 from pyxsim.report.facts import percent, plural, rounded
+from pyxsim.routing.relation import vc_ranges
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
 from pyxsim.study.bound import bound_cycles
+from pyxsim.study.prepare import PreparedTraffic, class_vcs
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
@@ -28,8 +32,20 @@ STEP = 250  # cycles between two looks at the clock meanwhile
 
 
 @dataclass(frozen=True)
+class Routing:
+    """The routing relation. `virtual_networks`: VCs of each; `vc_ranges`: of each class, on a link with all of them."""
+
+    name: str
+    deterministic: bool
+    ways: int
+    vc_classes: int
+    virtual_networks: list[int]
+    vc_ranges: list[list[list[int]]]
+
+
+@dataclass(frozen=True)
 class Buffer:
-    """The buffers of a dimension's links, against the loop of a credit."""
+    """The buffers of a dimension's links, or of another kind of links, against the loop of a credit."""
 
     dimension: int
     name: str
@@ -54,15 +70,20 @@ class _EnoughError(Exception):
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of an experiment that may be run. `bound_ns`: its time is no shorter."""
+    """What is known of an experiment that may be run. `bound_ns`: its time is no shorter.
 
-    prepared: Prepared
+    `facts`: (label, text) of open traffic.
+    """
+
+    prepared: Prepared | PreparedTraffic
+    routing: Routing
     pairs: int
     schedules: list[str]
     plans: list[Composition]
     buffers: list[Buffer]
     bound_ns: Fraction
     cost: Cost
+    facts: list[tuple[str, str]]
 
     @property
     def unsafe(self) -> bool:
@@ -75,6 +96,7 @@ class Report:
             "npus": self.prepared.topology.npus,
             "links": self.prepared.topology.links,
             "pairs": self.pairs,
+            "routing": asdict(self.routing),
             "deadlock_free": not self.unsafe,
             "schedules": self.schedules,
             "plans": [asdict(plan) for plan in self.plans],
@@ -101,31 +123,55 @@ def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **
 def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str, Any]) -> Report:
     """Prove, count and measure. Raises InputError, SimulationError."""
     prepared = prepare(experiment, folder=folder, tick=tick, **options)
+    routing, buffers = routing_of(prepared), buffers_of(prepared)
+    if isinstance(prepared, PreparedTraffic):
+        from pyxsim.study.open_loop import facts
+
+        npus = prepared.topology.npus
+        none = Cost(0, 0.0, 0.0)
+        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, facts(prepared))
     system, network = prepared.system, prepared.network
     bounds = [bound_cycles(each, system, network) for each in system.collectives]
     return Report(
         prepared,
+        routing,
         pairs=len(system.pairs()),
         schedules=schedules(system),
         plans=prove_compositions(system),
-        buffers=buffers_of(prepared),
+        buffers=buffers,
         bound_ns=max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock,
         cost=_cost(prepared, tick),
+        facts=[],
     )
 
 
-def buffers_of(prepared: Prepared) -> list[Buffer]:
-    """One for each dimension that has links."""
+def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
+    """What routes are like, and which VCs they use."""
+    topology, networks = prepared.topology, prepared.experiment.network.router.networks()
+    relation = topology.relation
+    ranges, first = [], 0
+    for vcs in networks:
+        low, high = vc_ranges(vcs, relation.classes, relation.fixed_vcs)
+        ranges.append((first + np.stack([low, high], axis=1)).tolist())
+        first += vcs
+    ways = len(relation.ways)
+    return Routing(topology.routing, relation.deterministic, ways, relation.classes, list(networks), ranges)
+
+
+def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
+    """One for each dimension (or kind) that has links."""
     topology, machine = prepared.topology, prepared.network.machine
-    vcs = prepared.experiment.network.router.vcs
+    router = prepared.experiment.network.router
     found = []
-    for dim, (block, wire) in enumerate(zip(topology.dims, machine.wires, strict=True)):
-        mine = topology.link_dim == dim
+    for kind, (name, wire) in enumerate(zip(topology.link_kinds, machine.wires, strict=True)):
+        mine = topology.link_dim == kind
         if mine.any():
             depth = int(machine.links.depth[: topology.links][mine].min())
-            usable = vcs // int(topology.relation.link_classes[mine].max())  # of one class
-            share = min(1.0, float(depth * usable * wire.s / wire.loop))
-            found.append(Buffer(dim, f"{block.name} {block.npus}", depth, vcs, wire.loop, share))
+            slots = depth * class_vcs(topology, router.networks(), kind) + router.shared_buffer
+            share = min(1.0, float(slots * wire.s / wire.loop))
+            if name == f"d{kind}" and kind < len(topology.dims):
+                name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
+            found.append(Buffer(kind, name, depth, router.vcs, wire.loop, share))
     return found
 
 
@@ -164,6 +210,7 @@ def _show(talk: Talk, report: Report) -> None:
     parts = [plural(topology.npus, "NPU"), plural(topology.links, "link")]
     rows.append(("network", f"{topology.name} {size}: {', '.join(parts)}"))
     proof = "they CAN deadlock (see below)" if report.unsafe else "proved free of deadlock"
+    rows.append(("routing", _routing(report.routing)))
     rows.append(("routes", f"{plural(report.pairs, 'pair')} of NPUs: all reachable; {proof}"))
     rows += [("schedule", f"proved: {name}") for name in report.schedules]
     for plan in report.plans:
@@ -173,11 +220,15 @@ def _show(talk: Talk, report: Report) -> None:
         text = f"{plural(buffer.flits_per_vc, 'flit')} x {plural(buffer.vcs, 'VC')}"
         loop = f"the credit loop of {plural(buffer.credit_loop, 'cycle')}"
         text += f" cover {loop}" if buffer.share >= 0.995 else f" for {loop}: {percent(buffer.share)} busy at most"
-        rows.append(("buffers", f"dimension {buffer.dimension} ({buffer.name}): {text}"))
+        kind = buffer.name in topology.link_kinds
+        what = f"{buffer.name} links" if kind else f"dimension {buffer.dimension} ({buffer.name})"
+        rows.append(("buffers", f"{what}: {text}"))
     if report.bound_ns:
         rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
-    speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
-    rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
+    if cost.visits_per_s or not report.facts:
+        speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
+        rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
+    rows += report.facts
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -186,6 +237,22 @@ def _show(talk: Talk, report: Report) -> None:
         table.add_row(label if label != last else "", Text(value))
         last = label
     talk.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
+
+
+def _routing(routing: Routing) -> str:
+    """One line: "dimension-order: one route for each pair; 2 VC classes, VCs 0-1 and 2-3"."""
+    kind = "one route for each pair" if routing.deterministic else "packets choose"
+    if routing.ways > 1:
+        kind += f" one of {routing.ways} ways"
+    text = f"{routing.name}: {kind}"
+    if routing.vc_classes > 1 or len(routing.virtual_networks) > 1:
+        ranges = [
+            " and ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in each)
+            for each in routing.vc_ranges
+        ]
+        classes = f"{routing.vc_classes} VC class{'es' if routing.vc_classes > 1 else ''}"
+        text += f"; {classes}, VCs {', or '.join(ranges)}"
+    return text
 
 
 def seconds(value: float) -> str:
