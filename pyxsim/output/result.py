@@ -22,6 +22,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
+from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -97,10 +98,11 @@ class Result:
     `totals` {counter: int64[L]} and `windows` have the counters flits, stall_credit, stall_vc, stall_arbitration and
     stall_serial; one that is missing counts as zero. `buffer_max` int32[L]: most flits in one VC buffer of the link.
     `chunks` {column: int64}: one entry per chunk, phase and rank. `collectives`: dicts with start, end (cycles), bytes,
-    bound (cycles) and ratio, further keys allowed. `layers`: columns of equal length, cycles. `counts`: npus, messages,
-    packets, flits, flit_hops, router_visits, bytes_delivered, and what else a backend counts. `bound_ns`: lower bound
-    of the time, None if there is none. `topology` (optional) is what the drawing shows. `dimensions`: what each network
-    dimension is, "ring 4"; by default as topology and settings say.
+    bound (cycles) and ratio, further keys allowed. `layers`: columns of equal length, cycles. `traffic`: what was
+    measured of open traffic. `counts`: npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and
+    what else a backend counts. `bound_ns`: lower bound of the time, None if there is none. `topology` (optional) is
+    what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
+    say.
     """
 
     time_cycles: int
@@ -113,6 +115,7 @@ class Result:
     chunks: dict[str, Longs] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
     layers: dict[str, Longs] = field(default_factory=dict)
+    traffic: Traffic | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
@@ -259,7 +262,7 @@ class Result:
             "backend": self.backend,
             "seed": self.seed,
             "version": self.provenance.get("version", ""),
-            **{key: self.counts[key] for key in JSON_TRAFFIC if key in self.counts},
+            **(self.traffic.summary if self.traffic is not None else {}),
         }
         return {key: plain(value) for key, value in known.items()}
 
@@ -301,15 +304,7 @@ JSON_COUNTS = (
     "bytes_delivered",
     "skipped_cycles",
 )
-JSON_TRAFFIC = (
-    "offered_load",
-    "accepted_load",
-    "packet_latency",
-    "network_latency",
-    "hops",
-    "saturated",
-    "packet_latency_p99",
-)
+JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ batch in which its last one arrived.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,7 +137,7 @@ class Observer:
         self.rows = rows
         # By the batch of creation:
         self.created, self.created_flits = Columns(rows), Columns(rows)
-        self.arrived, self.latency, self.network, self.hops = (Columns(rows) for _ in range(4))
+        self.arrived, self.latency, self.network, self.hops, self.packets = (Columns(rows) for _ in range(5))
         # By the batch of arrival:
         self.accepted_flits, self.accepted = Columns(rows), Columns(rows)
         self.tally = Tally()
@@ -148,7 +149,22 @@ class Observer:
         self.created.add(klass, batch)
         self.created_flits.add(klass, batch, flits)
 
-    def arrive(self, klass: Longs, at: Longs, first: Longs, last: Longs, hops: Longs, flits: Longs, dst: Longs) -> None:
+    def take(self, got: Mapping[str, Longs]) -> None:
+        """What a network delivered."""
+        times = (got["at"], got["first"], got["last"])
+        self.arrive(got["klass"], *times, got["hops"], got["flits"], got["packets"], got["dst"])
+
+    def arrive(
+        self,
+        klass: Longs,
+        at: Longs,
+        first: Longs,
+        last: Longs,
+        hops: Longs,
+        flits: Longs,
+        packets: Longs,
+        dst: Longs,
+    ) -> None:
         """Messages have arrived: created in cycle `at`, launched in `first`, complete in `last`."""
         if not len(klass):
             return
@@ -157,6 +173,7 @@ class Observer:
         self.latency.add(klass, born, last - at)
         self.network.add(klass, born, last - first)
         self.hops.add(klass, born, hops)
+        self.packets.add(klass, born, packets)
         self.tally.add(klass, born, last - at)
         real = klass < self.classes
         everything = bool(real.all())

@@ -25,15 +25,12 @@ KEPT = 0.5  # of a series that is to be called settled
 class Interval:
     """A mean, and half the width of its 95 % confidence interval.
 
-    `batches` of `size` of the given batches each went into it, from batch `first` on. `correlation` is what was left
-    between neighbours.
+    It was found from so many `batches`; `correlation` is what was left between neighbours.
     """
 
     mean: float
     half: float
     batches: int
-    size: int
-    first: int
     correlation: float
 
     @property
@@ -82,37 +79,33 @@ def interval(sums: Floats, weights: Floats | None = None) -> Interval:
     The classical ratio estimator: with r the ratio over all, the residuals sums - r * weights are treated as batch
     means. Batches are merged until there are less than 40, and on until their lag-1 correlation could be chance (at
     5 %, one-sided), as long as 10 are left; of a correlation that is left after that, the interval is widened as for an
-    AR(1) process. What does not divide into batches is left out at the beginning.
+    AR(1) process.
     """
-    ones = np.ones(len(sums)) if weights is None else weights
-    count = len(sums)
-    if count < 2 or not ones.any():
-        mean = float(sums.sum() / ones.sum()) if ones.any() else math.nan
-        return Interval(mean, math.inf, count, 1, 0, 0.0)
-    size = max(1, -(-count // (MOST - 1)))
+    lows = np.ones(len(sums)) if weights is None else weights
+    mean = float(sums.sum() / lows.sum()) if lows.any() else math.nan
+    batches = min(len(sums), MOST - 1)
+    if batches < 2 or not lows.any():
+        return Interval(mean, math.inf, batches, 0.0)
     while True:
-        found = _with_size(sums, ones, size)
-        if found.independent or count // (2 * size) < FEWEST:
+        found = _merged(mean, sums, lows, batches)
+        if found.independent or batches // 2 < FEWEST:
             return found
-        size *= 2
+        batches //= 2
 
 
-def _with_size(sums: Floats, weights: Floats, size: int) -> Interval:
-    batches = len(sums) // size
-    first = len(sums) - batches * size
-    tops = sums[first:].reshape(batches, size).sum(axis=1)
-    lows = weights[first:].reshape(batches, size).sum(axis=1)
-    mean = float(tops.sum() / lows.sum()) if lows.any() else math.nan
+def _merged(mean: float, sums: Floats, weights: Floats, batches: int) -> Interval:
+    edges = np.arange(batches) * len(sums) // batches
+    tops, lows = np.add.reduceat(sums, edges), np.add.reduceat(weights, edges)
     rest = tops - mean * lows
     square = float(rest @ rest)
     # Rounding alone, where all batches are the same.
     if square <= 1e-24 * float(tops @ tops):
-        return Interval(mean, 0.0, batches, size, first, 0.0)
+        return Interval(mean, 0.0, batches, 0.0)
     correlation = float(rest[1:] @ rest[:-1]) / square
     left = min(max(correlation + 1 / batches, 0.0), 0.9)  # the estimate is too low by about 1/n
     spread = math.sqrt(square / (batches - 1) / batches) / (float(lows.sum()) / batches)
     half = student_t(batches - 1) * spread * math.sqrt((1 + left) / (1 - left))
-    return Interval(mean, half, batches, size, first, correlation)
+    return Interval(mean, half, batches, correlation)
 
 
 @cache

@@ -1,0 +1,62 @@
+"""What was measured of open traffic, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+
+# The keys of the JSON summary, and what they are. docs/output.md has them too.
+TRAFFIC_KEYS = {
+    "offered_load": "flits per node and cycle that the settings ask for; of a batch or a trace, that were created",
+    "generated_load": "flits per node and cycle that were created in the measured time",
+    "accepted_load": "flits per node and cycle that arrived in the measured time",
+    "accepted_load_interval": "half of its 95 % interval",
+    "accepted_load_min": "of the node that got the least",
+    "accepted_load_max": "of the node that got the most",
+    "packet_latency": "mean cycles from the creation of a packet to the arrival of its last flit",
+    "packet_latency_interval": "half of its 95 % interval",
+    **{
+        f"packet_latency_{name}": f"{100 * share:g} % of the packets took no longer"
+        for name, share in PERCENTILES.items()
+    },
+    "packet_latency_max": "the slowest packet",
+    "network_latency": "mean cycles from the launch of a packet's first flit to the arrival of its last one",
+    "network_latency_interval": "half of its 95 % interval",
+    "hops": "routers that a packet passes, on average",
+    "saturated": "the network cannot take this load",
+    "steady": "the latency has a steady value, and is as precise as asked for (or was measured as long)",
+    "stopped": "why the measurement ended",
+    "warmup_cycles": "left out at the beginning",
+    "measured_cycles": "the packets that were created in them are measured",
+    "measured_packets": "how many these are",
+    "zero_load_latency": "mean cycles of a packet in the empty network",
+    "throughput_bound": "flits per node and cycle that the links could carry at most",
+    "latency_limit": "mean packet latency above which the network is called saturated",
+    "round_trip": "mean cycles from the creation of a request to the arrival of its reply",
+    "round_trip_interval": "half of its 95 % interval",
+    "batch_cycles": "of each batch, from its beginning to the arrival of its last packet",
+    "classes": "the classes, if there are several",
+}
+
+
+@dataclass(eq=False)
+class Traffic:
+    """`summary`: numbers by the keys above. `classes`, `batches`: columns of equal length. `accepted` float64[npus]:
+    flits per cycle that arrived at each node. `latency` int64[n], `packets` int64[classes, n]: how many of the measured
+    packets of each class took how many cycles. `notes`: lines for people."""
+
+    summary: dict[str, Any]
+    classes: dict[str, Any] = field(default_factory=dict)
+    batches: dict[str, Any] = field(default_factory=dict)
+    accepted: Floats = field(default_factory=lambda: np.zeros(0))
+    latency: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    packets: Longs = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    notes: list[str] = field(default_factory=list)

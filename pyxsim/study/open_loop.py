@@ -1,0 +1,210 @@
+"""[traffic]: from an experiment that is prepared to what was measured of it. docs/traffic.md tells the method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.network.machine import MessageClass
+from pyxsim.output.result import Result
+from pyxsim.output.traffic import Traffic
+from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings.traffic import Traffic as Settings
+from pyxsim.study.feed import Feed
+from pyxsim.study.finite import BatchRun, TraceRun
+from pyxsim.study.observe import Grid, Observer
+from pyxsim.study.prepare import PreparedTraffic
+from pyxsim.study.record import record
+from pyxsim.study.steady import Method, Outcome, Rules
+from pyxsim.study.theory import Theory, demand, theory
+from pyxsim.traffic import Place, Source, make_pattern
+from pyxsim.traffic.trace import read_trace
+
+LIMIT = 15  # times the zero-load latency: more is called saturated
+
+
+def settings_of(experiment: Experiment) -> Settings:
+    """The table [traffic]. InputError where there is none."""
+    if experiment.traffic is None:
+        raise InputError("the table [traffic] is missing", key="traffic")
+    return experiment.traffic
+
+
+def message_classes(experiment: Experiment) -> list[MessageClass]:
+    """What the network has to know of each class of messages."""
+    told = settings_of(experiment).message_classes()
+    return [MessageClass(each.virtual_network, each.priority) for each in told]
+
+
+def largest_packet(experiment: Experiment) -> int:
+    """Flits of the longest packet that there will be."""
+    settings, network = settings_of(experiment), experiment.network
+    if settings.trace is not None:
+        return -(-(network.packet + network.header) // network.flit)
+    sizes: list[int] = []
+    for each in settings.resolved:
+        if each.replies is None:
+            sizes += each.sizes
+        else:
+            sizes += [getattr(each.replies, name) for name in _REPLIES]
+    return max(sizes)
+
+
+_REPLIES = ("read_request", "read_reply", "write_request", "write_reply")
+
+
+def check_traffic(prepared: PreparedTraffic) -> None:
+    """Raise InputError for traffic that does not fit the network; warn of a load that cannot be."""
+    study = Study(prepared)
+    study.source  # noqa: B018  made, and with it every pattern
+    offered, settings = study.settings.offered, study.settings
+    if offered is None:
+        return
+    for each in settings.resolved:
+        if (each.load or 0.0) > each.mean_flits:
+            most = f"a packet of {each.mean_flits:g} flits in every cycle"
+            prepared.warnings.append(f"traffic.load: {each.load:g} flits per node and cycle are more than {most}")
+
+
+class Study:
+    """One measurement. `run` may be left by an exception; `record` then tells what there is so far."""
+
+    def __init__(self, prepared: PreparedTraffic) -> None:
+        self.prepared = prepared
+        self.network = prepared.network
+        self.settings = settings_of(prepared.experiment)
+        self._run: Method | BatchRun | TraceRun | None = None
+        self._outcome: Outcome | None = None
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the traffic takes place."""
+        topology = self.prepared.topology
+        seed = self.prepared.experiment.output.seed
+        return Place(topology.npus, tuple(topology.shape), self.prepared.folder, seed)
+
+    @cached_property
+    def source(self) -> Any:
+        """Where the packets come from: a `Source`, or a `Trace`; of a batch the pattern, which is checked here."""
+        if self.settings.trace is not None:
+            return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
+        return Source(self.settings.resolved, self.place)
+
+    @cached_property
+    def theory(self) -> Theory | None:
+        """What theory says; None for traffic without a load."""
+        return traffic_theory(self.prepared, bound=False) if self.settings.offered is not None else None
+
+    @property
+    def rules(self) -> Rules:
+        """How long to measure."""
+        settings, known = self.settings, self.theory
+        limit = settings.latency_limit
+        return Rules(
+            warmup=None if settings.warmup == "auto" else int(settings.warmup),
+            measure=None if settings.measure == "auto" else int(settings.measure),
+            precision=settings.precision,
+            max_cycles=settings.max_cycles,
+            latency_limit=float(limit) if limit != "auto" else LIMIT * known.zero_load if known else None,
+        )
+
+    def run(self) -> None:
+        """To the end. Raises what the network raises."""
+        if isinstance(method := self._started(), Method):
+            self._outcome = method.run()
+        else:
+            method.run()
+            self._outcome = Outcome("finished", 0, 1, 0, 1, True, False)
+
+    def _started(self) -> Method | BatchRun | TraceRun:
+        settings, classes = self.settings, self.settings.resolved
+        if settings.trace is not None:
+            self._run = TraceRun(self.network, self.source)
+        elif settings.batch is not None:
+            self._run = BatchRun(self.network, classes[0], settings.batch, self.place)
+        else:
+            load = settings.offered or 0.0
+            packets = sum((each.load or 0.0) / each.mean_flits for each in classes) * self.place.npus
+            messages = len(settings.message_classes())
+            grid = self.rules.grid(packets, self.theory.zero_load if self.theory else None)
+            observer = Observer(grid, self.place.npus, messages, messages - len(classes))
+            self._run = Method(Feed(self.network, self.source, classes, observer, load), self.rules)
+        return self._run
+
+    def record(self) -> Traffic:
+        """What was measured, as far as it went."""
+        run, settings = self._run, self.settings
+        if run is None:
+            raise ValueError("nothing was run")
+        facts: dict[str, Any] = {}
+        if isinstance(run, Method):
+            outcome = self._outcome or run.so_far()
+            facts = {"zero_load_latency": self.theory.zero_load if self.theory else None}
+            facts["latency_limit"] = self.rules.latency_limit
+        else:
+            run.observer.grid = Grid(0, max(1, run.cycle))
+            outcome = self._outcome or Outcome("interrupted", 0, 1, 0, 1, False, False)
+        if isinstance(run, BatchRun):
+            facts["batch_cycles"] = run.times
+        return record(run.observer, outcome, settings.message_classes(), offered=settings.offered, facts=facts)
+
+
+def traffic_theory(prepared: PreparedTraffic, *, bound: bool = True) -> Theory:
+    """The latency without load, and (if wanted) the bound of the load, of the traffic of an experiment."""
+    settings = settings_of(prepared.experiment)
+    study = Study(prepared)
+    classes: Sequence[Any] = settings.resolved
+    patterns = [make_pattern(each.pattern, study.place, each.pattern_options) for each in classes]
+    npus = prepared.topology.npus
+    # With replies a packet is one of two, of which `mean_flits` is the sum.
+    packets = sum(each.load * (1 if each.replies is None else 2) / each.mean_flits for each in classes)
+    flits = sum(each.load for each in classes) / packets
+    return theory(prepared.topology, prepared.network.machine, demand(classes, patterns, npus), flits, bound=bound)
+
+
+def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
+    """Run open traffic and tell what was measured. Ends as `study.run` says."""
+    from pyxsim.study.run import at_safe_points, link_table, peak_rss_mb
+
+    begin = time.process_time()
+    experiment, network = prepared.experiment, prepared.network
+    study = Study(prepared)
+    failure: SimulationError | None = None
+    complete = False
+    try:
+        with at_safe_points(network):
+            study.run()
+        complete = True
+    except SimulationError as error:
+        failure = error
+    except KeyboardInterrupt:
+        pass  # what there is so far is worth keeping; `complete` says that it is not all
+    cpu = time.process_time() - begin
+    network.finish(network.now)
+    traffic = study.record()
+    result = Result(
+        time_cycles=network.now,
+        clock_hz=experiment.network.clock,
+        complete=complete,
+        links=link_table(network),
+        windows=network.windows.table(),
+        totals=network.totals(),
+        buffer_max=network.buffer_max(),
+        counts=network.counts(),
+        traffic=traffic,
+        sim_cpu_s=cpu,
+        total_cpu_s=time.process_time(),
+        peak_rss_mb=peak_rss_mb(),
+        backend=backend,
+        seed=experiment.output.seed,
+        experiment_toml=resolved_toml(experiment),
+        warnings=[*prepared.warnings, *traffic.notes],
+        topology=prepared.topology,
+    )
+    if failure is not None:
+        failure.result = result  # type: ignore[attr-defined]
+        raise failure
+    return result
