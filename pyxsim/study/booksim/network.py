@@ -98,13 +98,13 @@ def _torus(config: Config) -> Net:
     if vcs % 2 and config.named("routing_function").name in ("dim_order", "dim_order_bal") and vcs > 1:
         config.note("num_vcs", f"of {vcs} VCs the middle one belongs to both halves of a ring in BookSim2, to one here")
     # Adaptive packets have VC 3 in BookSim2, whatever num_vcs says.
-    adaptive = {"adaptive_vcs": 1, **_adaptive(config)}
+    adaptive = {"adaptive_vcs": 1, "ties": "-", **_adaptive(config)}
     return Net(
         {"topology": "torus", "shape": [k] * n, "latency": "2 cycles" if _noc(config) else "1 cycle"},
         {
             "dim_order": Routing("dimension-order"),
             "dim_order_bal": Routing("dimension-order-balanced"),
-            "min_adapt": Routing("minimal-adaptive", adaptive, "distances of half a ring go both ways here"),
+            "min_adapt": Routing("minimal-adaptive", adaptive),
             "valiant": Routing("valiant", {}, "BookSim2 aborts here"),
         },
         Nodes(_power(k, n), (k,) * n),
