@@ -10,7 +10,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.routing.grid import all_ways_round
 from pyxsim.routing.planes import ROUTING, plain_plane, plane, rebuilt
-from pyxsim.routing.relation import EACH, Relation, Way
+from pyxsim.routing.relation import ALWAYS, EACH, Relation, Way
 
 Ties = Literal["both", "+", "-"]
 
@@ -28,23 +28,28 @@ def minimal_adaptive(
     A packet comes into a ring anywhere on its way, so the classes of the base are read anew at every hop: 1 before the
     end is crossed, 0 behind it, which is Dally and Seitz's dateline.
     """
-    if base.planes < 2 and ties != "both":
-        raise InputError("the base has one plane only, so no ties", key=f"{ROUTING}_options.ties", allowed="both")
     number = plain_plane(base, "minimal-adaptive")
-    if ties not in ("both", "+", "-"):
-        raise InputError("no such ties", key=f"{ROUTING}_options.ties", allowed=["both", "+", "-"], given=ties)
+    allowed = ["both", "+", "-"] if base.planes > 1 else ["both"]
+    if ties not in allowed:
+        raise InputError(f"no ties '{ties}' here", key=f"{ROUTING}_options.ties", allowed=allowed, given=ties)
     if adaptive_vcs < 0:
         raise InputError(
             f"{adaptive_vcs} adaptive VCs",
             key=f"{ROUTING}_options.adaptive_vcs",
             allowed="0 (all that are left) or more",
         )
-    if number != 0:
-        escape = plane(base, number)
-    elif ties == "both":
-        escape = all_ways_round(base, "minimal-adaptive")
-    else:
+    if ties != "both":
         escape = plane(base, "+-".index(ties))
+    else:
+        escape = plane(base, number) if number else all_ways_round(base, "minimal-adaptive")
+    switched = (escape.own == ALWAYS).any(axis=0)
+    if switched.any() and escape.own.shape[1] > 1:
+        dim = int(np.argmax(switched))
+        raise InputError(
+            f"minimal-adaptive needs direct links: in dimension {dim} packets go over a switch, where they have no"
+            " escape that keeps the order of the dimensions",
+            key=ROUTING,
+        )
     classes = base.classes
     adaptive = replace(
         escape,

@@ -1,44 +1,68 @@
 """The deadlock proof: the channel dependency graph of a routing relation has no cycle.
 
-Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE Trans. Computers
-C-36(5), 1987: with deterministic routing, packets can never wait for each other in a circle if and only if no cycle
-exists among the channels, where a channel (a link and a VC class on it) depends on another when a packet may hold
-the first and ask for the second. Injection and ejection lanes are left out: nothing leads into the first, and the
-second always drain.
+A channel is a link and a VC class on it. It depends on another when a packet may hold the first while it waits for the
+second. If no cycle exists among the channels, packets can never wait for each other in a circle (Dally and Seitz,
+"Deadlock-free message routing in multiprocessor interconnection networks", IEEE Trans. Computers C-36(5), 1987).
+Injection and ejection lanes are left out: nothing leads into the first, and the second always drain. All planes use
+the same VCs, so their dependencies go into one graph. Virtual networks do not matter, as they share no VC.
 
-All planes use the same VCs, so their dependencies go into one graph.
+Packets that have a choice count with all of their candidates, whichever way they are selected. Only where they wait for
+all of them at once (`each`) and one is an *escape* is it enough that the escapes are free of cycles (Duato, "A
+necessary and sufficient condition for deadlock-free adaptive routing in wormhole networks", IEEE TPDS 6(10), 1995).
+Then the channels that somebody waits for are the nodes of the graph, and one depends on another also *indirectly*: a
+packet that may leave the escape can hold an escape channel, go on over others, and wait for an escape channel again.
+
+That needs VCs that hold flits of one packet only. Where a packet may queue behind another in a VC ("tail" reuse in
+wormhole routing), its head is not at the front and cannot reach the escape, so the other channels may close a circle
+all the same (Ma, Enright Jerger and Wang, "Whole packet forwarding", HPCA 2012).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from pyxsim.errors import DeadlockError, InputError
-from pyxsim.routing.relation import Ints, Longs, Relation
-from pyxsim.routing.walk import Walk, all_walks, check_routes, pair_walks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pyxsim.errors import DeadlockError, InputError, UnreachableError
+from pyxsim.routing import proofs
+from pyxsim.routing.explore import Explorer, Moves
+from pyxsim.routing.journeys import (
+    MAX_JOINS,
+    Journey,
+    Journeys,
+    Pairs,
+    behind_cycles,
+    check_circles,
+    checked,
+    explored,
+    journeys,
+    one_cycle,
+)
+from pyxsim.routing.planes import ranges
+from pyxsim.routing.relation import EACH, FIRST_SET, Longs, Relation
 
 _SHOWN = 8  # channels of a cycle told in one line
 
 
 @dataclass(frozen=True, eq=False)
 class Dependencies:
-    """The channel dependency graph as arrays: edge `e` leads from channel `src[e]` to channel `dst[e]`.
+    """The channel dependency graph as arrays: edge `e` leads from node `src[e]` to node `dst[e]`.
 
-    A channel's number is `link * classes + vc_class`.
+    Node numbers below `channels` are channels, `link * classes + vc_class`. Those from there on, up to `nodes`, stand
+    for something between channels: one depends on another if a path leads to it over such nodes only.
     """
 
     relation: Relation
     classes: int
     src: Longs
     dst: Longs
+    nodes: int
+
+    @property
+    def channels(self) -> int:
+        return self.relation.links * self.classes
 
     def channel(self, number: int) -> tuple[int, int]:
         """(link, VC class) of a channel's number."""
@@ -50,138 +74,233 @@ class Dependencies:
         name = self.relation.link_name[link]
         return f"{name} class {vc_class}" if self.relation.link_classes[link] > 1 else name
 
+    def edges(self) -> set[tuple[tuple[int, int], tuple[int, int]]]:
+        """All dependencies between channels (link, VC class), direct and indirect. For small networks."""
+        follow: dict[int, list[int]] = {}
+        for a, b in zip(self.src.tolist(), self.dst.tolist(), strict=True):
+            follow.setdefault(a, []).append(b)
+        found = set()
+        for begin in range(self.channels):
+            front = follow.get(begin, [])
+            seen = set(front)
+            while front:
+                front = [b for a in front if a >= self.channels for b in follow.get(a, ()) if b not in seen]
+                seen.update(front)
+            found |= {(self.channel(begin), self.channel(end)) for end in seen if end < self.channels}
+        return found
+
     def to_networkx(self) -> Any:
         """The same graph as a networkx.DiGraph whose nodes are (link, VC class)."""
         import networkx as nx
 
         graph = nx.DiGraph()
-        edges = zip(self.src.tolist(), self.dst.tolist(), strict=True)
-        graph.add_edges_from((self.channel(a), self.channel(b)) for a, b in edges)
+        graph.add_edges_from(self.edges())
         return graph
+
+    def behind_cycles(self) -> NDArray[np.bool_]:
+        """bool[nodes]: those on cycles, and those to which cycles lead."""
+        return behind_cycles(self.src, self.dst, self.nodes)
 
     def cycle(self) -> list[int]:
         """Channels of one cycle, in order, or nothing."""
-        left = _in_cycles_or_behind(self.src, self.dst, self.relation.links * self.classes)
+        left = self.behind_cycles()
         inside = left[self.src] & left[self.dst]
-        # Whatever is left has a predecessor that is left too: going back must come round. The first predecessor is
-        # of the lowest dimension, so the cycle found is one of a single ring where there is one.
-        back = dict(zip(self.dst[inside][::-1].tolist(), self.src[inside][::-1].tolist(), strict=True))
-        if not back:
-            return []
-        seen: dict[int, int] = {}
-        at = min(back)
-        while at not in seen:
-            seen[at] = len(seen)
-            at = back[at]
-        path = list(seen)[seen[at] :][::-1]
-        begin = path.index(min(path))
-        return path[begin:] + path[:begin]
+        return [node for node in one_cycle(self.src[inside], self.dst[inside]) if node < self.channels]
 
 
-def dependencies(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]] | None = None) -> Dependencies:
-    """Which channel a packet may hold while it asks for which other one.
+def dependencies(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False) -> Dependencies:
+    """Which channel a packet may hold while it waits for which other one.
 
-    `pairs`: rows (source, destination), on every plane, or (source, destination, plane); None: all pairs on all planes.
+    `pairs`: rows (source, destination, plane), plane -1 for packets that choose a way; or (source, destination), on
+    every plane and way; None: all pairs on all planes and ways. `whole`: a VC never holds flits of two packets, or
+    holds packets as a whole (`vc_reuse = "drained"`, virtual cut-through, store-and-forward, packets of one flit): then
+    an escape counts as such.
     Raises UnreachableError when a pair has no route; but a route that goes round in a circle may show as a cycle.
     """
-    classes = int(relation.link_classes.max(initial=1))
-    channels = relation.links * classes
-    edges = [np.zeros(0, np.int64)]
-    arrivals: list[Longs] = []  # (row, dimension, channel) of walks in one dimension that are at its end
-    starts: list[Longs] = []
-    for walk in all_walks(relation, merge=True) if pairs is None else _given_walks(relation, pairs):
-        for hop in walk:
-            after = hop.link.astype(np.int64) * classes + hop.vc_class
-            holds = hop.before >= 0
-            before = hop.before[holds].astype(np.int64) * classes + hop.before_class[holds]
-            edges.append(np.unique(before * channels + after[holds]))
-            if pairs is None and relation.separable and not holds.any():
-                starts.append(_ends(walk, walk.src[hop.walker], hop.walker, after))
-        if pairs is None and relation.separable:
-            moved = np.flatnonzero((walk.link >= 0) & ~walk.merged)
-            channel = walk.link[moved].astype(np.int64) * classes + walk.vc_class[moved]
-            arrivals.append(_ends(walk, walk.router[moved], moved, channel))
-    if arrivals and starts:
-        edges.append(_turns(np.concatenate(arrivals), np.concatenate(starts), channels))
-    found = np.unique(np.concatenate(edges))
-    return Dependencies(relation, classes, found // max(channels, 1), found % max(channels, 1))
+    _check(relation)
+    return _graph(relation, journeys(relation, pairs, exact=_affordable(relation, pairs)), whole)
 
 
-def prove(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]] | None = None) -> None:
-    """Return when the pairs (see `dependencies`) all have routes and those routes can never deadlock.
+def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False) -> None:
+    """Return when the pairs all have routes and those routes can never deadlock. Arguments as in `dependencies`.
 
-    Raises UnreachableError, or DeadlockError with the cycle by the names of its links.
+    Raises UnreachableError, or DeadlockError with the cycle by the names of its links. A proof that was made before,
+    of the same relation and pairs, is not repeated (see `proofs`).
     """
-    graph = dependencies(relation, pairs)
-    names = [graph.name(number) for number in graph.cycle()]
-    if names:
-        if pairs is None:
-            check_routes(relation, circles=True)  # a cycle may also mean that some route never ends: another fault
-        more = f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        text = " -> ".join(names[:_SHOWN]) + more
-        count = f"{len(names)} channels" if len(names) > 1 else "a channel"
-        raise DeadlockError(f"the routes can deadlock: {count} may wait in a circle: {text} -> {names[0]}", names)
-
-
-def _given_walks(relation: Relation, pairs: ArrayLike | Iterable[Sequence[int]]) -> Iterator[Walk]:
-    table = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
-    if not table.size:
+    table = None if pairs is None else checked(relation, pairs)
+    key = proofs.key(relation, table, whole)
+    if proofs.known(key):
         return
-    if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iu":
-        raise InputError("pairs for the deadlock proof are rows (source, destination) or (source, destination, plane)")
-    limits = (relation.npus, relation.npus, relation.planes)[: table.shape[1]]
-    if (table < 0).any() or (table >= limits).any():
-        raise InputError(
-            "a pair for the deadlock proof is outside of the network",
-            allowed=f"NPUs 0 to {relation.npus - 1}, planes 0 to {relation.planes - 1}",
-        )
-    table = np.unique(table.astype(np.int32), axis=0)
-    if table.shape[1] == 3:
-        yield from pair_walks(relation, table[:, 0], table[:, 1], table[:, 2])
+    _check(relation)
+    made = journeys(relation, table)
+    try:
+        graph = _graph(relation, made, whole)
+        left = graph.behind_cycles()
+    except UnreachableError:
+        if made.exact or not _affordable(relation, table):
+            raise
+        left = np.ones(1, np.bool_)
+    if left.any() and not made.exact and _affordable(relation, table):
+        # Packets over a via were put together that cannot exist; what they do includes all that is possible.
+        made = journeys(relation, table, exact=True)
+        graph = _graph(relation, made, whole)
+        left = graph.behind_cycles()
+    if not left.any():
+        proofs.remember(key)
         return
-    for plane in range(relation.planes):
-        yield from pair_walks(relation, table[:, 0], table[:, 1], np.full(len(table), plane, np.int32))
+    for journey in made.all:
+        check_circles(relation, journey)  # a cycle may also mean that some route never ends: another fault
+    cycle = graph.cycle()
+    hint = ""
+    if not whole and _has_escape(relation):
+        try:
+            prove(relation, table, whole=True)
+        except DeadlockError:
+            pass
+        else:
+            hint = (
+                "; the escape would prevent it if a VC held one packet at a time: with vc_reuse 'drained', virtual"
+                " cut-through or packets of one flit"
+            )
+    names = [graph.name(number) for number in cycle]
+    more = f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    text = " -> ".join(names[:_SHOWN]) + more
+    count = f"{len(names)} channels" if len(names) > 1 else "a channel"
+    raise DeadlockError(f"the routes can deadlock: {count} may wait in a circle: {text} -> {names[0]}{hint}", names)
 
 
-def _ends(walk: Walk, router: Ints, walker: Longs, channel: Longs) -> Longs:
-    """Distinct rows (plane and router, dimension, channel) where walks in one dimension begin or end."""
-    row = walk.plane[walker].astype(np.int64) * walk.relation.routers + router
-    most = np.int64(channel.max(initial=0) + 1)
-    keys = np.unique(row * most + channel)
-    return np.stack([keys // most, np.full(len(keys), walk.dims[0], np.int64), keys % most], axis=1)
+def _has_escape(relation: Relation) -> bool:
+    return bool(((relation.plane_select == EACH) & (relation.plane_escape >= 0)).any())
 
 
-def _turns(arrivals: Longs, starts: Longs, channels: int) -> Longs:
-    """Dependencies from one dimension to a later one: any arrival with any start at the same router and plane."""
-    starts = starts[np.argsort(starts[:, 0], kind="stable")]
-    edges = [np.zeros(0, np.int64)]
-    for dim in np.unique(starts[:, 1]):
-        later = starts[starts[:, 1] == dim]
-        earlier = arrivals[arrivals[:, 1] < dim]
-        first = np.searchsorted(later[:, 0], earlier[:, 0], "left")
-        count = np.searchsorted(later[:, 0], earlier[:, 0], "right") - first
-        edges.append(np.unique(np.repeat(earlier[:, 2], count) * channels + later[_ranges(first, count), 2]))
-    return np.concatenate(edges)
+def _affordable(relation: Relation, pairs: Pairs | None) -> bool:
+    """Whether packets over a via may be told apart by source and destination."""
+    rows = relation.npus**2 if pairs is None else len(checked(relation, pairs))
+    return rows * relation.npus <= MAX_JOINS and relation.routers * relation.npus <= MAX_JOINS
 
 
-def _ranges(first: Longs, count: Longs) -> Longs:
-    """first[0], first[0] + 1, .. (count[0] of them), first[1], ..."""
-    jump = np.cumsum(count) - count
-    return np.repeat(first - jump, count) + np.arange(int(count.sum()))
+def _graph(relation: Relation, made: Journeys, whole: bool) -> Dependencies:
+    """Dependencies of all journeys."""
+    classes = relation.classes
+    channels = relation.links * classes
+    edges = _Edges()
+    if not (whole and _has_escape(relation)):
+        for journey in made.all:
+            _direct(relation, journey, channels, edges)
+        return Dependencies(relation, classes, *edges.arrays(), channels + made.joins)
+    waited = np.zeros(channels, np.bool_)
+    for journey in made.all:
+        for moves in explored(Explorer(relation, escapes=True, by_router=True), journey):
+            waited[moves.channel[moves.waits]] = True
+    explorer = Explorer(relation, escapes=True, by_router=True, first=channels + made.joins)
+    for journey in made.all:
+        _extended(explorer, journey, channels, waited, edges)
+    return Dependencies(relation, classes, *edges.arrays(), explorer.count)
 
 
-def _in_cycles_or_behind(src: Longs, dst: Longs, size: int) -> NDArray[np.bool_]:
-    """Nodes that stay when nodes without predecessors are taken away again and again (Kahn, 1962), level by level."""
-    order = np.argsort(src, kind="stable")
-    successors = dst[order]
-    degree = np.bincount(src, minlength=size)
-    first = np.cumsum(degree) - degree
-    waits = np.bincount(dst, minlength=size)
-    left = np.ones(size, np.bool_)
-    front = np.flatnonzero(waits == 0)
-    while len(front):
-        left[front] = False
-        reached, times = np.unique(successors[_ranges(first[front], degree[front])], return_counts=True)
-        waits[reached] -= times
-        front = reached[waits[reached] == 0]
-    return left
+def _direct(relation: Relation, journey: Journey, channels: int, edges: _Edges) -> None:
+    """Dependencies of packets that may wait for each of their candidates: from channel to channel."""
+    arrivals, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for moves in explored(Explorer(relation, escapes=False), journey):
+        before = moves.before[moves.who]
+        holds = before >= 0
+        edges.add(before[holds], moves.channel[holds])
+        for meeting in journey.ends:
+            at, join = _arrivals(moves, meeting)
+            edges.add(moves.before[at], channels + join)
+        for meeting in journey.begins:
+            at, join = _starts(moves, meeting)
+            edges.add(channels + join, moves.channel[at])
+        if journey.by_dimension:
+            at = np.flatnonzero(moves.home & (moves.before >= 0))
+            arrivals.append(np.unique(moves.router[at] * channels + moves.before[at]))
+            first = moves.start[moves.who]
+            starts.append(np.unique(moves.router[moves.who[first]] * channels + moves.channel[first]))
+    if journey.by_dimension:
+        ends, begins = np.unique(np.concatenate(arrivals)), np.unique(np.concatenate(starts))
+        edges.turn(journey.walks.plane, ends, begins, channels)
+
+
+def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArray[np.bool_], edges: _Edges) -> None:
+    """Dependencies between channels that are waited for, over states of packets that hold others.
+
+    A state stands for packets that hold some channel. Taking one that is waited for leads through it to the next
+    state, as from then on it is held too.
+    """
+    for moves in explored(explorer, journey):
+        node = moves.node[moves.who]
+        known = waited[moves.channel]
+        edges.add(node[known], moves.channel[known])
+        edges.add(moves.channel[known], moves.after[known])
+        edges.add(node[~known], moves.after[~known])
+        for meeting in journey.ends:
+            at, join = meeting.joins(moves.walk[moves.home], moves.router[moves.home])
+            edges.add(moves.node[moves.home][at], channels + join)
+        for meeting in journey.begins:
+            at, join = meeting.joins(moves.walk[moves.start], moves.router[moves.start])
+            edges.add(channels + join, moves.node[moves.start][at])
+
+
+def _arrivals(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:
+    """(state, join) of packets that arrive."""
+    at = np.flatnonzero(moves.home & (moves.before >= 0))
+    place, join = meeting.joins(moves.walk[at], moves.router[at])
+    return at[place], join
+
+
+def _starts(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:
+    """(move, join) of packets that start."""
+    at = np.flatnonzero(moves.start[moves.who])
+    place, join = meeting.joins(moves.walk[moves.who[at]], moves.router[moves.who[at]])
+    return at[place], join
+
+
+class _Edges:
+    """Edges as they are found; of many that are equal, few are kept."""
+
+    def __init__(self) -> None:
+        self.found = [np.zeros(0, np.int64)]
+        self.arrived: list[tuple[int, Longs]] = []  # of the dimensions before, by plane
+
+    def add(self, src: Longs, dst: Longs) -> None:
+        if len(src):
+            self.found.append(np.unique(src << 32 | dst))
+
+    def turn(self, plane: int, arrivals: Longs, starts: Longs, channels: int) -> None:
+        """From the dimensions before to this one: any arrival with any start at the same router.
+
+        `arrivals`, `starts`: router * channels + channel.
+        """
+        for _, before in [(p, a) for p, a in self.arrived if p == plane]:
+            first = np.searchsorted(starts // channels, before // channels, "left")
+            count = np.searchsorted(starts // channels, before // channels, "right") - first
+            self.add(np.repeat(before % channels, count), starts[ranges(first, count)] % channels)
+        self.arrived.append((plane, arrivals))
+
+    def arrays(self) -> tuple[Longs, Longs]:
+        code = np.unique(np.concatenate(self.found))
+        return code >> 32, code & 0xFFFFFFFF
+
+
+def _check(relation: Relation) -> None:
+    """Raises InputError where a table names a VC class that a link does not have."""
+    direct = relation.link >= 0
+    for link, vc_class in (
+        (relation.link[direct], relation.vc_class[direct]),
+        (relation.set_link, relation.set_class),
+    ):
+        wrong = np.flatnonzero((vc_class < 0) | (vc_class >= relation.link_classes[link]))
+        if len(wrong):
+            name, number = relation.link_name[int(link[wrong[0]])], int(vc_class[wrong[0]])
+            raise InputError(f"the routes use VC class {number} of {name}, which it does not have")
+    if (relation.link < FIRST_SET - relation.sets + 1).any():
+        raise InputError("the routes name a candidate set that does not exist")
+    grouped = relation.link_group >= 0
+    if not grouped.any():
+        return
+    most = np.zeros(int(relation.link_group.max(initial=-1)) + 1, np.int32)
+    np.maximum.at(most, relation.link_group[grouped], relation.link_classes[grouped])
+    fewer = np.flatnonzero(grouped & (relation.link_classes < most[relation.link_group * grouped]))
+    if len(fewer):
+        name = relation.link_name[int(fewer[0])]
+        raise InputError(f"{name} has fewer VC classes than others of its group, in which packets keep their class")

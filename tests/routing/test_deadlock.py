@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import Relation, dependencies, prove
-from pyxsim.topology import Block, Topology, build, product
-from tests.topology.nets import dependency_graph, products
+from pyxsim.topology import Block, product
+from tests.routing.nets import grid, grids
+from tests.topology.nets import dependency_graph
 
 
 def one_class(relation: Relation) -> Relation:
@@ -30,20 +31,20 @@ def edges(relation: Relation, pairs: Any = None) -> set[Any]:
 
 
 @settings(max_examples=60)
-@given(products())
-def test_products_of_any_blocks_are_deadlock_free(net: Topology) -> None:
-    prove(net.relation)
-    graph = dependency_graph(net.relation)
+@given(grids(most=48))
+def test_products_of_any_blocks_are_deadlock_free(relation: Relation) -> None:
+    prove(relation)
+    graph = dependency_graph(relation)
     assert nx.is_directed_acyclic_graph(graph)
-    assert edges(net.relation) == set(graph.edges)
+    assert edges(relation) == set(graph.edges)
     # The proof by dimensions and the one by pairs see the same dependencies.
-    assert edges(dataclasses.replace(net.relation, separable=False)) == set(graph.edges)
+    assert edges(dataclasses.replace(relation, separable=False)) == set(graph.edges)
 
 
 @settings(max_examples=60)
-@given(products(most=24), st.booleans())
-def test_without_classes_the_verdict_is_that_of_networkx(net: Topology, separable: bool) -> None:
-    relation = dataclasses.replace(one_class(net.relation), separable=separable)
+@given(grids(most=24), st.booleans())
+def test_without_classes_the_verdict_is_that_of_networkx(net: Relation, separable: bool) -> None:
+    relation = dataclasses.replace(one_class(net), separable=separable)
     graph = dependency_graph(relation)
     assert edges(relation) == set(graph.edges)
     if nx.is_directed_acyclic_graph(graph):
@@ -62,7 +63,7 @@ def test_without_classes_the_verdict_is_that_of_networkx(net: Topology, separabl
 def test_rings_need_their_classes_from_four_on(npus: int) -> None:
     # Up to three NPUs every way is one link long, so nothing is held while something else is asked for. From four on,
     # ways of two links by + from every NPU close the circle: 0->1->2, 1->2->3, 2->3->0, 3->0->1.
-    ring = build("torus", [npus]).relation
+    ring = grid("ring", [npus])
     prove(ring)
     if npus < 4:
         prove(one_class(ring))
@@ -75,7 +76,7 @@ def test_rings_need_their_classes_from_four_on(npus: int) -> None:
 
 @pytest.mark.parametrize("npus", range(2, 10))
 def test_unidirectional_rings_need_two_classes_and_must_not_keep_them(npus: int) -> None:
-    ring = build("torus", [npus], options={"bidirectional": False}).relation
+    ring = grid("ring", [npus], bidirectional=False)
     prove(ring)
     kept = dataclasses.replace(ring, link_group=np.zeros_like(ring.link_group))
     # A packet that crosses may go npus - 1 links. Kept in class 1 from 2 -> 1, 3 -> 2 and 1 -> 0 in a ring of four,
@@ -89,12 +90,12 @@ def test_unidirectional_rings_need_two_classes_and_must_not_keep_them(npus: int)
 
 
 def test_bidirectional_rings_may_also_change_the_class_where_they_cross() -> None:
-    ring = build("ring", [8]).relation
+    ring = grid("ring", [8])
     prove(dataclasses.replace(ring, link_group=np.full_like(ring.link_group, -1)))
 
 
 def test_the_cycle_is_named_by_links() -> None:
-    torus = one_class(build("torus", [4, 4]).relation)
+    torus = one_class(grid("ring", [4, 4]))
     with pytest.raises(DeadlockError) as caught:
         prove(torus)
     cycle = ["d0+:(0,0)->(1,0)", "d0+:(1,0)->(2,0)", "d0+:(2,0)->(3,0)", "d0+:(3,0)->(0,0)"]
@@ -107,7 +108,7 @@ def test_the_cycle_is_named_by_links() -> None:
 
 
 def test_classes_are_named_where_there_are_several_and_long_cycles_are_cut_short() -> None:
-    ring = build("ring", [12]).relation
+    ring = grid("ring", [12])
     with pytest.raises(DeadlockError) as caught:
         prove(dataclasses.replace(ring, vc_class=np.zeros_like(ring.vc_class)))
     assert len(caught.value.cycle) == 12
@@ -116,7 +117,7 @@ def test_classes_are_named_where_there_are_several_and_long_cycles_are_cut_short
 
 
 def test_only_the_pairs_that_are_used_count() -> None:
-    ring = one_class(build("ring", [6]).relation)
+    ring = one_class(grid("ring", [6]))
     neighbours = [(i, (i + 1) % 6) for i in range(6)]
     prove(ring, neighbours)
     assert not len(dependencies(ring, neighbours).src)
@@ -151,14 +152,15 @@ def test_planes_share_their_channels() -> None:
     [
         ([(0, 1, 2, 3)], "rows"),
         ([(0.5, 1.0)], "rows"),
-        ([(0, 4)], "outside of the network; allowed: NPUs 0 to 3, planes 0 to 1"),
+        ([(0, 4)], "outside of the network; allowed: NPUs 0 to 3, planes 0 to 1, or -1 for the ways"),
         ([(0, 1, 2)], "outside"),
         ([(-1, 0)], "outside"),
+        ([(0, 1, -2)], "outside"),
     ],
 )
 def test_pairs_that_are_none(pairs: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        prove(build("ring", [4]).relation, pairs)
+        prove(grid("ring", [4]), pairs)
 
 
 def test_512_nodes_are_proved_in_seconds_and_64_at_once() -> None:
@@ -167,7 +169,7 @@ def test_512_nodes_are_proved_in_seconds_and_64_at_once() -> None:
         prove(relation)
         return time.process_time() - begin
 
-    small, large = (build("torus", [k] * 3).relation for k in (4, 8))
+    small, large = (grid("ring", [k] * 3) for k in (4, 8))
     prove(small)
     assert seconds(small) < 0.2
     assert seconds(large) < 1

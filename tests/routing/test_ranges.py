@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.routing import RANDOM, Way, vc_ranges
-from pyxsim.topology import build
+from tests.routing.nets import grid
 
 
 @given(st.integers(1, 64), st.integers(1, 8))
@@ -46,7 +46,7 @@ def test_too_few(vcs: int, fixed: tuple[int, ...], least: int) -> None:
 
 
 def test_defaults() -> None:
-    torus = build("torus", [4, 3, 2]).relation
+    torus = grid("ring", [4, 3, 2])
     assert torus.home.tolist() == list(range(24))
     assert torus.sets == 0
     assert torus.deterministic

@@ -1,0 +1,251 @@
+"""Where packets can be: every state that a routing relation leads to, found in breadth with numpy.
+
+A *walk* is a target (an NPU, or one digit in a dimension) with the routers from which packets set out for it. A
+packet's future depends on its walk, its plane, its router and, where links form groups, the VC class that it has. So
+states are not followed once for each packet but once for each such combination: that makes proofs fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyxsim.routing.planes import candidates
+from pyxsim.routing.relation import EACH, SKIP, Flags, Ints, Longs, Relation
+
+# States that are looked at together: enough to keep numpy busy, few enough for its temporaries to stay in the cache.
+BATCH = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Packets on one plane: for each walk its target, and the routers where packets of which walk start.
+
+    digits   int32[walks, len(dims)]  of the targets, in the dimensions that count
+    home     int32[walks]             their routers; None: a walk ends where no digit differs
+    start_walk, start_router  int64[starts]
+    """
+
+    plane: int
+    dims: Sequence[int]
+    digits: Ints
+    home: Ints | None
+    start_walk: Longs
+    start_router: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """All that packets in some states can do next.
+
+    walk, router, plane  int64[states]
+    before    int64[states]   the channel by which they came; -1 at their start (or, by router: everywhere)
+    node      int64[states]   a number of each state, counted through all that is explored together
+    home      bool[states]    those that have arrived; they make no moves
+    start     bool[states]    those in which packets start
+    who       int64[moves]    the state (its place here) that makes the move
+    channel   int64[moves]    the channel that it takes
+    waits     bool[moves]     whether a packet that cannot go anywhere else waits for this channel: where there is an
+                              escape, its channels only
+    after     int64[moves]    the number of the state that follows
+    """
+
+    walk: Longs
+    router: Longs
+    plane: Longs
+    before: Longs
+    node: Longs
+    home: Flags
+    start: Flags
+    who: Longs
+    channel: Longs
+    waits: Flags
+    after: Longs
+
+
+class Lost(Exception):
+    """A packet that has nowhere to go on: its walk, router and plane, and why."""
+
+    def __init__(self, walk: int, router: int, plane: int, why: str) -> None:
+        super().__init__(why)
+        self.walk, self.router, self.plane, self.why = walk, router, plane, why
+
+
+def decide(
+    relation: Relation, plane: int, router: Longs, digits: Ints, dims: Sequence[int]
+) -> tuple[Longs, Ints, Ints, Flags]:
+    """All candidates of many packets: (packet, link, VC class by the table), and whether a digit of a packet differs.
+
+    digits  int32[n, len(dims)] of the targets. Candidates of a packet come in the order of its dimensions, but those
+    of different packets may come in between.
+    """
+    row = plane * relation.routers + router
+    every = bool(relation.plane_any[plane])
+    differs = np.zeros(len(router), np.bool_)
+    waiting = np.arange(len(router))
+    found: list[tuple[Longs, Ints, Ints]] = []
+    for column, dim in enumerate(dims):
+        mine = relation.own[row[waiting], dim]
+        digit = digits[waiting, column]
+        goes = (mine != SKIP) & (mine != digit)
+        who = waiting[goes]
+        differs[who] = True
+        if len(who):
+            start, link, vc_class = candidates(relation, relation.offset[row[who], dim] + digit[goes])
+            packet = who if len(link) == len(who) == start[-1] else np.repeat(who, np.diff(start))
+            found.append((packet, link, vc_class))
+        if not every:
+            waiting = waiting[~goes]
+    if len(found) == 1:
+        return (*found[0], differs)
+    none = np.zeros(0, np.int32)
+    found.append((np.zeros(0, np.int64), none, none))
+    packet, link, vc_class = (np.concatenate(part) for part in zip(*found, strict=True))
+    return packet, link, vc_class, differs
+
+
+class Explorer:
+    """Explores the walks given to it, one set after the other, and numbers their states from `first` on.
+
+    `escapes`: whether a packet with an escape waits for nothing else (else it waits for all of its candidates).
+    `by_router`: states do not tell the channel by which a packet came, where nothing depends on it. That makes fewer.
+    """
+
+    def __init__(self, relation: Relation, *, escapes: bool, by_router: bool = False, first: int = 0) -> None:
+        self.relation = relation
+        self.classes = relation.classes
+        self.channels = relation.links * self.classes
+        self.escapes = escapes
+        self.by_router = by_router and not (relation.link_group >= 0).any()
+        self.count = first
+        # Places of a packet: the channel by which it came or, behind them, the router where it starts.
+        self.places = relation.routers if self.by_router else self.channels + relation.routers
+
+    def __call__(self, walks: Walks) -> Iterator[Moves]:
+        """In breadth; states of later batches have nothing to do with those of earlier ones."""
+        planes = self._planes(walks.plane)
+        order = np.argsort(walks.start_walk, kind="stable")
+        start_walk, start_router = walks.start_walk[order], walks.start_router[order]
+        rows = max(1, min(BATCH // self.relation.routers, (1 << 25) // (self.places * len(planes))))
+        for begin in range(0, len(walks.digits), rows):
+            low, high = np.searchsorted(start_walk, (begin, begin + rows))
+            if low < high:
+                size = min(rows, len(walks.digits) - begin)
+                yield from self._batch(walks, planes, begin, size, start_walk[low:high], start_router[low:high])
+
+    def _planes(self, plane: int) -> list[int]:
+        """The plane, and those that packets come to when they stay on its escape."""
+        planes = [plane]
+        while self.relation.plane_sticky[planes[-1]]:
+            escape = int(self.relation.plane_escape[planes[-1]])
+            if escape < 0 or escape in planes or self.relation.plane_select[planes[-1]] != EACH:
+                break
+            planes.append(escape)
+        return planes
+
+    def _batch(
+        self, walks: Walks, planes: list[int], begin: int, size: int, start_walk: Longs, start_router: Longs
+    ) -> Iterator[Moves]:
+        places = self.places
+        number = np.full(size * len(planes) * places, -1, np.int32)
+        place = start_router if self.by_router else self.channels + start_router
+        front = self._fresh(number, (start_walk - begin) * len(planes) * places + place)
+        start = np.ones(len(front), np.bool_)
+        while len(front):
+            state, place = np.divmod(front, places)
+            local, which = np.divmod(state, len(planes))
+            router, before = self._where(place)
+            walk = local + begin
+            home = np.zeros(len(front), np.bool_) if walks.home is None else router == walks.home[walk]
+            found = [
+                self._moves(walks, planes, here, walk, router, before, home, np.flatnonzero(which == here))
+                for here in range(len(planes))
+            ]
+            who, channel, waits, then = (np.concatenate(part) for part in zip(*found, strict=True))
+            goes_to = self.relation.link_dst[channel // self.classes] if self.by_router else channel
+            key = (local[who] * len(planes) + then) * places + goes_to
+            node = number[front].astype(np.int64)
+            fresh = self._fresh(number, key)
+            after = number[key].astype(np.int64)
+            plane = np.array(planes)[which]
+            yield Moves(walk, router, plane, before, node, home, start, who, channel, waits, after)
+            front, start = fresh, np.zeros(len(fresh), np.bool_)
+
+    def _fresh(self, number: Ints, keys: Longs) -> Longs:
+        """Those of the keys that have no number yet, once each, with numbers given to them."""
+        new: Longs = keys[number[keys] < 0]
+        # Of several values assigned to one place numpy keeps the last one: so each key finds one of its places.
+        number[new] = np.arange(len(new), dtype=np.int32)
+        new = new[number[new] == np.arange(len(new))]
+        number[new] = np.arange(self.count, self.count + len(new), dtype=np.int32)
+        self.count += len(new)
+        return new
+
+    def _where(self, place: Longs) -> tuple[Longs, Longs]:
+        """Router, and the channel by which a packet came there (-1: none, or not told)."""
+        if self.by_router:
+            return place, np.full(len(place), -1, np.int64)
+        came = place < self.channels
+        router = place - self.channels
+        router[came] = self.relation.link_dst[place[came] // self.classes]
+        return router, np.where(came, place, -1)
+
+    def _moves(
+        self,
+        walks: Walks,
+        planes: list[int],
+        here: int,
+        walk: Longs,
+        router: Longs,
+        before: Longs,
+        home: Flags,
+        at: Longs,
+    ) -> tuple[Longs, Longs, Flags, Longs]:
+        """(state, channel, whether it waits, place of the next plane) of the states `at`, all on one plane.
+
+        States in which no digit differs become home where walks have no router to end at.
+        """
+        relation, plane = self.relation, planes[here]
+        at = at[~home[at]]
+        who, channel, differs = self._channels(walks, plane, walk, router, before, at)
+        if walks.home is None:
+            home[at[~differs]] = True
+            at = at[differs]
+        elif not differs.all():
+            self._lose(walk, router, plane, at[~differs], "the route ends at another NPU")
+        escape = int(relation.plane_escape[plane]) if relation.plane_select[plane] == EACH else -1
+        if escape < 0:
+            self._need(at, who, walk, router, plane, "there is no route")
+            return who, channel, np.ones(len(who), np.bool_), np.full(len(who), here, np.int64)
+        out, escapes, _ = self._channels(walks, escape, walk, router, before, at)
+        self._need(at, out, walk, router, escape, f"plane {plane} has no escape")
+        leaves = here + 1 if relation.plane_sticky[plane] and here + 1 < len(planes) else here
+        # A VC that is both a candidate of the plane and an escape is one of the plane.
+        both = np.isin(out * self.channels + escapes, who * self.channels + channel)
+        waits = np.repeat([not self.escapes, True], [len(who), len(out)])
+        then = np.concatenate([np.full(len(who), here), np.where(both, here, leaves)])
+        return np.concatenate([who, out]), np.concatenate([channel, escapes]), waits, then
+
+    def _channels(
+        self, walks: Walks, plane: int, walk: Longs, router: Longs, before: Longs, at: Longs
+    ) -> tuple[Longs, Longs, Flags]:
+        """(state, channel) of every candidate, after the keep rule; which of the states `at` have a digit to set."""
+        relation = self.relation
+        packet, link, vc_class, differs = decide(relation, plane, router[at], walks.digits[walk[at]], walks.dims)
+        who = at[packet]
+        if not self.by_router:
+            came = before[who].astype(np.int32)
+            before_link = np.where(came >= 0, came // self.classes, -1)
+            vc_class = relation.keep(before_link, came % self.classes, link, vc_class)
+        return who, link.astype(np.int64) * self.classes + vc_class, differs
+
+    def _need(self, at: Longs, who: Longs, walk: Longs, router: Longs, plane: int, why: str) -> None:
+        has = np.zeros(len(walk), np.bool_)
+        has[who] = True
+        self._lose(walk, router, plane, at[~has[at]], why)
+
+    def _lose(self, walk: Longs, router: Longs, plane: int, who: Longs, why: str) -> None:
+        if len(who):
+            raise Lost(int(walk[who[0]]), int(router[who[0]]), plane, why)
