@@ -18,9 +18,10 @@ from pyxsim.topology import Topology, check_shape, check_tile, concentrate, prod
 def concentrated_mesh(
     routers: Sequence[int], concentration: int | Sequence[int] = 4, express: bool = False, floor_plan: bool = False
 ) -> Topology:
-    """`routers` per dimension, each with `concentration` NPUs: a number, or how many along each dimension.
+    """A concentrated mesh: several NPUs at each router of a mesh, with express links along its edges if wanted.
 
-    `express`: links over half of each edge (two dimensions). `floor_plan`: links are as long as the routers are apart.
+    `routers` per dimension, each with `concentration` NPUs: a number, or how many along each dimension. `express`:
+    links over half of each edge (two dimensions). `floor_plan`: links are as long as the routers are apart.
     """
     size = check_shape(routers, key="network.options.routers")
     line = blocks.get("mesh")

@@ -9,20 +9,24 @@ and in class 1 from there on, so that no circle closes over several groups.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.registry import topologies
-from pyxsim.routing import Relation
+from pyxsim.routing import Relation, Way
+from pyxsim.routing.relation import Flags
 from pyxsim.topology import Dimension, Topology, Wires, graph_network
 from pyxsim.topology.place import circles
+from pyxsim.topology.routings import over
 
 
 @topologies.register("dragonfly")
 def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutive") -> Topology:
-    """`p` NPUs per router, `a` routers per group, `h` global links per router, `g` groups (0: a * h + 1, the most).
+    """A dragonfly: groups of fully connected routers, and links between all groups.
 
+    `p` NPUs per router, `a` routers per group, `h` global links per router, `g` groups (0: a * h + 1, the most).
     With fewer groups than the most several links join each pair of groups.
     """
     g = g or a * h + 1
@@ -32,28 +36,12 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
         raise InputError(f"no arrangement '{arrangement}'", key="network.options.arrangement", allowed=list(ORDER))
     local = [(i * a + s, i * a + r) for i in range(g) for r in range(a) for s in range(r)]
     across = global_links(a, h, g, ORDER[arrangement])
-
-    def minimal(wires: Wires, spread: bool = False) -> Relation:
-        """`spread`: a global link has one class only, so that packets on it may use all of its VCs."""
-        begin, end, goal = wires.src // a, wires.dst // a, wires.homes // a
-        is_global = begin != end
-        leads = np.zeros((wires.routers, g), bool)  # whether a router has a link to a group
-        leads[wires.src[is_global], end[is_global]] = True
-        inside = begin[:, None] == goal[None, :]
-        gate = leads[wires.dst][:, goal] & ~leads[wires.src][:, goal] & ~inside
-        last = wires.dst[:, None] == wires.homes[None, :]
-        allowed = np.where(is_global[:, None], end[:, None] == goal[None, :], np.where(inside, last, gate))
-        if spread:
-            classes = np.where(is_global, 1, 2)
-            return wires.relation(allowed, inside & ~is_global[:, None], classes=classes)
-        # Links are grouped by where they lead, so a packet keeps class 1 in the group that it comes to.
-        return wires.relation(allowed, is_global[:, None].astype(int), classes=2, group=end)
-
+    routes = Routes(a)
     return graph_network(
         "dragonfly",
         np.repeat(np.arange(a * g), p),
         local + across,
-        {"minimal": minimal},
+        {"minimal": routes.minimal, **over(routes.minimal), "ugal-booksim2": routes.ugal_booksim2},
         routers=a * g,
         dims=[Dimension("group", a * p), Dimension("groups", g)],
         kinds=["local", "global"],
@@ -73,10 +61,10 @@ ORDER: dict[str, Callable[[int, int, int], int]] = {
 def global_links(a: int, h: int, g: int, order: Callable[[int, int, int], int]) -> list[tuple[int, int]]:
     """(router, router) of each global link.
 
-    Each pair of groups gets as many links as all can have; what is then left goes to groups 1, 2 .. further, as long as
-    there are two ports for it in every group (or one, to the opposite group).
+    Each pair of groups gets as many links as all can have. Ports left over lead to groups 1, 2 .. further and back, as
+    far as there are two in every group (and one more to the opposite group).
     """
-    rounds = [set(range(1, g))] * (a * h // max(g - 1, 1)) if g > 1 else []
+    rounds = [set(range(1, g))] * (a * h // (g - 1)) if g > 1 else []
     rest = a * h - len(rounds) * (g - 1)
     rounds += [{d for d in range(1, g) if min(d, g - d) <= rest // 2 or (2 * d == g and rest % 2)}]
     port: dict[tuple[int, int, int], int] = {}
@@ -84,3 +72,43 @@ def global_links(a: int, h: int, g: int, order: Callable[[int, int, int], int]) 
         ends = sorted((n, order(i, j, g), j) for n, far in enumerate(rounds) for j in range(g) if (j - i) % g in far)
         port |= {(i, j, n): number for number, (n, _, j) in enumerate(ends)}
     return [(i * a + port[i, j, n] // h, j * a + port[j, i, n] // h) for i, j, n in sorted(port) if i < j]
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Routes in groups of `a` routers."""
+
+    a: int
+
+    def minimal(self, wires: Wires, spread: bool = False) -> Relation:
+        """`spread`: global links have one class only, so that packets on them may use all VCs."""
+        is_global, inside, allowed = self._links(wires)
+        if spread:
+            return wires.relation(allowed, inside & ~is_global, classes=np.where(is_global[:, 0], 1, 2))
+        # Links are grouped by where they lead, so a packet keeps class 1 in the group that it comes to.
+        return wires.relation(allowed, is_global, classes=2, group=wires.dst // self.a)
+
+    def ugal_booksim2(self, wires: Wires, bias: int = 30) -> Relation:
+        """UGAL with three VC classes, as BookSim2 has it: it can deadlock.
+
+        Class 0 up to the NPU between, then 1, and 2 from the last global link on. But on the way to the NPU between, a
+        packet is in class 0 before and behind its global link.
+        """
+        is_global, inside, allowed = self._links(wires)
+        classes = [np.zeros_like(inside), np.where(is_global | inside, 2, 1)]
+        relation = wires.relation([allowed, allowed], classes, classes=3)
+        ways = (Way(last=1), Way(first=0, last=1, via="any", bias=bias))
+        return replace(relation, ways=ways, choose="least")
+
+    def _links(self, wires: Wires) -> tuple[Flags, Flags, Flags]:
+        """Per link and home: whether the link is global, whether the home is in its first group, whether to take it."""
+        begin, end, goal = wires.src // self.a, wires.dst // self.a, wires.homes // self.a
+        is_global = begin != end
+        leads = np.zeros((wires.routers, int(goal.max()) + 1), np.bool_)  # whether a router has a link to a group
+        leads[wires.src[is_global], end[is_global]] = True
+        inside = begin[:, None] == goal[None, :]
+        gate = leads[wires.dst][:, goal] & ~leads[wires.src][:, goal] & ~inside
+        last = wires.dst[:, None] == wires.homes[None, :]
+        across = end[:, None] == goal[None, :]
+        allowed = np.where(is_global[:, None], across & ~inside, np.where(inside, last, gate))
+        return is_global[:, None], inside, allowed

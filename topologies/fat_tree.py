@@ -13,17 +13,17 @@ from math import prod
 import numpy as np
 
 from pyxsim.registry import topologies
-from pyxsim.routing import Relation
-from pyxsim.topology import Dimension, Topology, Wires, check_shape, graph_network
+from pyxsim.routing.graph import nca
+from pyxsim.topology import Dimension, Topology, check_shape, graph_network
 from pyxsim.topology.place import levels
 
 
 @topologies.register("folded-clos", aliases=("fat-tree",))
 def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Sequence[int] | None = None) -> Topology:
-    """Any folded Clos: `children` = NPUs of a leaf, leaves of a pod, pods ..; `parents` = switches above each switch.
+    """A folded Clos of any radix and taper: switches above switches, NPUs at the leaves.
 
-    `parents` counts level by level from the leaves up, one level less than `children`; `parallel`: links to each of
-    them. The taper (oversubscription) of a leaf is children[0] / (parents[0] * parallel[0]).
+    `children` = NPUs of a leaf, leaves of a pod, pods ..; `parents` = switches above each switch, level by level
+    from the leaves up, one level less than `children`; `parallel`: links to each of them. The taper (oversubscription) of a leaf is children[0] / (parents[0] * parallel[0]).
     """
     children = check_shape(children, key="network.options.children")
     tops = len(children) - 1
@@ -34,7 +34,6 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
     on_top = [prod(parents[:level]) for level in range(tops + 1)]
     first = np.cumsum([0, *(s * t for s, t in zip(subtrees, on_top, strict=True))]).tolist()
     level_of = np.repeat(np.arange(tops + 1), np.diff(first))
-    subtree_of = np.concatenate([np.repeat(np.arange(s), t) for s, t in zip(subtrees, on_top, strict=True)])
     links, kind = [], []
     for level in range(tops):
         for tree, top, up, _ in product(*map(range, (subtrees[level], on_top[level], parents[level], parallel[level]))):
@@ -42,19 +41,13 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
             links.append((first[level] + tree * on_top[level] + top, first[level + 1] + above))
             kind.append(level)
 
-    def climb(wires: Wires, select: str) -> Relation:
-        below = np.array([prod(children[1 : level + 1]) for level in range(tops + 1)])[level_of]
-        covers = subtree_of[:, None] == np.arange(subtrees[0])[None, :] // below[:, None]
-        rises = (level_of[wires.dst] > level_of[wires.src])[:, None]
-        return wires.relation(np.where(rises, ~covers[wires.src], covers[wires.dst]), select=select)
-
     return graph_network(
         "folded-clos",
         np.arange(prod(children)) // children[0],
         links,
         {
-            "nearest-common-ancestor": partial(climb, select="random"),
-            "adaptive-nearest-common-ancestor": partial(climb, select="two"),
+            "nearest-common-ancestor": partial(nca, level=level_of, select="random"),
+            "adaptive-nearest-common-ancestor": partial(nca, level=level_of, select="two"),
         },
         routers=first[-1],
         dims=[Dimension(f"level {level}", npus) for level, npus in enumerate(children)],
@@ -67,11 +60,11 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
 
 @topologies.register("k-ary-n-tree")
 def k_ary_n_tree(k: int, n: int) -> Topology:
-    """`n` levels of switches with k links down and k up: k^n NPUs (Petrini and Vanneschi 1997)."""
+    """A full fat tree: `n` levels of switches with k links down and k up, k^n NPUs (Petrini and Vanneschi 1997)."""
     return replace(folded_clos([k] * n, [k] * (n - 1)), name="k-ary-n-tree")
 
 
 @topologies.register("leaf-spine")
 def leaf_spine(npus: int, leaves: int, spines: int, parallel: int = 1) -> Topology:
-    """Two levels: `leaves` switches with `npus` NPUs each, `parallel` links from each leaf to each of the spines."""
+    """Leaves and spines: `leaves` switches with `npus` NPUs each, `parallel` links from each leaf to each spine."""
     return replace(folded_clos([npus, leaves], [spines], [parallel]), name="leaf-spine")

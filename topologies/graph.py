@@ -10,7 +10,9 @@ from pyxsim.topology.from_networkx import from_networkx, read_graph
 
 @topologies.register("graph")
 def graph(file: Path, npus: int = 1, dims: Sequence[int] | None = None) -> Topology:
-    """`file`: nodes with an attribute `npus` (how many NPUs), edges with `bandwidth` and `latency` ("25 GB/s").
+    """Any network from a file: GraphML, GML or an edge list.
+
+    `file`: nodes with an attribute `npus` (how many NPUs), edges with `bandwidth` and `latency` ("25 GB/s").
 
     Where no node says how many NPUs it has, each has `npus`. `dims`: the shape that collectives see.
     """

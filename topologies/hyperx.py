@@ -11,8 +11,9 @@ from pyxsim.topology import Topology, check_shape, check_tile, concentrate, prod
 
 @topologies.register("hyperx", aliases=("flattened-butterfly",))
 def hyperx(routers: Sequence[int], concentration: int | Sequence[int] = 1, floor_plan: bool = False) -> Topology:
-    """`routers` per dimension, each with `concentration` NPUs: a number, or how many along each dimension.
+    """HyperX, or flattened butterfly: in each dimension every router has a link to every other.
 
+    `routers` per dimension, each with `concentration` NPUs: a number, or how many along each dimension.
     `floor_plan`: links are as long as the routers are apart in the grid of NPUs.
     """
     full = blocks.get("fully-connected")

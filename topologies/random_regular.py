@@ -14,7 +14,10 @@ TRIES = 100
 
 @topologies.register("random-regular", aliases=("jellyfish",))
 def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topology:
-    """`routers` routers with `degree` links and `p` NPUs each; the first connected graph from `seed` on."""
+    """A random regular graph: `routers` routers with `degree` links and `p` NPUs each, as Jellyfish.
+
+    The first connected graph of those drawn from `seed` on.
+    """
     if not 2 <= degree < routers or routers * degree % 2 or p < 1:
         problem = f"{routers} routers of degree {degree} with {p} NPUs each"
         allowed = "a degree from 2 to routers - 1, an even routers * degree, p >= 1"

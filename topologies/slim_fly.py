@@ -19,7 +19,10 @@ from pyxsim.topology.routings import graph_routings
 
 @topologies.register("slim-fly")
 def slim_fly(q: int, p: int = 0) -> Topology:
-    """2 q^2 routers of degree (3q - d) / 2, q = 4w + d a prime power; `p` NPUs each (0: half the degree)."""
+    """A slim fly: 2 q^2 routers of diameter 2, after McKay, Miller and Siran.
+
+    Their degree is (3q - d) / 2, where q = 4w + d is a power of a prime. `p` NPUs each (0: half the degree).
+    """
     add, powers = field(q)
     # X and X' (Hafner 2004) by the exponents of x; for q = 4w - 1 even and odd change places in the upper half.
     half = (q - 1) // 2 if q % 4 == 3 else q
@@ -33,14 +36,17 @@ def slim_fly(q: int, p: int = 0) -> Topology:
     for a, m, c in itertools.product(range(q), repeat=3):
         product = powers[(log[m] + log[a]) % (q - 1)] if m and a else 0
         links.add((q * a + add[product][c], q * q + q * m + c))
+    pairs = sorted(links)
     p = p or -(-(q + len(even)) // 2)
     return graph_network(
         "slim-fly",
         np.repeat(np.arange(2 * q * q), p),
-        sorted(links),
+        pairs,
         graph_routings("minimal"),
         dims=[Dimension("router", p), Dimension("routers", 2 * q * q)],
-        kind_dims=[1],
+        kinds=["local", "global"],
+        kind=[int(i // q != j // q) for i, j in pairs],
+        kind_dims=[1, 1],
         router_names=[f"({s},{a},{b})" for s in (0, 1) for a in range(q) for b in range(q)],
         place=circles(2 * q, q),
     )

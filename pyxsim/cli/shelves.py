@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,11 @@ def list_shelves(talk: Talk, libraries: Iterable[str] = ()) -> None:
     libraries = list(libraries)
     library.load_all(libraries)
     shelves = {
-        "topologies": [_item(entry, 1) for entry in topologies.entries],
-        "blocks": [_item(entry, 1) for entry in blocks.entries],
-        "collectives": [_item(entry, 2, list(entry.info.get("kinds", KINDS))) for entry in collectives.entries],
+        "topologies": [_item(entry, ("shape",)) for entry in topologies.entries],
+        "blocks": [_item(entry, ("npus",)) for entry in blocks.entries],
+        "collectives": [
+            _item(entry, ("kind", "npus"), list(entry.info.get("kinds", KINDS))) for entry in collectives.entries
+        ],
     }
     systems = library.data_files(extra_dirs=libraries)
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHELVES}
@@ -52,7 +54,7 @@ def list_shelves(talk: Talk, libraries: Iterable[str] = ()) -> None:
     )
 
 
-def _item(entry: Entry[Any], size_parameters: int, kinds: list[str] | None = None) -> Item:
+def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None) -> Item:
     module = sys.modules.get(entry.module)
     function = entry.value
     # What is no plain function (a partial, an instance) has the text of its class: not about this entry.
@@ -62,15 +64,16 @@ def _item(entry: Entry[Any], size_parameters: int, kinds: list[str] | None = Non
         entry.name,
         " ".join(text.split("\n\n")[0].split()),
         list(entry.aliases),
-        _options(function, size_parameters),
+        _options(function, size),
         str(getattr(module, "__file__", "") or ""),
         kinds,
     )
 
 
-def _options(function: Any, first: int) -> dict[str, str]:
+def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
+    """Parameters that do not say how large it is."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())[first:]
+        parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in size]
     except (TypeError, ValueError):
         return {}
     # As TOML writes it: true, 4, "text".

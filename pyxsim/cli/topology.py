@@ -26,30 +26,39 @@ from pyxsim.topology import Topology, bounds, build
 
 FORMATS = ("graphml",)
 SHAPE = re.compile(r"\d{1,9}(?:[,xX]\d{1,9})*", re.ASCII)
+WORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Facts:
     """What is known of a network without a run. Numbers about routes are None where not all pairs have one.
 
-    `degree`: links that leave an NPU, the fewest and the most. `bisection`: links in both directions between two
-    halves; the fewest if `bisection_exact`, else the fewest of the straight cuts. `channel_load`, `throughput`:
-    flits per cycle under uniform traffic, see pyxsim/topology/bounds.py. `deadlock`: the circle, if there is one.
+    `routers`: those with NPUs. `degree`: links that leave the router of an NPU, the fewest and the most. `bisection`:
+    links in both directions between two halves; the fewest if `bisection_exact`, else the fewest of the cuts tried.
+    `channel_load`, `throughput`: flits per cycle under uniform traffic, see pyxsim/topology/bounds.py; by this routing
+    if `load_exact`, else the least by any. `mean_hops` counts links, `mean_routers` the routers that a packet visits.
+    `routing`: the one that all this is about, of those that there are. `deadlock`: the circle, if there is one.
     """
 
     name: str
     shape: tuple[int, ...]
     npus: int
+    routers: int
     switches: int
     links: int
+    kinds: dict[str, int]
     degree: tuple[int, int]
+    routing: str
+    routings: tuple[str, ...]
     vc_classes: int
     planes: int
     bisection: int
     bisection_exact: bool
     mean_hops: float | None
+    mean_routers: float | None
     max_hops: int | None
     channel_load: float | None
+    load_exact: bool | None
     throughput: float | None
     deadlock_free: bool
     deadlock: str | None
@@ -66,9 +75,13 @@ def show_topology(
     export: str | None = None,
     file: str | None = None,
 ) -> None:
-    """`pyxsim topology`. Raises InputError."""
+    """`pyxsim topology`. Raises InputError.
+
+    `name`: of the shelf, perhaps with options behind it as one text ("dragonfly p=2 a=4 h=2"); or a file.
+    """
+    name, *words = name.split() if WORD.search(name.partition(" ")[2]) else [name]
     write = _writer(talk, name, export, file)
-    topology = _topology(name, shape, tuple(overrides), list(libraries))
+    topology = _topology(name, shape, (*map(_override, words), *overrides), list(libraries))
     facts = facts_of(topology)
     if write is not None:
         write(topology)
@@ -94,21 +107,33 @@ def _topology(name: str, shape: str | None, overrides: tuple[str, ...], librarie
     if on_shelf or not any(data.get(table) is not None for table in LOADS):
         data["collective"] = {"kind": "all-reduce", "size": "1 B"}
     try:
-        return _build(load_experiment(data, overrides))
+        return _build(load_experiment(data, overrides), Path(path).parent if not on_shelf else Path())
     except InputError as error:
         if not on_shelf:
             raise placed(error, path, overrides) from None
         raise
 
 
+def _override(word: str) -> str:
+    """An option of the topology as a setting: "k=4" is network.options.k=4, "routing=valiant" the router's routing."""
+    match = WORD.fullmatch(word)
+    if match is None:
+        raise InputError(f"'{word}' is no option", key="topology", allowed="words such as k=4 behind the name")
+    key, value = match.groups()
+    if SHAPE.fullmatch(value) and not value.isdecimal():
+        value = f"[{','.join(re.split('[,xX]', value))}]"
+    return f"network.router.routing={value}" if key == "routing" else f"network.options.{key}={value}"
+
+
 def _is_path(name: str) -> bool:
     return name.endswith(".toml") or "/" in name or Path(name).exists()
 
 
-def _build(experiment: Experiment) -> Topology:
-    network = experiment.network
+def _build(experiment: Experiment, folder: Path) -> Topology:
+    network, router = experiment.network, experiment.network.router
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
-    return build(network.topology, network.shape, dims or None, network.options)
+    topology = build(network.topology, network.shape, dims or None, network.options, folder)
+    return topology.routed(router.routing, router.routing_options)
 
 
 def _shape(text: str) -> list[int]:
@@ -119,7 +144,8 @@ def _shape(text: str) -> list[int]:
 
 def facts_of(topology: Topology) -> Facts:
     """Count and prove. Takes seconds for thousands of NPUs."""
-    degrees = np.bincount(topology.link_src, minlength=topology.routers)[: topology.npus]
+    degrees = np.bincount(topology.link_src, minlength=topology.routers)[np.unique(topology.home)]
+    kinds = np.bincount(topology.link_dim, minlength=len(topology.link_kinds)).tolist()
     known: bounds.Bounds | None = None
     unreachable: str | None = None
     try:
@@ -139,16 +165,22 @@ def facts_of(topology: Topology) -> Facts:
         name=topology.name,
         shape=topology.shape,
         npus=topology.npus,
+        routers=topology.routers - topology.switches,
         switches=topology.switches,
         links=topology.links,
+        kinds=dict(zip(topology.link_kinds, kinds, strict=True)),
         degree=(int(degrees.min()), int(degrees.max())),
+        routing=topology.routing,
+        routings=tuple(topology.routings),
         vc_classes=int(topology.relation.link_classes.max(initial=1)),
         planes=topology.planes,
         bisection=channels,
         bisection_exact=exact,
         mean_hops=known.mean_hops if known else None,
+        mean_routers=known.mean_hops + 1 if known else None,
         max_hops=known.max_hops if known else None,
         channel_load=known.channel_load if known else None,
+        load_exact=known.load_exact if known else None,
         throughput=known.throughput if known else None,
         deadlock_free=deadlock is None and unreachable is None,
         deadlock=deadlock,
@@ -162,21 +194,33 @@ def _show(talk: Talk, facts: Facts) -> None:
 
     low, high = facts.degree
     degree = f"{low}" if low == high else f"{low} to {high}"
-    cut = "the fewest of all even cuts" if facts.bisection_exact else "the fewest of the straight cuts"
+    cut = "the fewest of all even cuts" if facts.bisection_exact else "the fewest of the cuts that were tried"
+    shared = facts.routers < facts.npus
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in facts.kinds.items()) if len(facts.kinds) > 1 else ""
     rows = [
         ("topology", f"{facts.name} {' x '.join(map(str, facts.shape))}"),
         ("NPUs", f"{facts.npus:,}"),
+        *([("routers", f"{facts.routers:,} with NPUs")] if shared else []),
         *([("switches", f"{facts.switches:,}")] if facts.switches else []),
-        ("links", f"{facts.links:,} (directed)"),
-        ("degree", f"{plural(high, 'link') if low == high else degree + ' links'} out of each NPU"),
+        ("links", f"{facts.links:,} (directed){': ' + kinds if kinds else ''}"),
+        (
+            "degree",
+            f"{plural(high, 'link') if low == high else degree + ' links'} out of each {'router' if shared else 'NPU'}",
+        ),
         ("bisection", f"{plural(facts.bisection, 'link')} in both directions together; {cut}"),
     ]
     if facts.mean_hops is not None and facts.channel_load is not None and facts.throughput is not None:
+        least = "" if facts.load_exact else "at least "
         rows += [
             ("mean hops", f"{facts.mean_hops:.4g} links under uniform traffic, {facts.max_hops} at most"),
-            ("channel load", f"{facts.channel_load:.4g} flits on the busiest link for each flit that every NPU sends"),
+            (
+                "channel load",
+                f"{least}{facts.channel_load:.4g} flits on the busiest link for each flit that every NPU sends",
+            ),
             ("throughput", f"at most {facts.throughput:.4g} flits per NPU and cycle under uniform traffic"),
         ]
+    others = [name for name in facts.routings if name != facts.routing]
+    rows.append(("routing", facts.routing + (f"; also {', '.join(others)}" if others else "")))
     rows.append(("VC classes", f"{facts.vc_classes}: a router needs as many VCs at least"))
     rows.append(("deadlock", facts.deadlock or facts.unreachable or "proved impossible, for all pairs"))
     if facts.mean_hops is None and facts.unreachable is None:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.report.layout import Layout, Points, layout
+from pyxsim.report.layout import Layout, layout
 from pyxsim.report.style import STYLE, colour, need_matplotlib
 from pyxsim.topology import Topology
+from pyxsim.topology.place import Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 NEAR, FAR, SWITCH, INK, UNKNOWN = "#FFFFFF", "#C3D3E2", "#FFE9A8", "#2B3440", "#D5DAE0"
 MAX_LINKS = 50_000  # a picture of more is a grey square
-MAX_ARROWS = 2000
+MAX_ARROWS = 700
+MANY = 300  # links, from which on lines get thinner
 MAX_LABELS = 1500
+MAX_LINES = 4  # of one label
 
 
 def draw(
@@ -46,9 +49,12 @@ def draw(
     ax.set_axis_off()
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
-    ax.set_title(_title(topology))
+    title = _title(topology)
+    # A letter is about 0.6 of its size wide: a long title gets smaller letters.
+    room = 72 * float(ax.get_window_extent().width) / float(ax.figure.dpi)
+    ax.set_title(title, fontsize=min(12.0, max(6.0, room / (0.6 * len(title)))))
     if values is None:
-        colours, widths = _by_dimension(topology, ax), np.full(topology.links, 1.2)
+        colours, widths = _by_dimension(topology, ax), np.full(topology.links, _thin(topology))
     else:
         colours, widths = _by_value(topology, ax, values, label, cmap)
     _draw_links(ax, plan, colours, widths)
@@ -64,7 +70,7 @@ def _figure(plan: Layout, size: Points, bar: bool) -> Axes:
     width, height = size * scale
     # Inches: a title above, a legend below or a bar to the right. A legend may be wider than the picture, which
     # layout engines answer by making the picture small.
-    width, above, below = max(width, 4.2) + (1.5 if bar else 0.0), 0.4, 0.2 if bar else 0.6
+    width, above, below = max(width, 4.2) + (1.5 if bar else 0.0), 0.4, 0.2 if bar else 0.65
     whole = height + above + below
     style: Any = STYLE
     with pyplot.rc_context(style):
@@ -84,21 +90,34 @@ def _extent(plan: Layout) -> tuple[Points, Points]:
 def _title(topology: Topology) -> str:
     shape = " × ".join(map(str, topology.shape))
     switches = f", {topology.switches} switch{'es' if topology.switches > 1 else ''}" if topology.switches else ""
-    return f"{topology.name} {shape}: {topology.npus} NPUs{switches}, {topology.links} links"
+    homes = topology.routers - topology.switches
+    shared = f" at {homes} routers" if homes < topology.npus else ""
+    return f"{topology.name} {shape}: {topology.npus} NPUs{shared}{switches}, {topology.links} links"
 
 
 def _by_dimension(topology: Topology, ax: Axes) -> NDArray[Any]:
     from matplotlib.colors import to_rgba_array
     from matplotlib.lines import Line2D
 
-    palette = to_rgba_array([colour(dim) for dim in range(len(topology.shape))])
+    palette = to_rgba_array([colour(kind) for kind in range(len(topology.link_kinds))])
     used = np.unique(topology.link_dim).tolist()
     if len(used) > 1:
-        handles = [Line2D([], [], color=colour(dim), lw=2) for dim in used]
-        texts = [f"dimension {dim}: {topology.dims[dim].name} of {topology.shape[dim]}" for dim in used]
-        columns = max(1, min(len(used), int(ax.figure.get_figwidth() / 1.9)))  # type: ignore[union-attr]
+        handles = [Line2D([], [], color=colour(kind), lw=2) for kind in used]
+        texts = [_kind(topology, kind) for kind in used]
+        # Inches of an entry: its line and about 0.085 for each letter.
+        wide = 0.6 + 0.085 * max(map(len, texts))
+        columns = max(1, min(len(used), int(ax.figure.get_figwidth() / wide)))  # type: ignore[union-attr]
         ax.legend(handles, texts, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False)
     return palette[topology.link_dim]
+
+
+def _kind(topology: Topology, kind: int) -> str:
+    """What the legend calls a kind of links."""
+    name, dim = topology.link_kinds[kind], topology.dims[topology.kind_dims[kind]]
+    if name != f"d{kind}":
+        return name
+    alone = topology.routers - topology.switches == topology.npus
+    return f"dimension {kind}: {dim.name} of {dim.npus}" if alone else f"dimension {kind}: {dim.name}"
 
 
 def _by_value(
@@ -125,7 +144,12 @@ def _by_value(
     colours[~known] = to_rgba(UNKNOWN)
     bar = ax.figure.colorbar(ScalarMappable(norm, ramp), ax=ax, shrink=0.7, fraction=0.05, pad=0.02)
     bar.set_label(label)
-    return colours, np.where(known, 1.0 + 2.0 * share, 1.0)
+    return colours, _thin(topology) * np.where(known, 0.8 + 1.7 * share, 0.8)
+
+
+def _thin(topology: Topology) -> float:
+    """Points: lines are thinner where there are many, so that those between them can be seen."""
+    return 1.2 * min(1.0, max(0.35, (MANY / max(topology.links, 1)) ** 0.5))
 
 
 def _draw_links(ax: Axes, plan: Layout, colours: NDArray[Any], widths: NDArray[Any]) -> None:
@@ -158,25 +182,37 @@ def _draw_routers(ax: Axes, topology: Topology, plan: Layout) -> None:
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Circle, Rectangle
 
-    npus, r = topology.npus, plan.radius
-    circles = [Circle((x, y), r) for x, y in plan.at[:npus]]
-    squares = [Rectangle((x - r, y - r), 2 * r, 2 * r) for x, y in plan.at[npus:]]
+    r = plan.radius
+    homes = np.unique(topology.home)
+    switches = np.setdiff1d(np.arange(topology.routers), homes)
+    circles = [Circle((x, y), r) for x, y in plan.at[homes]]
+    squares = [Rectangle((x - r, y - r), 2 * r, 2 * r) for x, y in plan.at[switches]]
     # The layers of a stack get darker with their depth.
-    real = [dim for dim, size in enumerate(topology.shape) if size > 1]
-    stacked = len(real) > 2 and not plan.notes
-    depth = topology.coords[:, real[2]] / (topology.shape[real[2]] - 1) if stacked else np.zeros(npus)
+    depth = (plan.depth if plan.depth is not None else np.zeros(topology.routers))[homes]
     tints = np.array(to_rgb(NEAR)) * (1 - depth[:, None]) + np.array(to_rgb(FAR)) * depth[:, None]
     ax.add_collection(PatchCollection(circles, facecolors=tints, edgecolor=INK, linewidth=0.7, zorder=3))
     ax.add_collection(PatchCollection(squares, facecolor=SWITCH, edgecolor=INK, linewidth=0.7, zorder=3))
     if topology.routers <= MAX_LABELS:
-        labels = [str(i) for i in range(npus)] + [f"S{i}" for i in range(topology.switches)]
-        _draw_labels(ax, labels, plan.at, 1.45 * r, 0.8 * r)
+        lines = [*_npu_lines(topology), *([f"S{i}"] for i in range(len(switches)))]
+        _draw_labels(ax, lines, plan.at[np.concatenate([homes, switches])], 1.45 * r, 0.8 * r)
     if plan.notes:
-        _draw_labels(ax, [text for *_, text in plan.notes], np.array([note[:2] for note in plan.notes]), 9.0, 0.38)
+        _draw_labels(ax, [[text] for *_, text in plan.notes], np.array([note[:2] for note in plan.notes]), 9.0, 0.38)
 
 
-def _draw_labels(ax: Axes, texts: Sequence[str], at: Points, width: float, height: float) -> None:
-    """Texts as shapes, so that they fit whatever the size of the figure: not wider nor higher than told."""
+def _npu_lines(topology: Topology) -> list[list[str]]:
+    """The NPUs of each router that has some, a line for each run of numbers: "0-1" over "8-9"."""
+    order = np.argsort(topology.home, kind="stable")
+    starts = np.flatnonzero(np.diff(topology.home[order], prepend=-1))
+    labels = []
+    for npus in np.split(order, starts[1:]):
+        runs = np.split(npus, np.flatnonzero(np.diff(npus) != 1) + 1)
+        lines = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+        labels.append(lines if len(lines) <= MAX_LINES else [lines[0], "..", lines[-1]])
+    return labels
+
+
+def _draw_labels(ax: Axes, labels: Sequence[Sequence[str]], at: Points, width: float, height: float) -> None:
+    """Lines of text as shapes, so that they fit whatever the size of the figure: not wider nor higher than told."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath
@@ -184,11 +220,16 @@ def _draw_labels(ax: Axes, texts: Sequence[str], at: Points, width: float, heigh
 
     shapes: list[Patch] = []
     tallest = TextPath((0, 0), "0", size=10).get_extents()
-    # The widest text sets the size of all.
-    paths = [TextPath((0, 0), text, size=10) for text in texts]
-    boxes = [path.get_extents() for path in paths]
-    scale = min(height / tallest.height, width / max((box.width for box in boxes), default=1.0))
-    for path, box, (x, y) in zip(paths, boxes, at, strict=True):
-        move = Affine2D().translate(-(box.x0 + box.x1) / 2, -tallest.height / 2).scale(scale).translate(x, y)
-        shapes.append(PathPatch(path.transformed(move)))
+    # The widest text and the most lines set the size of all. Lines are half a line apart.
+    paths = [[TextPath((0, 0), text, size=10) for text in lines] for lines in labels]
+    boxes = [[path.get_extents() for path in lines] for lines in paths]
+    widest = max((box.width for lines in boxes for box in lines), default=1.0)
+    most = max((len(lines) for lines in labels), default=1)
+    high = tallest.height * (1.5 * most - 0.5)
+    scale = min((height if most == 1 else 1.5 * height) / high, width / widest)
+    for lines, sizes, (x, y) in zip(paths, boxes, at, strict=True):
+        for i, (path, box) in enumerate(zip(lines, sizes, strict=True)):
+            up = tallest.height * (1.5 * ((len(lines) - 1) / 2 - i) - 0.5)
+            move = Affine2D().translate(-(box.x0 + box.x1) / 2, up).scale(scale).translate(x, y)
+            shapes.append(PathPatch(path.transformed(move)))
     ax.add_collection(PatchCollection(shapes, facecolor=INK, edgecolor="none", zorder=4))

@@ -9,15 +9,21 @@ Traffic keeps to the right: the two directions between neighbours are two parall
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.errors import InputError
+from pyxsim.report.springs import nearest, springs
 from pyxsim.topology import Topology
+from pyxsim.topology.place import Points, circle
 
-Points = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Longs = NDArray[np.int64]
+
+RADIUS = 0.22  # of an NPU, in steps of a circle
+LANE = 0.045
 
 STEPS = 40  # points of a curved line
 BEYOND = 0.85  # how far behind the last NPU a switch stands
@@ -34,6 +40,7 @@ class Layout:
     lane         distance of a line from the middle between its two directions
     strokes      lines as float64[points, 2]; `stroke_link`: the link of each (a cut link has two)
     notes        texts and where they stand
+    depth        float64[routers]  of the layer of a stack, from 0 in front to 1
     """
 
     at: Points
@@ -42,6 +49,7 @@ class Layout:
     strokes: list[Points]
     stroke_link: list[int]
     notes: list[tuple[float, float, str]] = field(default_factory=list)
+    depth: Points | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +68,45 @@ class _Course:
 
 def layout(topology: Topology) -> Layout:
     """Positions and lines for any topology."""
-    real = [dim for dim, size in enumerate(topology.shape) if size > 1]
-    if len(real) <= 1:
-        return _one_dimension(topology)
-    return _grid(topology, real)
+    if topology.place is not None:
+        return _placed(topology, topology.place if len(topology.place) else springs(topology))
+    grid = _Grid.of(topology)
+    return _one_dimension(topology, grid) if len(grid.real) <= 1 else _grid(topology, grid)
 
 
-def _one_dimension(topology: Topology) -> Layout:
-    npus, switches = topology.npus, topology.switches
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Routers with NPUs, which are the first ones of a grid: where they stand, and how many along each dimension."""
+
+    coords: Longs
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, topology: Topology) -> _Grid:
+        """NPUs that share a router stand beside each other."""
+        homes, first = np.unique(topology.home, return_index=True)
+        if not np.array_equal(homes, np.arange(len(homes))):
+            raise InputError("no picture: the routers of the NPUs are not the first ones", allowed="a `place` for each")
+        ranks = [np.unique(axis, return_inverse=True)[1] for axis in topology.coords[first].T]
+        return cls(np.stack(ranks, axis=1).astype(np.int64), tuple(int(rank.max()) + 1 for rank in ranks))
+
+    @property
+    def routers(self) -> int:
+        return len(self.coords)
+
+    @property
+    def real(self) -> list[int]:
+        """Dimensions in which there is more than one router."""
+        return [dim for dim, size in enumerate(self.shape) if size > 1]
+
+
+def _one_dimension(topology: Topology, grid: _Grid) -> Layout:
+    npus, switches = grid.routers, topology.switches
     src, dst = topology.link_src, topology.link_dst
     reach = np.abs(src - dst)[(src < npus) & (dst < npus)]
     at = np.zeros((topology.routers, 2))
     if switches > 1:
-        level = _levels(topology)
+        level = _levels(topology, npus)
         for tier in range(int(level.max()) + 1):
             members = np.flatnonzero(level == tier)
             at[members, 0] = npus * (np.arange(len(members)) + 0.5) / len(members)
@@ -80,24 +114,26 @@ def _one_dimension(topology: Topology) -> Layout:
     elif npus > 2 and not switches and reach.max(initial=0) <= 1:
         at[:, 0] = np.arange(npus)
     else:
-        # Neighbours on the circle are one step apart; NPU 0 on top, then clockwise.
-        radius = max(npus / (2 * np.pi), 0.6)
-        angle = np.pi / 2 - 2 * np.pi * np.arange(npus) / npus
-        at[:npus] = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        at[:npus] = circle(npus)
+    return _lines(topology, at, RADIUS, LANE, _straight(topology))
+
+
+def _placed(topology: Topology, at: Points) -> Layout:
+    """Routers where they were put; smaller circles where they stand close."""
+    gap = nearest(at)
+    radius = min(RADIUS, 0.36 * gap)
+    return _lines(topology, at, radius, LANE * radius / RADIUS, _straight(topology))
+
+
+def _straight(topology: Topology) -> _Course:
     links = topology.links
-    return _lines(
-        topology,
-        at,
-        0.22,
-        0.045,
-        _Course(np.zeros(links), np.full(links, 2.0), np.zeros(links, np.bool_), np.zeros((links, 2)), 0.0),
-    )
+    return _Course(np.zeros(links), np.full(links, 2.0), np.zeros(links, np.bool_), np.zeros((links, 2)), 0.0)
 
 
-def _levels(topology: Topology) -> NDArray[np.int64]:
+def _levels(topology: Topology, npus: int) -> NDArray[np.int64]:
     """Links to the nearest NPU, for every router."""
     level = np.full(topology.routers, -1, np.int64)
-    level[: topology.npus] = 0
+    level[:npus] = 0
     for tier in range(topology.switches):
         reached = topology.link_dst[level[topology.link_src] == tier]
         level[reached[level[reached] < 0]] = tier + 1
@@ -105,9 +141,10 @@ def _levels(topology: Topology) -> NDArray[np.int64]:
     return level
 
 
-def _grid(topology: Topology, real: Sequence[int]) -> Layout:
-    place = _coordinates(topology, real)
-    layers = topology.shape[real[2]] if len(real) > 2 else 1
+def _grid(topology: Topology, grid: _Grid) -> Layout:
+    real = grid.real
+    place = _coordinates(topology, grid)
+    layers = grid.shape[real[2]] if len(real) > 2 else 1
     stacked, panels = 1 < layers <= DEEPEST, layers > DEEPEST
     step = min(0.3, 0.86 / float(place[:, 2].max())) if stacked else 0.0
     width, height = (float(place[:, i].max()) for i in (0, 1))
@@ -131,15 +168,18 @@ def _grid(topology: Topology, real: Sequence[int]) -> Layout:
         at[:, side] += place[:, i] * (float(np.ptp(at[:, side])) + 1.2)
     radius = 0.32 * step if stacked else 0.2
     room = 0.5 * float(SLANT[1]) * step if stacked else 0.44
-    course = _course(topology, real, place, at, room, stacked, panels)
-    return _lines(topology, at, radius, 0.2 * radius, course, notes)
+    course = _course(topology, grid, place, at, room, stacked, panels)
+    depth = np.zeros(topology.routers)
+    if stacked:
+        depth[: grid.routers] = grid.coords[:, real[2]] / (layers - 1)
+    return replace(_lines(topology, at, radius, 0.2 * radius, course, notes), depth=depth)
 
 
-def _coordinates(topology: Topology, real: Sequence[int]) -> Points:
+def _coordinates(topology: Topology, grid: _Grid) -> Points:
     """Coordinates of all routers in the dimensions that count; those of switches lie beyond their NPUs."""
-    npus = topology.npus
+    npus, real = grid.routers, grid.real
     place = np.zeros((topology.routers, len(real)))
-    place[:npus] = topology.coords[:, list(real)]
+    place[:npus] = grid.coords[:, real]
     own = [real.index(d) if d in real else len(real) - 1 for d in topology.router_dim[npus:].tolist()]
     for switch, dim in enumerate(own, npus):
         ends = np.concatenate([topology.link_dst[topology.link_src == switch], [switch]])
@@ -157,17 +197,18 @@ def _coordinates(topology: Topology, real: Sequence[int]) -> Points:
 
 
 def _course(
-    topology: Topology, real: Sequence[int], place: Points, at: Points, room: float, stacked: bool, panels: bool
+    topology: Topology, grid: _Grid, place: Points, at: Points, room: float, stacked: bool, panels: bool
 ) -> _Course:
+    real = grid.real
     src, dst = topology.link_src, topology.link_dst
     column = np.array([real.index(d) if d in real else 0 for d in range(len(topology.shape))])
-    dim = column[topology.link_dim]
+    dim = column[np.array(topology.kind_dims)[topology.link_dim]]
     delta = place[dst, dim] - place[src, dim]
     apart = np.abs(delta)
     wrap = np.zeros(len(apart), np.bool_)
     for i in range(len(real)):
         mine = dim == i
-        last = topology.shape[real[i]] - 1
+        last = grid.shape[real[i]] - 1
         if last > 1 and set(apart[mine].tolist()) == {1.0, float(last)}:
             wrap |= mine & (apart == last)
     # Bows pass the NPUs between their ends and do not reach the next row; far ends bow most.

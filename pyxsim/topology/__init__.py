@@ -3,15 +3,15 @@
 from pyxsim.topology.block import Block
 from pyxsim.topology.build import build
 from pyxsim.topology.concentrated import check_tile, concentrate
-from pyxsim.topology.graph import Over, Wires, graph_network
+from pyxsim.topology.graph import graph_network
 from pyxsim.topology.product import product
 from pyxsim.topology.shape import check_npus, check_shape
 from pyxsim.topology.topology import Dimension, Queue, Topology
+from pyxsim.topology.wires import Wires
 
 __all__ = [
     "Block",
     "Dimension",
-    "Over",
     "Queue",
     "Topology",
     "Wires",

@@ -1,36 +1,60 @@
-"""What theory says of a network before anything is simulated: hops, channel load, bisection.
+"""What theory says of a network before anything is simulated: hops, channel load, throughput, bisection.
 
 Terms and closed forms: Dally and Towles, *Principles and Practices of Interconnection Networks* (2004), chapter 3.
 Everything here is counted from the routing relation, so it holds for any network; the closed forms are for the tests.
-Uniform traffic includes the node itself, as in the book: each NPU sends one flit per cycle, `1/npus` to every NPU.
-Traffic is spread evenly over the planes.
+Traffic is a matrix: flits per cycle from each NPU (row) to each NPU (column). Uniform traffic includes the NPU itself,
+as in the book: each sends one flit per cycle, `1/npus` to every NPU.
+
+Where packets choose by what is in use, nobody can say how much goes over which link. Then the bounds are those that
+hold for every routing (`least_load`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from pyxsim.routing.relation import Flags, Ints, Longs, Relation
-from pyxsim.routing.walk import BATCH, check_routes
+import pyxsim.routing as routing
+from pyxsim.errors import InputError
+from pyxsim.routing.graph import FAR, distances
+from pyxsim.routing.journeys import check_routes
+from pyxsim.routing.relation import RANDOM, Ints, Relation
+from pyxsim.topology.cuts import bisection, cuts
+from pyxsim.topology.flows import flows
 from pyxsim.topology.topology import Topology
-
-MAX_EXACT = 16  # NPUs up to which every even cut is tried: 6435 cuts
+from pyxsim.topology.wires import Wires
 
 Loads = NDArray[np.float64]
+
+__all__ = [
+    "Bounds",
+    "bisection",
+    "channel_loads",
+    "hop_counts",
+    "least_load",
+    "mean_hops",
+    "oblivious",
+    "summary",
+    "throughput",
+    "uniform",
+]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """`throughput`: flits per NPU and cycle that uniform traffic cannot exceed, with one full-rate injection lane."""
+    """Of uniform traffic, and the bisection.
+
+    mean_hops, max_hops  links that a packet crosses; it visits one router more
+    channel_load  flits per cycle on the busiest link; `load_exact`: by this routing, else the least by any routing
+    throughput    flits per NPU and cycle that cannot be exceeded, with one injection and one ejection lane per NPU
+    """
 
     mean_hops: float
     max_hops: int
     channel_load: float
+    load_exact: bool
     throughput: float
     bisection: int
     bisection_exact: bool
@@ -38,15 +62,42 @@ class Bounds:
 
 def summary(topology: Topology) -> Bounds:
     """All numbers of this module. Raises UnreachableError when some pair has no route."""
-    load, hops, most = _uniform(topology)
-    gamma = float(load.max(initial=0))
     channels, exact = bisection(topology)
-    return Bounds(hops, most, gamma, min(1.0, 1 / gamma) if gamma else 1.0, channels, exact)
+    if oblivious(topology.relation):
+        load, hops, most = _uniform(topology)
+        gamma = float(load.max(initial=0))
+    else:
+        check_routes(topology.relation)
+        away = _distances(topology)
+        gamma, hops, most = least_load(topology), float(away.mean()), int(away.max())
+    known = oblivious(topology.relation)
+    return Bounds(hops, most, gamma, known, min(1.0, 1 / gamma) if gamma else 1.0, channels, exact)
 
 
-def channel_loads(topology: Topology) -> Loads:
-    """float64[links]: flits per cycle over each link under uniform traffic of one flit per NPU and cycle."""
-    return _uniform(topology)[0]
+def uniform(npus: int) -> Loads:
+    """The matrix of uniform traffic."""
+    return np.full((npus, npus), 1 / npus)
+
+
+def oblivious(relation: Relation) -> bool:
+    """Whether packets choose by draws alone, if at all: then the mean load on every link can be computed."""
+    used = [plane for way in relation.ways for plane in (way.first, way.last) if plane >= 0]
+    draws = relation.choose == "random" or len(relation.ways) == 1
+    return draws and not relation.plane_any[used].any() and (relation.plane_select[used] == RANDOM).all().item()
+
+
+def channel_loads(topology: Topology, matrix: ArrayLike | None = None) -> Loads:
+    """float64[links]: flits per cycle over each link, on average; left out: under uniform traffic.
+
+    Raises InputError where packets choose by what is in use.
+    """
+    if not oblivious(topology.relation):
+        raise InputError(f"the load of links by {topology.routing} depends on what is in use", allowed="least_load")
+    return (
+        _uniform(topology)[0]
+        if matrix is None
+        else routing.expected_loads(topology.relation, _checked(topology, matrix))
+    )
 
 
 def mean_hops(topology: Topology) -> float:
@@ -55,122 +106,115 @@ def mean_hops(topology: Topology) -> float:
 
 
 def hop_counts(topology: Topology, plane: int = 0) -> Ints:
-    """int32[npus, npus]: links from each NPU (row) to each other (column)."""
+    """int32[npus, npus]: the most links from each NPU (row) to each other (column)."""
     relation = topology.relation
     check_routes(relation)
+    homes, goals = np.unique(relation.home, return_index=True)
     dims = range(relation.digits.shape[1])
-    hops = [flow.hops for flow in _flows(relation, plane, relation.digits, dims)]
-    return np.concatenate(hops, axis=1)[: topology.npus].astype(np.int32)
+    hops = [flow.hops[homes] for flow in flows(relation, plane, relation.digits[goals], dims)]
+    place = np.searchsorted(homes, relation.home)
+    return np.concatenate(hops, axis=1)[place][:, place].astype(np.int32)
 
 
-def bisection(topology: Topology) -> tuple[int, bool]:
-    """The fewest directed channels between two halves of the NPUs, and whether that is exact.
+def least_load(topology: Topology, matrix: ArrayLike | None = None, rates: ArrayLike = 1.0) -> float:
+    """The busiest link carries at least this share of what it could, whatever the routing.
 
-    A switch stands on the side where it costs less. Up to MAX_EXACT NPUs all cuts are tried. Beyond that only the
-    straight ones are, through the middle of one dimension: for tori and meshes they are the best (chapter 3.1.2), in
-    general they are an upper bound. With an odd number of NPUs the halves differ by one.
+    Two reasons: packets need at least the links of a shortest way, and all links together carry no more than they can;
+    and what goes from one side of a cut to the other goes over the links between them. `rates`: flits per cycle that
+    each link can carry.
     """
-    if topology.npus <= MAX_EXACT:
-        # Between switches the sides are found greedily.
-        between_switches = (topology.link_src >= topology.npus) & (topology.link_dst >= topology.npus)
-        exact = not between_switches.any()
-        return min((_cut(topology, side) for side in _even_cuts(topology.npus)), default=0), exact
-    halves = []
-    for dim, size in enumerate(topology.shape):
-        # Nodes in the middle of an odd dimension are shared out in order of their ids.
-        place = 2 * topology.coords[:, dim] + 1 - size
-        middle = np.flatnonzero(place == 0)
-        side = place > 0
-        side[middle[len(middle) // 2 :]] = True
-        if size > 1:
-            halves.append(_cut(topology, side))
-    return min(halves), False
+    traffic = uniform(topology.npus) if matrix is None else _checked(topology, matrix)
+    capacity = np.broadcast_to(np.asarray(rates, np.float64), topology.links)
+    if not topology.links:
+        return 0.0
+    found = [float((traffic * _distances(topology)).sum() / capacity.sum())]
+    for side, routers in cuts(topology):
+        over = routers[topology.link_src] & ~routers[topology.link_dst]
+        sent = float(traffic[side][:, ~side].sum())
+        if sent > 0:
+            found.append(sent / float(capacity[over].sum()) if over.any() else np.inf)
+    return max(found)
 
 
-def _even_cuts(npus: int) -> list[Flags]:
-    """Every way to put half of the NPUs (rounded up) on the side of NPU 0."""
-    cuts = []
-    for others in combinations(range(1, npus), (npus + 1) // 2 - 1):
-        side = np.ones(npus, np.bool_)
-        side[[0, *others]] = False
-        cuts.append(side)
-    return cuts if npus > 1 else []
+def throughput(
+    topology: Topology,
+    matrix: ArrayLike | None = None,
+    *,
+    rates: ArrayLike = 1.0,
+    injection: ArrayLike = 1.0,
+    ejection: ArrayLike = 1.0,
+) -> float:
+    """By how much the traffic may be multiplied before a link or lane carries more than it can.
+
+    rates  flits per cycle of each link; `injection`, `ejection`: of all lanes of each NPU together
+    """
+    traffic = uniform(topology.npus) if matrix is None else _checked(topology, matrix)
+    shares = [traffic.sum(axis=1) / np.asarray(injection), traffic.sum(axis=0) / np.asarray(ejection)]
+    if oblivious(topology.relation):
+        shares.append(channel_loads(topology, matrix) / np.asarray(rates))
+    else:
+        shares.append(np.array([least_load(topology, matrix, rates)]))
+    most = max(float(share.max(initial=0)) for share in shares)
+    return 1 / most if most else np.inf
 
 
-def _cut(topology: Topology, npu_side: Flags) -> int:
-    """Directed links between the sides. Each switch joins the side that most of its placed neighbours are on."""
-    src, dst = topology.link_src, topology.link_dst
-    side = np.zeros(topology.routers, np.int64)  # -1 and 1; 0 is not placed yet
-    side[: topology.npus] = np.where(npu_side, 1, -1)
-    for _ in range(topology.switches):
-        pull = np.bincount(src, side[dst], topology.routers) + np.bincount(dst, side[src], topology.routers)
-        placed = np.where(side == 0, np.sign(pull), side).astype(np.int64)
-        if (placed == side).all():
-            break
-        side = placed
-    side[side == 0] = 1
-    return int(np.count_nonzero(side[src] != side[dst]))
+def _checked(topology: Topology, matrix: ArrayLike) -> Loads:
+    traffic = np.asarray(matrix, np.float64)
+    if traffic.shape != (topology.npus, topology.npus) or not (traffic >= 0).all():
+        wanted = f"{topology.npus} x {topology.npus} numbers from 0"
+        raise InputError(f"a matrix of the shape {traffic.shape} is no traffic of {topology}", allowed=wanted)
+    return traffic
+
+
+def _distances(topology: Topology) -> Loads:
+    """Links on the shortest way from each NPU to each other."""
+    relation = topology.relation
+    wires = Wires(topology.routers, relation.home, topology.link_src, topology.link_dst, topology.link_name)
+    homes = wires.homes
+    place = np.searchsorted(homes, relation.home)
+    away: Loads = distances(wires)[homes][place][:, place].astype(np.float64)
+    if (away >= FAR).any():
+        check_routes(relation)
+    return away
 
 
 def _uniform(topology: Topology) -> tuple[Loads, float, int]:
     """Channel loads, mean hops and the longest route."""
-    relation, npus = topology.relation, topology.npus
+    relation = topology.relation
     check_routes(relation)
+    if any(way.via == "box" for way in relation.ways):
+        load = routing.expected_loads(relation, uniform(topology.npus))
+        return load, float(load.sum() / topology.npus), int(_distances(topology).max())
+    # A via that may be any NPU makes uniform traffic twice over.
+    planes = [[plane for plane in (way.first, way.last) if plane >= 0] for way in relation.ways]
+    found = {plane: _uniform_plane(topology, plane) for plane in {p for own in planes for p in own}}
+    load = sum((found[plane][0] for own in planes for plane in own), np.zeros(relation.links)) / len(planes)
+    most = max(sum(found[plane][1] for plane in own) for own in planes)
+    return load, float(load.sum() / topology.npus), most
+
+
+def _uniform_plane(topology: Topology, plane: int) -> tuple[Loads, int]:
+    """Channel loads and longest route of one plane."""
+    relation, npus = topology.relation, topology.npus
+    homes, first, count = np.unique(relation.home, return_index=True, return_counts=True)
+    if relation.separable and (count == count[0]).all():
+        # The way in each dimension is the same for all pairs that only differ elsewhere: it is enough to look at the
+        # digits of one dimension after the other.
+        load, longest = np.zeros(relation.links), 0
+        for dim in range(relation.digits.shape[1]):
+            size = int(relation.digits[:, dim].max()) + 1
+            digits = np.arange(size, dtype=np.int32)[:, None]
+            most = 0
+            for flow in flows(relation, plane, digits, (dim,)):
+                load += flow.load * (npus / (len(homes) * size))
+                most = max(most, int(flow.hops[homes].max()))
+            longest += most
+        return load, longest
+    load, longest = np.zeros(relation.links), 0
     dims = range(relation.digits.shape[1])
-    # In a separable relation the way in each dimension is the same for npus / size pairs that only differ elsewhere:
-    # it is enough to look at the digits of one dimension after the other.
-    rounds: list[tuple[Ints, Sequence[int], int]] = [(relation.digits, dims, 1)]
-    if relation.separable:
-        rounds = [(np.arange(n, dtype=np.int32)[:, None], (i,), npus // n) for i, n in enumerate(topology.shape)]
-    flits = np.zeros(relation.links)
-    longest = 0
-    for digits, columns, weight in rounds:
-        most = 0
-        for plane in range(relation.planes):
-            for flow in _flows(relation, plane, digits, columns):
-                moves = flow.link >= 0
-                flits += weight * np.bincount(flow.link[moves], flow.passing[moves], relation.links)
-                most = max(most, int(flow.hops[:npus].max()))
-        longest += most
-    load = flits / (npus * relation.planes)
-    return load, float(load.sum() / npus), longest
-
-
-@dataclass(frozen=True, eq=False)
-class _Flow:
-    """All packets to some destinations on one plane, as arrays [routers, destinations].
-
-    link: taken at a router (-1: none); passing: packets that come by, of one from each NPU; hops: links to go from here
-    """
-
-    link: Ints
-    passing: Loads
-    hops: Longs
-
-
-def _flows(relation: Relation, plane: int, digits: Ints, dims: Sequence[int]) -> Iterator[_Flow]:
-    """Follows every route to its end, in batches of destinations. Raises UnreachableError for routes without an end.
-
-    Routes to one destination form a tree, in which each router points to the next one. Whatever is summed along the
-    routes is found by pointer doubling: after `m` steps everything has gone `2 ** m` links, and no route has more
-    links than there are routers.
-    """
-    batch = max(1, BATCH // relation.routers)
-    for begin in range(0, len(digits), batch):
-        goals = digits[begin : begin + batch]
-        shape = (relation.routers, len(goals))
-        router, goal = np.indices(shape).reshape(2, -1)
-        link, _, _ = relation.decide(plane * relation.routers + router, goals[goal], dims)
-        end = len(link)  # an extra place, where everything goes that is at home
-        ahead = np.full(end + 1, end)
-        moves = np.flatnonzero(link >= 0)
-        ahead[moves] = relation.link_dst[link[moves]].astype(np.int64) * shape[1] + goal[moves]
-        passing = np.append(router < relation.npus, False).astype(np.float64)
-        hops = (ahead != end).astype(np.int64)
-        for _ in range(relation.routers.bit_length()):
-            passing[:end] += np.bincount(ahead, passing, end + 1)[:end]
-            hops += hops[ahead]
-            ahead = ahead[ahead]
-        if (ahead[: relation.npus * shape[1]] != end).any():
-            check_routes(relation, circles=True)
-        yield _Flow(link.reshape(shape), passing[:end].reshape(shape), hops[:end].reshape(shape))
+    weights = np.zeros(relation.routers)
+    weights[homes] = count
+    for flow in flows(relation, plane, relation.digits[first], dims, weights, count / npus):
+        load += flow.load
+        longest = max(longest, int(flow.hops[homes].max()))
+    return load, longest

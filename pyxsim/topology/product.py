@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pyxsim.routing.relation import ALWAYS, SKIP, Ints, Longs, Relation
 from pyxsim.topology.block import Block
+from pyxsim.topology.routings import grid_routings
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.size import check_size
-from pyxsim.topology.topology import Queue, Topology
+from pyxsim.topology.topology import Queue, Routing, Topology
 
 
 def product(name: str, blocks: Sequence[Block]) -> Topology:
@@ -30,7 +31,15 @@ def product(name: str, blocks: Sequence[Block]) -> Topology:
         for dim, block in enumerate(blocks)
     ]
     queues = tuple(native_queues(block) for block in blocks)
-    return assemble(name, shape, tuple(blocks), queues, parts, separable=True)
+    net = assemble(name, shape, tuple(blocks), queues, parts, separable=True)
+    # Planes of blocks that go both ways round differ in ties only.
+    ties = all(block.planes == 1 or block.directions == 2 for block in blocks)
+    return with_routings(net, grid_routings(net.relation, ties=ties))
+
+
+def with_routings(topology: Topology, routings: Mapping[str, Routing]) -> Topology:
+    """The same network with these routings, and the routes of the first."""
+    return replace(topology, relation=next(iter(routings.values()))(), routings=routings, routing=next(iter(routings)))
 
 
 def native_queues(block: Block) -> tuple[Queue, ...]:

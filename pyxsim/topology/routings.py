@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
+from pyxsim.routing.adaptive import minimal_adaptive
+from pyxsim.routing.graph import FAR, adaptive_up_down, shortest, up_down
+from pyxsim.routing.grid import adaptive_xy_yx, balanced, steps, tie_random, xy_yx
+from pyxsim.routing.planes import plane
 from pyxsim.routing.relation import Relation
-from pyxsim.topology.graph import Wires
+from pyxsim.routing.via import romm, ugal, valiant
 from pyxsim.topology.topology import Routing, same
+from pyxsim.topology.wires import Wires, WiresRouting
 
 
-def grid_routings(relation: Relation) -> dict[str, Routing]:
-    """What a network can do whose routers stand in a grid of digits, from its routes in dimension order."""
-    return {"dimension-order": partial(same, relation)}
+def grid_routings(base: Relation, *, ties: bool = True) -> dict[str, Routing]:
+    """What a network offers whose routers stand in a grid of digits, from its tables in dimension order.
+
+    `ties`: the planes, if there are several, differ only in which of two equally long ways round a ring they take.
+    """
+    if not ties:
+        return {"dimension-order": partial(same, base)}
+    kinds = set(steps(base, plane(base, 0)).kinds())
+    found: dict[str, Routing] = {"dimension-order": partial(same, tie_random(base))}
+    if "ring" in kinds:
+        found["dimension-order-balanced"] = partial(balanced, base)
+    if (base.digits.max(axis=0, initial=0) > 0).sum() > 1:
+        found |= {"xy-yx": partial(xy_yx, base), "adaptive-xy-yx": partial(adaptive_xy_yx, base)}
+    found |= {"minimal-adaptive": partial(minimal_adaptive, base), "valiant": partial(valiant, base)}
+    if kinds <= {"ring", "line"}:
+        found["romm"] = partial(romm, base)
+    return {**found, "ugal": partial(ugal, base)}
 
 
-def graph_routings(default: str) -> dict[str, Routing]:
-    """What any graph can do; `default` is the routing that comes first."""
-    every: dict[str, Routing] = {"minimal": minimal}
-    return {default: every[default], **every} if default in every else every
+def graph_routings(first: str) -> dict[str, WiresRouting]:
+    """What any graph can do whose links go both ways; `first` is the routing that comes first."""
+    every: Mapping[str, WiresRouting] = {
+        "up-down": up_down,
+        "minimal": minimal,
+        "minimal-adaptive": adaptive_up_down,
+        **over(minimal),
+        "table": table,
+    }
+    return {first: every[first], **every}
 
 
-def minimal(wires: Wires) -> Relation:
+def over(base: WiresRouting) -> dict[str, WiresRouting]:
+    """Routings over an NPU between, each way by a base."""
+
+    def by_valiant(wires: Wires) -> Relation:
+        return valiant(base(wires))
+
+    def by_ugal(wires: Wires, bias: int = 0) -> Relation:
+        return ugal(base(wires), bias)
+
+    return {"valiant": by_valiant, "ugal": by_ugal}
+
+
+def minimal(wires: Wires, select: str = "random") -> Relation:
     """All shortest ways; the VC class counts the hops, so that no packet ever waits for one that has more to go.
 
-    A link whose way has `n` more links to go is in class (diameter - n): classes only grow (Gunther 1981).
+    A link from which n more lead to the end is in class (diameter - 1 - n): classes only grow (Gunther 1981).
     """
     away = wires.distances()
-    diameter = max(1, int(away.max()))
-    return wires.relation(wires.shortest(), diameter - away[wires.src], classes=diameter)
+    diameter = max(1, int(away[wires.homes].max()))
+    if diameter >= FAR:
+        shortest(wires)  # tells who cannot reach whom
+    return wires.relation(wires.shortest(), diameter - away[wires.src], classes=diameter, select=select)
+
+
+def table(wires: Wires) -> Relation:
+    """One shortest way each, by the first listed link of equals, without VC classes: it may be able to deadlock."""
+    return shortest(wires, "first")

@@ -68,7 +68,8 @@ class Topology:
     routings     name -> what builds the relation from options; the first is that of a new network
                  (default: "dimension-order", or "ring" where planes are confined)
     routing      the name of the present one
-    place        float64[routers, 2]  where routers stand in a picture (default: it is worked out), see `place.py`
+    place        float64[routers, 2]  where routers stand in a picture (see `place.py`); without rows: worked out from
+                 the links (default: None, from the coordinates of the NPUs)
     """
 
     name: str
@@ -94,7 +95,7 @@ class Topology:
     link_latency: tuple[str | None, ...] | None = None
     routings: Mapping[str, Routing] = field(default_factory=dict)
     routing: str = ""
-    place: Points = field(default_factory=lambda: np.zeros((0, 2)))
+    place: Points | None = None
 
     def __post_init__(self) -> None:
         kinds = self.link_kinds or tuple(f"d{dim}" for dim in range(len(self.shape)))

@@ -1,0 +1,115 @@
+"""Cuts through a network: the bisection, and others that bound what any routing can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.routing.relation import Flags, Longs
+from pyxsim.topology.topology import Topology
+
+MAX_EXACT = 16  # routers with NPUs up to which every even cut is tried: 6435 cuts
+MAX_SPECTRAL = 1500  # routers
+
+
+def bisection(topology: Topology) -> tuple[int, bool]:
+    """The fewest directed channels between two halves of the routers that have NPUs, and whether that is exact.
+
+    A switch stands on the side where it costs less. Up to MAX_EXACT routers with as many NPUs each all cuts are tried.
+    Beyond that only the straight ones are, through the middle of one dimension: for tori and meshes they are the best
+    (chapter 3.1.2), in general they are an upper bound; and of graphs that are no grid one along the second eigenvector
+    of the Laplacian (Fiedler 1975). With an odd number of routers the halves differ by one.
+    """
+    homes, count = np.unique(topology.home, return_counts=True)
+    if len(homes) <= MAX_EXACT and (count == count[0]).all():
+        # Between switches the sides are found greedily.
+        has_npu = np.zeros(topology.routers, np.bool_)
+        has_npu[homes] = True
+        exact = not (~has_npu[topology.link_src] & ~has_npu[topology.link_dst]).any()
+        return min((_cut(topology, homes, side) for side in _even_cuts(len(homes))), default=0), exact
+    halves = []
+    for rank in _ranks(topology).T:
+        # Those in the middle of an odd dimension are shared out in order of their numbers.
+        size = int(rank.max()) + 1
+        place = 2 * rank + 1 - size
+        middle = np.flatnonzero(place == 0)
+        side = place > 0
+        side[middle[len(middle) // 2 :]] = True
+        if size > 1:
+            halves.append(_cut(topology, homes, side))
+    if topology.place is not None and topology.routers <= MAX_SPECTRAL:
+        halves.append(
+            _cut(topology, homes, _fiedler(topology)[homes].argsort(kind="stable").argsort() >= len(homes) // 2)
+        )
+    return min(halves, default=0), False
+
+
+def cuts(topology: Topology) -> Iterator[tuple[Flags, Flags]]:
+    """(side of each NPU, side of each router) of cuts without a switch that could stand better elsewhere.
+
+    Around each router alone; and across every dimension, both ways, at all places and around all layers.
+    """
+    homes = np.unique(topology.home)
+    for home in homes.tolist() if len(homes) > 1 else []:
+        routers = np.zeros(topology.routers, np.bool_)
+        routers[home] = True
+        yield topology.home == home, routers
+    for rank in _ranks(topology).T:
+        size = int(rank.max()) + 1
+        tried = set()
+        for at in range(size):
+            for flags in (rank <= at, rank > at, rank == at):
+                if flags.all() or not flags.any() or flags.tobytes() in tried:
+                    continue
+                tried.add(flags.tobytes())
+                routers = _sides(topology, homes, flags) > 0
+                yield routers[topology.home], routers
+
+
+def _ranks(topology: Topology) -> Longs:
+    """int64[homes, dimensions]: where routers with NPUs stand; those that are shared count once."""
+    _, first = np.unique(topology.home, return_index=True)
+    ranks = [np.unique(axis, return_inverse=True)[1] for axis in topology.coords[first].T]
+    return np.stack(ranks, axis=1).astype(np.int64)
+
+
+def _even_cuts(count: int) -> Iterator[Flags]:
+    """Every way to put half of the routers (rounded up) on the side of the first."""
+    for others in combinations(range(1, count), (count + 1) // 2 - 1) if count > 1 else ():
+        side = np.ones(count, np.bool_)
+        side[[0, *others]] = False
+        yield side
+
+
+def _cut(topology: Topology, homes: NDArray[np.int32], home_side: Flags) -> int:
+    """Directed links between the sides."""
+    side = _sides(topology, homes, home_side)
+    return int(np.count_nonzero(side[topology.link_src] != side[topology.link_dst]))
+
+
+def _sides(topology: Topology, homes: NDArray[np.int32], home_side: Flags) -> Longs:
+    """1 or -1 for each router. A switch joins the side that most of its placed neighbours are on."""
+    src, dst = topology.link_src, topology.link_dst
+    side = np.zeros(topology.routers, np.int64)  # 0 is not placed yet
+    side[homes] = np.where(home_side, 1, -1)
+    for _ in range(topology.switches):
+        pull = np.bincount(src, side[dst], topology.routers) + np.bincount(dst, side[src], topology.routers)
+        placed = np.where(side == 0, np.sign(pull), side).astype(np.int64)
+        if (placed == side).all():
+            break
+        side = placed
+    side[side == 0] = 1
+    return side
+
+
+def _fiedler(topology: Topology) -> NDArray[np.float64]:
+    """Routers along the eigenvector of the second smallest eigenvalue: neighbours have near values."""
+    laplacian = np.zeros((topology.routers, topology.routers))
+    np.add.at(laplacian, (topology.link_src, topology.link_dst), -1.0)
+    laplacian += laplacian.T
+    np.fill_diagonal(laplacian, laplacian.diagonal() - laplacian.sum(axis=1))
+    vector: NDArray[np.float64] = np.linalg.eigh(laplacian)[1][:, min(1, topology.routers - 1)]
+    return vector
