@@ -24,7 +24,9 @@ from pyxsim.routing.relation import vc_ranges
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
 from pyxsim.study.bound import bound_cycles
+from pyxsim.study.open_loop import settings_of, traffic_theory
 from pyxsim.study.prepare import PreparedTraffic, class_vcs
+from pyxsim.study.theory import Theory
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
@@ -72,7 +74,7 @@ class _EnoughError(Exception):
 class Report:
     """What is known of an experiment that may be run. `bound_ns`: its time is no shorter.
 
-    `facts`: (label, text) of open traffic.
+    Of open traffic, whose cost nobody knows before, `theory` tells what it may be like.
     """
 
     prepared: Prepared | PreparedTraffic
@@ -83,7 +85,7 @@ class Report:
     buffers: list[Buffer]
     bound_ns: Fraction
     cost: Cost
-    facts: list[tuple[str, str]]
+    theory: Theory | None = None
 
     @property
     def unsafe(self) -> bool:
@@ -91,6 +93,9 @@ class Report:
         return any("can deadlock" in text for text in self.prepared.warnings)
 
     def json(self) -> dict[str, Any]:
+        theory = {}
+        if self.theory is not None:
+            theory = {"zero_load_latency": self.theory.zero_load, "load_bound": self.theory.bound}
         return {
             "ok": True,
             "npus": self.prepared.topology.npus,
@@ -103,6 +108,7 @@ class Report:
             "buffers": [asdict(buffer) for buffer in self.buffers],
             "bound_ns": plain(self.bound_ns),
             **asdict(self.cost),
+            **theory,
             "warnings": self.prepared.warnings,
             "version": __version__,
         }
@@ -125,11 +131,9 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
     prepared = prepare(experiment, folder=folder, tick=tick, **options)
     routing, buffers = routing_of(prepared), buffers_of(prepared)
     if isinstance(prepared, PreparedTraffic):
-        from pyxsim.study.open_loop import facts
-
         npus = prepared.topology.npus
-        none = Cost(0, 0.0, 0.0)
-        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, facts(prepared))
+        theory = traffic_theory(prepared) if settings_of(experiment).offered is not None else None
+        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), Cost(0, 0.0, 0.0), theory)
     system, network = prepared.system, prepared.network
     bounds = [bound_cycles(each, system, network) for each in system.collectives]
     return Report(
@@ -141,7 +145,6 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         buffers=buffers,
         bound_ns=max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock,
         cost=_cost(prepared, tick),
-        facts=[],
     )
 
 
@@ -225,10 +228,13 @@ def _show(talk: Talk, report: Report) -> None:
         rows.append(("buffers", f"{what}: {text}"))
     if report.bound_ns:
         rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
-    if cost.visits_per_s or not report.facts:
+    if report.theory is not None:
+        rows.append(("latency", f"{report.theory.zero_load:.1f} cycles without any load"))
+        of = "links and lanes" if report.theory.by_links else "lanes"
+        rows.append(("bound", f"{report.theory.bound:.3f} flits per node and cycle: the most that {of} carry"))
+    if isinstance(report.prepared, Prepared):
         speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
         rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
-    rows += report.facts
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
