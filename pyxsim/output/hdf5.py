@@ -24,6 +24,7 @@ from pyxsim.network.windows import Windows
 from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, LinkTable, Result, plain
+from pyxsim.output.traffic import Traffic
 
 CHUNKS = {1: (16384,), 2: (1024, 64)}
 FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -68,7 +69,7 @@ def write(result: Result, path: Path_) -> None:
     with h5py.File(image, "w", libver=VERSIONS) as file:
         _write_root(file, result)
         for name, table in TABLES.items():
-            if name != "layers" or result.layers:
+            if name not in _OPTIONAL or getattr(result, name):
                 _write_table(file.create_group(name), table(result))
     try:
         with part.open("xb") as out:
@@ -137,6 +138,8 @@ def _write_root(file: h5py.File, result: Result) -> None:
         file.attrs[name] = value
 
 
+# Groups that are only there when there is something in them.
+_OPTIONAL = ("layers", "traffic")
 # What has no other place in the file in full precision.
 _RECORD = ("dimensions", "bound_ns", "sim_cpu_s", "total_cpu_s", "peak_rss_mb", "backend", "seed")
 
@@ -182,11 +185,30 @@ def _read(file: h5py.File) -> Result:
         chunks={name: file["chunks"][name][()] for name in CHUNK_COLUMNS},
         collectives=_read_collectives(file["collectives"]),
         layers={name: _column(file["layers"][name]) for name in file.get("layers", ()) if name != "layer"},
+        traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD},
         experiment_toml=file.attrs["experiment"],
         warnings=json.loads(file.attrs["warnings"]),
         provenance=record["provenance"],
+    )
+
+
+def _read_traffic(group: h5py.Group) -> Traffic:
+    record = json.loads(group.attrs["record"])
+    columns = {name: _column(dataset) for name, dataset in group.items()}
+
+    def table(prefix: str) -> dict[str, Any]:
+        return {name.removeprefix(prefix): values for name, values in columns.items() if name.startswith(prefix)}
+
+    return Traffic(
+        summary=record["summary"],
+        classes={name: values.tolist() for name, values in table("class_").items()},
+        batches=table("batch_"),
+        accepted=columns["accepted"],
+        latency=columns["latency"],
+        packets=columns["packets"],
+        notes=record["notes"],
     )
 
 

@@ -5,6 +5,7 @@ One description for the HDF5 file and for xarray, so that opening the file and a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, Result
+from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -139,12 +141,63 @@ def layers(result: Result) -> Table:
     return Table(_rows("layer", result.layers, {}), attrs=_clock(result))
 
 
+def traffic(result: Result) -> Table:
+    """What was measured of open traffic: per batch, per NPU, per class, and how many packets had each latency."""
+    told = result.traffic or Traffic({}, packets=np.zeros((0, 0), dtype=np.int64))
+    names = {key: np.asarray(values, dtype=object) for key, values in told.classes.items() if key == "name"}
+    numbers = {key: _numbers(values) for key, values in told.classes.items() if key != "name"}
+    columns = {f"class_{key}": values for key, values in {**names, **numbers}.items()}
+    series = {f"batch_{key}": np.asarray(values) for key, values in told.batches.items()}
+    npus = np.arange(len(told.accepted), dtype=np.int32)
+    variables = {
+        **_rows("batch", series, _TRAFFIC_TEXT),
+        "npu": _variable(("npu",), npus, "1", "NPU"),
+        "accepted": _variable(("npu",), told.accepted, "flits/cycle", "flits that arrived at the NPU per cycle"),
+        **_rows("class", columns, _TRAFFIC_TEXT),
+        "latency": _variable(("latency",), told.latency, "cycles", "latencies that there were"),
+        "packets": _variable(("class", "latency"), told.packets, "1", "measured packets of a class with a latency"),
+    }
+    attrs = {key: np.nan if value is None else value for key, value in told.summary.items() if key != "classes"}
+    attrs = {key: np.uint8(value) if isinstance(value, bool) else value for key, value in attrs.items()}
+    record = json.dumps({"summary": told.summary, "notes": told.notes})
+    return Table(
+        variables,
+        tuple(key for key in ("class_name",) if key in columns),
+        {**attrs, "record": record, **_clock(result)},
+    )
+
+
+def _unit(key: str) -> str:
+    """The unit of a number of the summary."""
+    return "flits/cycle" if "load" in key else "cycles" if "latency" in key else "1"
+
+
+def _numbers(values: list[Any]) -> NDArray[Any]:
+    whole = all(isinstance(value, int | np.integer) for value in values)
+    return np.array(values, dtype=np.int64 if whole else np.float64)
+
+
+_TRAFFIC_TEXT = {
+    "batch_start": ("cycles", "first cycle of the batch"),
+    "batch_generated": ("flits/cycle", "flits that were created per node and cycle"),
+    "batch_accepted": ("flits/cycle", "flits that arrived per node and cycle"),
+    "batch_packets": ("1", "packets that were created in the batch and have arrived"),
+    "batch_latency": ("cycles", "their mean latency"),
+    "batch_backlog": ("flits", "flits under way or waiting at their source at the end of the batch"),
+    "class_name": ("", "name of the class"),
+    "class_virtual_network": ("1", "its virtual network"),
+    "class_priority": ("1", "its priority"),
+    **{f"class_{key}": (_unit(key), text) for key, text in TRAFFIC_KEYS.items()},
+}
+
+
 TABLES: dict[str, Callable[[Result], Table]] = {
     "links": links,
     "links_total": links_total,
     "chunks": chunks,
     "collectives": collectives,
     "layers": layers,
+    "traffic": traffic,
 }
 
 

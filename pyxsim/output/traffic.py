@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 # The keys of the JSON summary, and what they are. docs/output.md has them too.
 TRAFFIC_KEYS = {

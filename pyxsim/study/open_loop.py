@@ -158,11 +158,8 @@ def traffic_theory(prepared: PreparedTraffic, *, bound: bool = True) -> Theory:
     study = Study(prepared)
     classes: Sequence[Any] = settings.resolved
     patterns = [make_pattern(each.pattern, study.place, each.pattern_options) for each in classes]
-    npus = prepared.topology.npus
-    # With replies a packet is one of two, of which `mean_flits` is the sum.
-    packets = sum(each.load * (1 if each.replies is None else 2) / each.mean_flits for each in classes)
-    flits = sum(each.load for each in classes) / packets
-    return theory(prepared.topology, prepared.network.machine, demand(classes, patterns, npus), flits, bound=bound)
+    wanted = demand(classes, patterns, prepared.topology.npus)
+    return theory(prepared.topology, prepared.network.machine, wanted, bound=bound)
 
 
 def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:

@@ -38,21 +38,30 @@ class Flow:
     exact: bool
 
 
-def demand(classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int) -> Floats:
-    """float64[npus, npus]: flits per cycle from each node to each other, for a load of one flit per node and cycle."""
+@dataclass(frozen=True)
+class Demand:
+    """Who sends how much to whom for a load of one flit per node and cycle: float64[npus, npus], per cycle."""
+
+    flits: Floats
+    packets: Floats
+
+
+def demand(classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int) -> Demand:
+    """What several classes together send. Requests are answered."""
     total = sum(each.load or 0.0 for each in classes)
-    found = np.zeros((npus, npus))
+    flits, packets = np.zeros((npus, npus)), np.zeros((npus, npus))
     for each, pattern in zip(classes, patterns, strict=True):
         rates = pattern.rates()
-        matrix = pattern.matrix() * (each.load or 0.0) / total
+        matrix = pattern.matrix() * ((each.load or 0.0) / total / each.mean_flits)
         if rates is not None:
             matrix = matrix * rates[:, None]
         if each.replies is None:
-            found += matrix
+            flits += matrix * each.mean_flits
+            packets += matrix
         else:
-            share = each.replies.request_flits / each.mean_flits
-            found += share * matrix + (1 - share) * matrix.T
-    return found
+            flits += each.replies.request_flits * matrix + each.replies.reply_flits * matrix.T
+            packets += matrix + matrix.T
+    return Demand(flits, packets)
 
 
 def follow(relation: Relation, matrix: Floats, only: Longs | None = None) -> Flow:
@@ -135,15 +144,15 @@ class Theory:
     hops: float
 
 
-def theory(topology: Topology, machine: Machine, matrix: Floats, flits: float, *, bound: bool = True) -> Theory:
-    """Of packets with `flits` flits on average. `bound=False`: only the latency, of a sample where there are many."""
+def theory(topology: Topology, machine: Machine, demand: Demand, *, bound: bool = True) -> Theory:
+    """Of a demand. `bound=False`: only the latency, of a sample of the destinations where there are many."""
     relation, npus = topology.relation, topology.npus
     only = None
     if not bound and relation.routers * npus > PAIRS:
         only = np.linspace(0, npus - 1, SAMPLED).astype(np.int64)
-    asked = matrix if only is None else matrix[:, only]
+    asked = demand.packets if only is None else demand.packets[:, only]
     total = float(asked.sum()) or 1.0
-    flow = follow(relation, matrix, only)
+    flow = follow(relation, demand.packets, only)
     links = machine.links
     s = np.asarray(links.s_num) / np.asarray(links.s_den)
     wire = np.ceil(s) + np.asarray(links.delay)
@@ -153,8 +162,10 @@ def theory(topology: Topology, machine: Machine, matrix: Floats, flits: float, *
     head += float(wire[network:lanes].mean()) + float(wire[lanes:].mean())
     slowest = float(s.max()) if len(s) else 1.0
     times = hops + 2 if machine.options.flow == STORE_AND_FORWARD else 1
+    flits = float(demand.flits.sum() / demand.packets.sum())
     zero_load = head + (flits - 1) * slowest * times
-    return Theory(zero_load, _bound(flow, matrix, machine, s) if bound else math.nan, flow.exact, hops + 1)
+    most = _bound(follow(relation, demand.flits), demand.flits, machine, s) if bound else math.nan
+    return Theory(zero_load, most, flow.exact, hops + 1)
 
 
 def _bound(flow: Flow, matrix: Floats, machine: Machine, s: Floats) -> float:
