@@ -191,8 +191,10 @@ def _prove_routes(
     `longest`: flits of the longest packet.
     """
     router = settings.router
+    # Whether a VC holds flits of one packet at a time, or of whole packets only.
+    whole = router.vc_reuse == "drained" or router.flow_control != "wormhole" or longest == 1
     try:
-        prove(_proved_relation(topology.relation, router.ordered), pairs)
+        prove(_proved_relation(topology.relation, router.ordered), pairs, whole=whole)
     except DeadlockError as error:
         if not allow_deadlock:
             hint = "; --allow-deadlock runs it all the same, up to the deadlock if it comes"
