@@ -230,6 +230,69 @@ def astra(
         )
 
 
+@app.command()
+def booksim(
+    configuration: Annotated[
+        str, typer.Argument(metavar="FILE", callback=_name, help="A configuration of BookSim2; - is stdin.")
+    ],
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Assignments that come after the file.")
+    ] = None,
+    file: File = None,
+    plot: Plot = None,
+    settings: Settings = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse what would differ from BookSim2.")] = False,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate a configuration of BookSim2.
+
+    Every key is honoured, or refused or remarked upon in one line: docs/booksim.md.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.booksim import run_booksim
+        from pyxsim.cli.simulate import Outputs
+
+        run_booksim(
+            talk,
+            configuration,
+            assignments or (),
+            Outputs(file, plot),
+            overrides=settings or (),
+            show=show,
+            strict=strict,
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command()
+def validate(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Cases, families, or patterns such as 'ring/*'.")
+    ] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Tell what would be run.")] = False,
+    workers: Annotated[int | None, typer.Option(metavar="N", help="Processes; else one per processor.")] = None,
+    folder: Annotated[
+        str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Pictures, results.json.")
+    ] = None,
+    write: Annotated[
+        str | None, typer.Option(metavar="PAGE.md", callback=_name, help="Bring docs/validation.md up to date.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check the claims of docs/validation.md.
+
+    Each case has a number, a bound and a picture. Exit code 3 if one does not hold.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.validate import validate as run_validation
+
+        run_validation(talk, names or (), workers=workers, folder=folder, list_only=list_only, write=write)
+
+
 def command_line(words: Sequence[str] | None = None) -> int:
     """Carry out a command line and return its exit code. Raises InputError for a command line that makes no sense."""
     command = typer.main.get_command(app)

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyxsim.errors import InputError
+from pyxsim.study.booksim.anynet import parse, write_graphml
 from pyxsim.study.booksim.config import Config
 from pyxsim.study.booksim.traffic import Nodes
+from pyxsim.textfile import read_text
 
 MAX_NODES = 2**20
 _SIMPLE = "islip", "pim", "loa", "max_size"
@@ -31,15 +34,15 @@ class Net:
     nodes: Nodes
 
 
+NOTHING = Net({}, {}, Nodes(1, (1,)))
 _VALIANT = "packets turn at a random node, as in BookSim2, but keep to the VCs of their phase up to the last router"
 _BIASED = "the cost of a way is flits in use times hops, with a random node to turn at"
 
 
-def network_table(config: Config, folder: str = ".") -> tuple[dict[str, Any], dict[str, Any], Nodes]:
+def network_table(config: Config) -> tuple[dict[str, Any], dict[str, Any], Nodes]:
     """([network] without the router, routing and its options, what patterns need to know)."""
-    nothing = Net({}, {}, Nodes(1, (1,)))
     build = config.word("topology", _BUILD, "" if config.named("topology").name not in _REFUSED else _why(config))
-    net = nothing if build is None else build(config)
+    net = NOTHING if build is None else build(config)
     routing = _routing(config, net)
     if net.nodes.npus > MAX_NODES:
         config.fault("k", f"{net.nodes.npus} nodes are too many", allowed=f"at most {MAX_NODES}")
@@ -233,6 +236,29 @@ def _dragonfly(config: Config) -> Net:
     )
 
 
+def _any_network(config: Config) -> Net:
+    """The file is looked for where BookSim2 looks, in the current folder."""
+    file = config.text("network_file").strip('"')
+    if not file:
+        config.fault("network_file", "is missing", allowed="the file of the anynet")
+        return NOTHING
+    try:
+        net = parse(read_text(file, "a network of BookSim2's anynet"), file)
+    except InputError as error:
+        config.faults.append(error)
+        return NOTHING
+    if any(latency != 1 for latency in net.node_latency.values()):
+        config.note("network_file", "all nodes are 1 cycle from their router here")
+    path = write_graphml(net)
+    config.note("network_file", f"the network is read from {path}, which was written for it")
+    ways = "" if set(net.links.values()) == {1} else "the fewest links decide here, in BookSim2 the least latency"
+    return Net(
+        {"topology": "graph", "options": {"file": str(path)}, "latency": "1 cycle"},
+        {"min": Routing("table", {}, ways)},
+        Nodes(len(net.home), (len(net.home),)),
+    )
+
+
 def _noc(config: Config) -> bool:
     return config.count("use_noc_latency") == 1
 
@@ -245,4 +271,5 @@ _BUILD: dict[str, Callable[[Config], Net]] = {
     "fattree": _tree,
     "qtree": _quad_tree,
     "dragonflynew": _dragonfly,
+    "anynet": _any_network,
 }

@@ -1,0 +1,94 @@
+"""`pyxsim booksim`: BookSim2's configuration files and its command line, `FILE key=value ...`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyxsim.cli.faults import each
+from pyxsim.cli.simulate import Job, Outputs, carry_out
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError, bundle
+from pyxsim.output.result import Result
+from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.study.booksim import booksim_experiment
+
+STDIN = "-"
+# Where a key of our own experiment comes from, when the network finds fault with it.
+_KEYS = {
+    "network.shape": "k, n",
+    "network.options": "k, n",
+    "network.router.vcs": "num_vcs",
+    "network.router.buffer": "vc_buf_size",
+    "network.router.routing": "routing_function",
+    "network.router.virtual_networks": "num_vcs",
+    "traffic.pattern": "traffic",
+    "traffic.load": "injection_rate",
+    "traffic.injection": "injection_process",
+}
+
+
+def run_booksim(
+    talk: Talk,
+    path: str,
+    words: Iterable[str],
+    outputs: Outputs,
+    *,
+    overrides: Iterable[str] = (),
+    show: bool = False,
+    strict: bool = False,
+    allow_deadlock: bool = False,
+) -> None:
+    """`pyxsim booksim`. `show`: print the experiment and do not run it; `strict`: what differs is a fault."""
+    text = sys.stdin.read() if path == STDIN else None
+    words, overrides = tuple(words), tuple(overrides)
+    told: list[str] = []
+
+    def load() -> Experiment:
+        experiment, notes = booksim_experiment(path, words, overrides, text)
+        if strict and notes:
+            raise bundle([InputError(note) for note in notes])
+        told.extend(note for note in notes if note not in told)
+        return experiment
+
+    if show:
+        experiment = load()
+        talk.put({"experiment": resolved_toml(experiment), "notes": told})
+        talk.say(*told)
+        if not talk.json:
+            talk.write(resolved_toml(experiment))
+        return
+    inputs = () if path == STDIN else (path,)
+    folder = Path() if path == STDIN else Path(path).parent
+    job = Job(load, inputs, _place, folder=folder, allow_deadlock=allow_deadlock)
+    carry_out(talk, job, outputs, lambda result: "\n".join([*told, *last_words(result)]))
+
+
+def _place(error: InputError) -> InputError:
+    """The same faults with the key of the configuration that ours came from."""
+
+    def place(fault: InputError) -> InputError:
+        key = fault.key or ""
+        found = next((theirs for ours, theirs in _KEYS.items() if key == ours or key.startswith(f"{ours}.")), None)
+        if found is None:
+            return fault
+        return InputError(fault.problem, file=fault.file, key=found, allowed=fault.allowed, given=fault.given)
+
+    return bundle([place(fault) for fault in each(error)])
+
+
+def last_words(result: Result) -> list[str]:
+    """What BookSim2 prints at the end, in the same units: cycles, routers visited, flits per node and cycle."""
+    told = result.json()
+    if "packet_latency" not in told:
+        return []
+    state = "saturated" if told.get("saturated") else "stable"
+    rows = [
+        ("packet latency, with queueing at the source", told["packet_latency"], "cycles"),
+        ("network latency", told["network_latency"], "cycles"),
+        ("hops, counted as routers visited", told["hops"], ""),
+        ("accepted", told["accepted_load"], "flits per node and cycle"),
+        ("offered", told["offered_load"], f"flits per node and cycle: {state}"),
+    ]
+    return [f"{what} {value:.6g} {unit}".rstrip() for what, value, unit in rows if value is not None]
