@@ -40,7 +40,7 @@ from pyxsim.routing.journeys import (
     journeys,
     one_cycle,
 )
-from pyxsim.routing.planes import ranges
+from pyxsim.routing.planes import distinct, ranges
 from pyxsim.routing.relation import EACH, FIRST_SET, Longs, Relation
 
 _SHOWN = 8  # channels of a cycle told in one line
@@ -213,11 +213,11 @@ def _direct(relation: Relation, journey: Journey, channels: int, edges: _Edges) 
             edges.add(channels + join, moves.channel[at])
         if journey.by_dimension:
             at = np.flatnonzero(moves.home & (moves.before >= 0))
-            arrivals.append(np.unique(moves.router[at] * channels + moves.before[at]))
+            arrivals.append(distinct(moves.router[at] * channels + moves.before[at]))
             first = moves.start[moves.who]
-            starts.append(np.unique(moves.router[moves.who[first]] * channels + moves.channel[first]))
+            starts.append(distinct(moves.router[moves.who[first]] * channels + moves.channel[first]))
     if journey.by_dimension:
-        ends, begins = np.unique(np.concatenate(arrivals)), np.unique(np.concatenate(starts))
+        ends, begins = distinct(np.concatenate(arrivals)), distinct(np.concatenate(starts))
         edges.turn(journey.walks.plane, ends, begins, channels)
 
 
@@ -264,7 +264,7 @@ class _Edges:
 
     def add(self, src: Longs, dst: Longs) -> None:
         if len(src):
-            self.found.append(np.unique(src << 32 | dst))
+            self.found.append(distinct(src << 32 | dst))
 
     def turn(self, plane: int, arrivals: Longs, starts: Longs, channels: int) -> None:
         """From the dimensions before to this one: any arrival with any start at the same router.
@@ -278,7 +278,7 @@ class _Edges:
         self.arrived.append((plane, arrivals))
 
     def arrays(self) -> tuple[Longs, Longs]:
-        code = np.unique(np.concatenate(self.found))
+        code = distinct(np.concatenate(self.found))
         return code >> 32, code & 0xFFFFFFFF
 
 

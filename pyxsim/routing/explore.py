@@ -222,10 +222,12 @@ class Explorer:
         out, escapes, _ = self._channels(walks, escape, walk, router, before, at)
         self._need(at, out, walk, router, escape, f"plane {plane} has no escape")
         leaves = here + 1 if relation.plane_sticky[plane] and here + 1 < len(planes) else here
-        # A VC that is both a candidate of the plane and an escape is one of the plane.
-        both = np.isin(out * self.channels + escapes, who * self.channels + channel)
         waits = np.repeat([not self.escapes, True], [len(who), len(out)])
-        then = np.concatenate([np.full(len(who), here), np.where(both, here, leaves)])
+        then = np.repeat([here, leaves], [len(who), len(out)])
+        if leaves != here and np.bincount(channel, minlength=self.channels)[escapes].any():
+            # A VC that is both a candidate of the plane and an escape is one of the plane.
+            both = np.isin(out * self.channels + escapes, who * self.channels + channel)
+            then[len(who) :][both] = here
         return np.concatenate([who, out]), np.concatenate([channel, escapes]), waits, then
 
     def _channels(

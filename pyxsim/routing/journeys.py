@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.explore import Explorer, Lost, Moves, Walks, decide
-from pyxsim.routing.planes import ranges
+from pyxsim.routing.planes import distinct, ranges
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Ints, Longs, Relation
 
 Pairs = ArrayLike | Iterable[Sequence[int]]
@@ -103,8 +103,7 @@ def checked(relation: Relation, pairs: Pairs) -> Longs:
         planes = np.arange(-1, relation.planes)
         table = np.column_stack([np.repeat(table, len(planes), axis=0), np.tile(planes, len(table))])
     code = (table[:, 2] + 1) * relation.npus**2 + table[:, 0] * relation.npus + table[:, 1]
-    code = np.unique(code)
-    plane, pair = np.divmod(code, relation.npus**2)
+    plane, pair = np.divmod(distinct(code), relation.npus**2)
     return np.column_stack([pair // relation.npus, pair % relation.npus, plane - 1])
 
 
@@ -177,7 +176,9 @@ def behind_cycles(src: Longs, dst: Longs, size: int) -> np.ndarray[tuple[int], n
     front = np.flatnonzero(waits == 0)
     while len(front):
         left[front] = False
-        reached, times = np.unique(successors[ranges(first[front], degree[front])], return_counts=True)
+        reached = np.sort(successors[ranges(first[front], degree[front])])
+        place = np.flatnonzero(np.diff(reached, prepend=-1))
+        reached, times = reached[place], np.diff(place, append=len(reached))
         waits[reached] -= times
         front = reached[waits[reached] == 0]
     return left
@@ -322,7 +323,7 @@ class _Targets:
         self.count = len(self.npu)
 
     def walks(self, plane: int, walk: Longs, router: Ints | Longs) -> Walks:
-        starts = np.unique(walk.astype(np.int64) * self.relation.routers + router)
+        starts = distinct(walk.astype(np.int64) * self.relation.routers + router)
         dims = range(self.relation.digits.shape[1])
         digits, home = self.relation.digits[self.npu], self.relation.home[self.npu]
         return Walks(plane, dims, digits, home, *np.divmod(starts, self.relation.routers))
