@@ -27,7 +27,7 @@ def engine_of(case: Case) -> Engine:
 
 
 def oracle_of(case: Case) -> Oracle:
-    return Oracle(case.net.routers, case.net.links(), case.net.routes(), case.options)
+    return Oracle(case.net.routers, case.net.links(), case.net.routes(), case.options, every=20)
 
 
 def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
