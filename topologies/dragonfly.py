@@ -33,7 +33,8 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
     if min(p, a, h, g) < 1 or g > a * h + 1:
         raise InputError(f"{g} groups", key="network.options.g", allowed=f"1 to a * h + 1 = {a * h + 1}")
     if arrangement not in ORDER:
-        raise InputError(f"no arrangement '{arrangement}'", key="network.options.arrangement", allowed=list(ORDER))
+        key = "network.options.arrangement"
+        raise InputError(f"no arrangement '{arrangement}'", key=key, allowed=list(ORDER), given=arrangement)
     local = [(i * a + s, i * a + r) for i in range(g) for r in range(a) for s in range(r)]
     across = global_links(a, h, g, ORDER[arrangement])
     routes = Routes(a)

@@ -23,7 +23,8 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
     """A folded Clos of any radix and taper: switches above switches, NPUs at the leaves.
 
     `children` = NPUs of a leaf, leaves of a pod, pods ..; `parents` = switches above each switch, level by level
-    from the leaves up, one level less than `children`; `parallel`: links to each of them. The taper (oversubscription) of a leaf is children[0] / (parents[0] * parallel[0]).
+    from the leaves up, one level less than `children`; `parallel`: links to each of them. The taper of a leaf is
+    children[0] / (parents[0] * parallel[0]).
     """
     children = check_shape(children, key="network.options.children")
     tops = len(children) - 1
@@ -51,7 +52,7 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
         },
         routers=first[-1],
         dims=[Dimension(f"level {level}", npus) for level, npus in enumerate(children)],
-        kinds=[f"level{level}" for level in range(tops)] or ["link"],
+        kinds=[f"level{level + 1}" for level in range(tops)] or ["link"],
         kind=kind,
         kind_dims=range(1, tops + 1),
         place=levels([s * t for s, t in zip(subtrees, on_top, strict=True)]),

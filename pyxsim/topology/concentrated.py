@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.topology.block import Block
-from pyxsim.topology.routings import grid_routings
+from pyxsim.topology.routings import grid_routings, kinds_of
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.topology import Dimension, Topology
 
@@ -48,7 +48,7 @@ def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False
             raise InputError("a floor plan has no place for switches", key="network.options.floor_plan")
         apart = np.abs(base.coords[base.link_src] - base.coords[base.link_dst]) * np.array(tile)
         length = apart.sum(axis=1).astype(np.int32)
-    routings = grid_routings(relation)
+    routings = grid_routings(relation, kinds_of(relation))
     dims: list[Block | Dimension] = []
     for dim, npus_along in zip(base.dims, shape, strict=True):
         dims.append(dim if dim.npus == npus_along else Dimension(dim.name, npus_along, dim.algorithm))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.routing.relation import ALWAYS, SKIP, Ints, Longs, Relation
 from pyxsim.topology.block import Block
-from pyxsim.topology.routings import grid_routings
+from pyxsim.topology.routings import Kind, grid_routings, kinds_of
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.size import check_size
 from pyxsim.topology.topology import Queue, Routing, Topology
@@ -34,11 +34,23 @@ def product(name: str, blocks: Sequence[Block]) -> Topology:
     net = assemble(name, shape, tuple(blocks), queues, parts, separable=True)
     # Planes of blocks that go both ways round differ in ties only.
     ties = all(block.planes == 1 or block.directions == 2 for block in blocks)
-    return with_routings(net, grid_routings(net.relation, ties=ties))
+    return with_routings(net, grid_routings(net.relation, _kinds(blocks)) if ties else {})
+
+
+def _kinds(blocks: Sequence[Block]) -> list[Kind]:
+    """How the NPUs of each dimension are joined."""
+    found = []
+    for block in blocks:
+        planes = tuple(range(block.planes))
+        alone = assemble("", (block.npus,), (block,), ((),), [Part(block, groups_of((block.npus,), 0), planes)])
+        found += kinds_of(alone.relation)
+    return found
 
 
 def with_routings(topology: Topology, routings: Mapping[str, Routing]) -> Topology:
-    """The same network with these routings, and the routes of the first."""
+    """The same network with these routings, and the routes of the first; without any, those it has."""
+    if not routings:
+        return topology
     return replace(topology, relation=next(iter(routings.values()))(), routings=routings, routing=next(iter(routings)))
 
 

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+
+import numpy as np
 
 from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.graph import FAR, adaptive_up_down, shortest, up_down
-from pyxsim.routing.grid import adaptive_xy_yx, balanced, steps, tie_random, xy_yx
+from pyxsim.routing.grid import Kind, adaptive_xy_yx, balanced, steps, tie_random, xy_yx
 from pyxsim.routing.planes import plane
 from pyxsim.routing.relation import Relation
 from pyxsim.routing.via import romm, ugal, valiant
 from pyxsim.topology.topology import Routing, same
 from pyxsim.topology.wires import Wires, WiresRouting
 
+__all__ = ["Kind", "graph_routings", "grid_routings", "kinds_of", "minimal", "over", "table"]
 
-def grid_routings(base: Relation, *, ties: bool = True) -> dict[str, Routing]:
+
+def kinds_of(base: Relation) -> list[Kind]:
+    """How the NPUs of each dimension of a grid are joined."""
+    return steps(base, plane(base, 0)).kinds()
+
+
+def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
     """What a network offers whose routers stand in a grid of digits, from its tables in dimension order.
 
-    `ties`: the planes, if there are several, differ only in which of two equally long ways round a ring they take.
+    Planes, if there are several, must differ only in which of two equally long ways round a ring they take.
     """
-    if not ties:
-        return {"dimension-order": partial(same, base)}
-    kinds = set(steps(base, plane(base, 0)).kinds())
     found: dict[str, Routing] = {"dimension-order": partial(same, tie_random(base))}
     if "ring" in kinds:
         found["dimension-order-balanced"] = partial(balanced, base)
     if (base.digits.max(axis=0, initial=0) > 0).sum() > 1:
         found |= {"xy-yx": partial(xy_yx, base), "adaptive-xy-yx": partial(adaptive_xy_yx, base)}
     found |= {"minimal-adaptive": partial(minimal_adaptive, base), "valiant": partial(valiant, base)}
-    if kinds <= {"ring", "line"}:
+    if set(kinds) <= {"ring", "line"}:
         found["romm"] = partial(romm, base)
     return {**found, "ugal": partial(ugal, base)}
 
@@ -67,7 +73,9 @@ def minimal(wires: Wires, select: str = "random") -> Relation:
     diameter = max(1, int(away[wires.homes].max()))
     if diameter >= FAR:
         shortest(wires)  # tells who cannot reach whom
-    return wires.relation(wires.shortest(), diameter - away[wires.src], classes=diameter, select=select)
+    # Routers farther off than any with an NPU are on nobody's way.
+    level = np.maximum(diameter - away[wires.src], 0)
+    return wires.relation(wires.shortest(), level, classes=diameter, select=select)
 
 
 def table(wires: Wires) -> Relation:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import matplotlib
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from pyxsim.errors import InputError
 from pyxsim.report.draw import draw
 from pyxsim.report.layout import layout
 from pyxsim.topology import Block, Topology, build, product
+from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.garnet import garnet_switch, garnet_torus
 from tests.topology.nets import products
 
@@ -56,6 +58,17 @@ NETS: dict[str, Callable[[], Topology]] = {
     "switch and clique": lambda: dims(("switch", 4), ("fully-connected", 4)),
     "three blocks": lambda: dims(("ring", 4), ("fully-connected", 4), ("switch", 2)),
     "tree": tree,
+    "concentrated mesh": lambda: build("concentrated-mesh", options={"routers": [4, 3], "express": True}),
+    "tiles": lambda: build("concentrated-mesh", options={"routers": [3, 3], "concentration": [2, 2]}),
+    "HyperX": lambda: build("hyperx", options={"routers": [4, 4, 3], "concentration": 2}),
+    "k-ary n-tree": lambda: build("k-ary-n-tree", options={"k": 2, "n": 4}),
+    "one leaf": lambda: build("folded-clos", options={"children": [8], "parents": []}),
+    "leaves and spines": lambda: build("leaf-spine", options={"npus": 8, "leaves": 4, "spines": 3, "parallel": 2}),
+    "dragonfly": lambda: build("dragonfly", options={"p": 2, "a": 4, "h": 2}),
+    "slim fly": lambda: build("slim-fly", options={"q": 4}),
+    "random": lambda: build("random-regular", options={"routers": 14, "degree": 3}),
+    "Petersen": lambda: from_networkx(nx.petersen_graph()),
+    "two routers": lambda: from_networkx(nx.path_graph(2)),
     "Garnet's torus": lambda: garnet_torus(2, 2, 2, 2, 2, 2),
     "Garnet's switches": lambda: garnet_switch(4, 3, 2, 2),
 }
@@ -100,8 +113,31 @@ def test_a_picture(name: str) -> None:
     lines = [c for c in ax.collections if isinstance(c, LineCollection)]
     assert sum(len(c.get_segments()) for c in lines) == len(layout(net).strokes)
     circles, squares = [c for c in ax.collections if isinstance(c, PatchCollection)][:2]
-    assert (len(circles.get_paths()), len(squares.get_paths())) == (net.npus, net.switches)
+    assert (len(circles.get_paths()), len(squares.get_paths())) == (net.routers - net.switches, net.switches)
     ax.figure.canvas.draw()
+
+
+def labels(net: Topology) -> int:
+    """Shapes of letters that are drawn on routers."""
+    return len([c for c in draw(net).collections if isinstance(c, PatchCollection)][-1].get_paths())
+
+
+def test_routers_tell_their_npus() -> None:
+    # One run of numbers a line: 0-1 over 6-7 in a grid of 6 x 6 NPUs in tiles of 2 x 2.
+    assert labels(build("concentrated-mesh", options={"routers": [3, 3], "concentration": [2, 2]})) == 2 * 9
+    assert labels(build("concentrated-mesh", options={"routers": [3, 3], "concentration": 4})) == 9
+    assert labels(build("concentrated-mesh", options={"routers": [2, 2], "concentration": [2, 9]})) == 3 * 4
+
+
+def test_the_legend_tells_kinds_of_links() -> None:
+    def legend(net: Topology) -> list[str]:
+        found = draw(net).get_legend()
+        return [text.get_text() for text in found.get_texts()] if found else []
+
+    assert legend(build("dragonfly", options={"p": 1, "a": 2, "h": 1})) == ["local", "global"]
+    assert legend(build("torus", [3, 4])) == ["dimension 0: ring of 3", "dimension 1: ring of 4"]
+    assert legend(build("hyperx", options={"routers": [2, 3], "concentration": 2}))[1] == "dimension 1: fully-connected"
+    assert legend(build("ring", [3])) == []
 
 
 def test_values_become_colours_with_a_bar() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim import library
 from pyxsim.registry import blocks
-from pyxsim.routing import Relation
+from pyxsim.routing import SKIP, Relation
 from pyxsim.topology import Block, Topology, product
 
 library.load_all()
@@ -58,6 +58,31 @@ def coords(npu: int, shape: Sequence[int]) -> list[int]:
         found.append(npu % size)
         npu //= size
     return found
+
+
+def slow_loads(relation: Relation, matrix: Sequence[Sequence[float]]) -> list[float]:
+    """Flits over each link, one pair and one router after the other: draws are even, and no way has a via."""
+    loads = [0.0] * relation.links
+
+    def go(router: int, dst: int, plane: int, flits: float) -> None:
+        if router == relation.home[dst]:
+            return
+        row = plane * relation.routers + router
+        for dim, digit in enumerate(relation.digits[dst].tolist()):
+            if relation.own[row, dim] in (SKIP, digit):
+                continue
+            found = relation.candidates(int(relation.offset[row, dim] + digit))
+            for link, _ in found:
+                loads[link] += flits / len(found)
+                go(int(relation.link_dst[link]), dst, plane, flits / len(found))
+            return
+
+    for src, row in enumerate(matrix):
+        for dst, flits in enumerate(row):
+            for way in relation.ways:
+                if flits:
+                    go(int(relation.home[src]), dst, way.last, flits / len(relation.ways))
+    return loads
 
 
 def dependency_graph(relation: Relation) -> nx.DiGraph:

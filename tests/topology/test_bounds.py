@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
-from collections import Counter
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 
-from pyxsim.errors import UnreachableError
+from pyxsim.errors import InputError, UnreachableError
 from pyxsim.topology import Block, Topology, build, product
-from pyxsim.topology.bounds import bisection, channel_loads, hop_counts, mean_hops, summary
+from pyxsim.topology.bounds import (
+    bisection,
+    channel_loads,
+    hop_counts,
+    least_load,
+    mean_hops,
+    summary,
+    throughput,
+    uniform,
+)
+from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.garnet import garnet_torus
-from tests.topology.nets import block, products
+from tests.topology.nets import block, products, slow_loads
 
 SHAPES = [(k, n) for k in range(2, 9) for n in range(1, 4) if k**n <= 512]
 
@@ -54,15 +65,10 @@ def test_other_blocks(n: int) -> None:
 
 @given(products())
 def test_loads_are_the_sum_of_all_routes(net: Topology) -> None:
-    count: Counter[int] = Counter()
-    longest = 0
-    for plane in range(net.planes):
-        for src in range(net.npus):
-            for dst in range(net.npus):
-                route = net.relation.route(src, dst, plane)
-                count.update(link for link, _ in route)
-                longest = max(longest, len(route))
-    loads = [count[link] / (net.npus * net.planes) for link in range(net.links)]
+    # A way that draws where a way round a ring is as long as the other one goes each of them half of the time.
+    pairs = itertools.product(range(net.npus), repeat=2)
+    longest = max(len(net.relation.route(src, dst, -1)) for src, dst in pairs)
+    loads = slow_loads(net.relation, uniform(net.npus).tolist())
     found = summary(net)
     assert channel_loads(net) == pytest.approx(loads)
     assert mean_hops(net) == pytest.approx(sum(loads) / net.npus)
@@ -139,3 +145,156 @@ def test_large_networks_take_no_time() -> None:
 def test_rings_of_garnet_have_no_uniform_traffic() -> None:
     with pytest.raises(UnreachableError, match="cannot reach"):
         summary(garnet_torus(2, 2, 2, 1, 1, 1))
+
+
+def test_concentration_multiplies_loads_and_not_hops() -> None:
+    for k, c in ((4, 4), (5, 3)):
+        alone = summary(build("mesh", [k, k]))
+        for tile in (c, [1, c]):
+            found = summary(build("concentrated-mesh", options={"routers": [k, k], "concentration": tile}))
+            assert found.mean_hops == pytest.approx(alone.mean_hops)
+            assert found.channel_load == pytest.approx(c * alone.channel_load)
+            assert found.bisection == alone.bisection
+
+
+@pytest.mark.parametrize(("sizes", "c"), [([4, 4], 4), ([3, 5], 2), ([2, 3, 4], 3), ([8], 8)])
+def test_hyperx(sizes: list[int], c: int) -> None:
+    # In a dimension of s routers a packet moves with probability 1 - 1/s, over one of the s - 1 links of its router.
+    net = build("hyperx", options={"routers": sizes, "concentration": c})
+    found = summary(net)
+    assert found.mean_hops == pytest.approx(sum(1 - 1 / s for s in sizes))
+    assert found.channel_load == pytest.approx(c / min(sizes))
+    assert found.max_hops == len(sizes)
+    # Across an even dimension: (s/2)^2 links in each of the other routers' rows, there and back.
+    routers = int(np.prod(sizes))
+    assert found.bisection <= min((routers * s // 2 for s in sizes if s % 2 == 0), default=routers**2)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 4), (4, 3), (3, 3), (8, 2)])
+def test_k_ary_n_trees(k: int, n: int) -> None:
+    # A packet climbs over level l (of n - 1) if its destination is not among the k^l NPUs below, and comes down again.
+    net = build("k-ary-n-tree", options={"k": k, "n": n})
+    climbs = [1 - k ** (level - n) for level in range(1, n)]
+    found = summary(net)
+    assert found.mean_hops == pytest.approx(2 * sum(climbs))
+    assert found.max_hops == 2 * (n - 1)
+    # As many links up as NPUs at every level, evenly used.
+    assert found.channel_load == pytest.approx(climbs[0])
+    loads = channel_loads(net)
+    for level, share in enumerate(climbs):
+        assert loads[net.link_dim == level] == pytest.approx(share)
+    if k % 2 == 0:
+        assert found.bisection == k**n
+
+
+def test_a_tapered_clos_carries_less() -> None:
+    # 8 NPUs of a leaf over 2 links up: 4 to 1, times the share that leaves the leaf.
+    net = build("leaf-spine", options={"npus": 8, "leaves": 4, "spines": 2})
+    assert summary(net).channel_load == pytest.approx(8 / 2 * 3 / 4)
+    assert summary(net).throughput == pytest.approx(1 / 3)
+    assert throughput(net) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("p", "a", "h"), [(2, 4, 2), (1, 2, 1), (3, 6, 3), (2, 3, 4)])
+@pytest.mark.parametrize("arrangement", ["consecutive", "palm-tree"])
+def test_dragonflies(p: int, a: int, h: int, arrangement: str) -> None:
+    net = build("dragonfly", options={"p": p, "a": a, "h": h, "arrangement": arrangement})
+    g = a * h + 1
+    found = summary(net)
+    assert found.max_hops == (3 if a > 1 else 1)
+    loads = channel_loads(net)
+    # One link carries all from a group of a * p NPUs to another, which has 1/g of all.
+    assert loads[net.link_dim == 1] == pytest.approx(a * p / g)
+    # Hops: global, unless the destination is in the same group; local twice, unless one is at the router of the link.
+    away, inside = (g - 1) / g, 1 / g
+    assert found.mean_hops == pytest.approx(away * (1 + 2 * (a - 1) / a) + inside * (a - 1) / a)
+
+
+@pytest.mark.parametrize("q", [3, 4, 5, 7, 8, 9])
+def test_slim_flies(q: int) -> None:
+    net = build("slim-fly", options={"q": q, "p": 2})
+    routers, degree = 2 * q * q, (3 * q - {1: 1, 3: -1, 0: 0}[q % 4]) // 2
+    found = summary(net)
+    assert found.mean_hops == pytest.approx((degree + 2 * (routers - 1 - degree)) / routers)
+    assert found.max_hops == 2
+    # No routing can do with less.
+    assert least_load(net) <= found.channel_load + 1e-9
+    assert least_load(net) == pytest.approx(2 * found.mean_hops / degree)
+
+
+@given(products(most=24))
+def test_no_routing_can_do_with_less(net: Topology) -> None:
+    generator = np.random.default_rng(net.npus)
+    matrix = generator.random((net.npus, net.npus)) * generator.integers(0, 2, (net.npus, 1))
+    loads = channel_loads(net, matrix)
+    assert loads == pytest.approx(slow_loads(net.relation, matrix.tolist()))
+    assert least_load(net, matrix) <= loads.max(initial=0) + 1e-9
+    assert least_load(net) <= summary(net).channel_load + 1e-9
+
+
+def test_cuts_bound_what_hops_do_not() -> None:
+    # Everybody sends to the opposite group: one link for 8 NPUs, whatever the hops.
+    net = build("dragonfly", options={"p": 2, "a": 4, "h": 2})
+    matrix = np.zeros((72, 72))
+    matrix[np.arange(72), (np.arange(72) + 8) % 72] = 1
+    assert channel_loads(net, matrix).max() == pytest.approx(8)
+    # By any routing: each group has 8 links out, so the bound is what packets need of links, not the one between.
+    assert least_load(net, matrix) == pytest.approx(1)
+    assert throughput(net, matrix) == pytest.approx(1 / 8)
+    assert throughput(net.routed("ugal"), matrix) == pytest.approx(1)
+    assert throughput(net.routed("valiant"), matrix) > 1 / 3
+
+
+def test_tornado_and_transpose() -> None:
+    # A ring of 8, each to the third from it: 3 packets on every link one way. Valiant: twice uniform, 2 * 8/8.
+    ring = build("ring", [8])
+    tornado = np.roll(np.eye(8), 3, axis=1)
+    assert channel_loads(ring, tornado).tolist() == pytest.approx([3.0] * 8 + [0.0] * 8)
+    assert throughput(ring, tornado) == pytest.approx(1 / 3)
+    valiant = ring.routed("valiant")
+    assert channel_loads(valiant, tornado) == pytest.approx(2 * channel_loads(ring))
+    # A mesh, (x, y) to (y, x): row x sends x.. the corner takes k - 1 packets on one link in dimension order.
+    mesh = build("mesh", [4, 4])
+    transpose = np.zeros((16, 16))
+    for x in range(4):
+        for y in range(4):
+            transpose[x + 4 * y, y + 4 * x] = 1
+    assert channel_loads(mesh, transpose).max() == pytest.approx(3)
+    assert channel_loads(mesh.routed("xy-yx"), transpose).max() == pytest.approx(1.5)
+    assert least_load(mesh, transpose) <= 1.5
+
+
+def test_links_of_other_widths_and_more_lanes() -> None:
+    net = build("switch", [4])
+    assert throughput(net) == pytest.approx(1)
+    assert throughput(net, rates=0.5) == pytest.approx(0.5 / 0.75)
+    assert throughput(net, injection=2, ejection=2) == pytest.approx(1 / 0.75)
+    rates = np.ones(8)
+    rates[0] = 0.25
+    assert throughput(net, rates=rates) == pytest.approx(0.25 / 0.75)
+
+
+def test_routings_that_look_at_loads_have_bounds_only() -> None:
+    net = build("torus", [4, 4]).routed("ugal")
+    with pytest.raises(InputError, match="depends on what is in use"):
+        channel_loads(net)
+    found = summary(net)
+    assert (found.load_exact, found.max_hops) == (False, 4)
+    assert found.channel_load == pytest.approx(0.5)
+    assert summary(build("torus", [4, 4]).routed("valiant")).mean_hops == pytest.approx(4)
+    tree = build("k-ary-n-tree", options={"k": 2, "n": 3}).routed("adaptive-nearest-common-ancestor")
+    assert summary(tree).channel_load == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("matrix", [np.ones((3, 3)), -np.ones((4, 4)), np.full((4, 4), np.nan)])
+def test_no_traffic_matrix(matrix: np.ndarray) -> None:
+    with pytest.raises(InputError, match="is no traffic of"):
+        throughput(build("ring", [4]), matrix)
+
+
+def test_bisections_of_graphs() -> None:
+    # Two cliques of 10 routers, joined by one link: the second eigenvector tells them apart, the numbers do not.
+    graph = nx.relabel_nodes(nx.barbell_graph(10, 0), {i: i * 7 % 20 for i in range(20)})
+    assert bisection(from_networkx(graph, npus=2)) == (2, False)
+    # Four routers with two NPUs each: routers are not cut in two.
+    assert bisection(build("hyperx", options={"routers": [4], "concentration": 2})) == (8, True)

@@ -113,7 +113,8 @@ def test_groups_hold_the_npus_that_differ_in_one_coordinate() -> None:
 
 def test_planes_are_shared_and_queues_follow_the_directions() -> None:
     net = product("mixed", [block("ring", 4), block("switch", 2), block("ring", 3, bidirectional=False)])
-    assert net.planes == 2
+    # Two for the ways round the first ring, and one that draws which.
+    assert net.planes == 3
     assert net.queues == ((Queue(0, 1), Queue(1, -1)), (Queue(0, 1),), (Queue(0, 1),))
     assert not net.lane_per_plane
     assert not net.confined
@@ -125,7 +126,7 @@ def test_planes_are_shared_and_queues_follow_the_directions() -> None:
 
 def test_pairs_are_all_pairs_on_all_planes() -> None:
     net = product("pair", [block("ring", 3)])
-    expected = [[a, b, p] for a in range(3) for b in range(3) for p in range(2) if a != b]
+    expected = [[a, b, p] for a in range(3) for b in range(3) for p in range(3) if a != b]
     assert sorted(net.pairs().tolist()) == sorted(expected)
 
 
@@ -136,7 +137,8 @@ def test_graph() -> None:
     assert (graph.number_of_nodes(), graph.number_of_edges()) == (net.routers, net.links)
     # A ring of two has two channels each way.
     assert graph.number_of_edges(0, 1) == graph.number_of_edges(1, 0) == 2
-    assert graph.nodes[4] == {"label": "(0,*)", "kind": "switch", "dim": 1}
+    assert graph.nodes[4] == {"label": "(0,*)", "kind": "switch", "npus": 0, "dim": 1}
+    assert graph.nodes[0] == {"label": "(0,0)", "kind": "npu", "npus": 1, "dim": -1}
     assert "d1up:(0,0)->(0,*)" in nx.get_edge_attributes(graph, "name").values()
     assert "".join(nx.generate_graphml(graph))
 
@@ -174,8 +176,8 @@ def test_large_networks_are_built_fast_and_small() -> None:
     begin = time.process_time()
     net = build("torus", [16, 16, 16])
     assert time.process_time() - begin < 1
-    # 2 planes x 4096 routers x (16 + 16 + 16) entries.
-    assert len(net.relation.link) == 2 * 4096 * 48
+    # 3 planes (ties by +, by -, drawn) x 4096 routers x (16 + 16 + 16) entries.
+    assert len(net.relation.link) == 3 * 4096 * 48
     cube = build("torus", [32, 32, 32])
     assert cube.links == 6 * 32**3
     far = cube.npu([16, 16, 16])
