@@ -237,8 +237,9 @@ def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArr
             at, join = meeting.joins(moves.walk[moves.home], moves.router[moves.home])
             edges.add(moves.node[moves.home][at], channels + join)
         for meeting in journey.begins:
-            at, join = meeting.joins(moves.walk[moves.start], moves.router[moves.start])
-            edges.add(channels + join, moves.node[moves.start][at])
+            begins = moves.start & ~moves.home
+            at, join = meeting.joins(moves.walk[begins], moves.router[begins])
+            edges.add(channels + join, moves.node[begins][at])
 
 
 def _arrivals(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:

@@ -94,8 +94,7 @@ def decide(
         differs[who] = True
         if len(who):
             start, link, vc_class = candidates(relation, relation.offset[row[who], dim] + digit[goes])
-            packet = who if len(link) == len(who) == start[-1] else np.repeat(who, np.diff(start))
-            found.append((packet, link, vc_class))
+            found.append((np.repeat(who, np.diff(start)), link, vc_class))
         if not every:
             waiting = waiting[~goes]
     if len(found) == 1:
