@@ -84,6 +84,9 @@ def run(
     backend: Backend = "packet",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    watch: Annotated[
+        str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,6 +103,87 @@ def run(
             Outputs(file, plot),
             overrides=settings or (),
             backend=backend,
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+            watch=watch,
+        )
+
+
+_Workers = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Processes; as many as there are processors if left out.")
+]
+
+
+@app.command()
+def curve(
+    experiment: Experiment,
+    loads: Annotated[
+        str | None, typer.Option(metavar="0.1,0.2,..", help="Flits per node and cycle; also from:to:step.")
+    ] = None,
+    auto: Annotated[bool, typer.Option("--auto", help="Loads that show the curve, closer where it turns up.")] = False,
+    file: Annotated[
+        str | None,
+        typer.Option("-o", metavar="FILE", callback=_name, help="Write it: .h5, .json, .csv, or a picture."),
+    ] = None,
+    plot: Plot = None,
+    settings: Settings = None,
+    workers: _Workers = None,
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate open traffic at many loads: the load-latency curve.
+
+    The experiment has a table [traffic]; its load is replaced. Points are simulated in parallel.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.curves import show_curve
+
+        show_curve(
+            talk,
+            experiment,
+            loads=loads,
+            auto=auto,
+            file=file,
+            plot=plot,
+            overrides=settings or (),
+            workers=workers,
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command()
+def saturation(
+    experiment: Experiment,
+    resolution: Annotated[
+        float | None, typer.Option(metavar="X", help="Flits per node and cycle; a hundredth of the bound if left out.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("-o", metavar="FILE", callback=_name, help="Write the points: .h5, .json or .csv.")
+    ] = None,
+    settings: Settings = None,
+    workers: _Workers = None,
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search the load at which a network saturates, by bisection.
+
+    The experiment has a table [traffic]; its load is replaced.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.curves import show_saturation
+
+        show_saturation(
+            talk,
+            experiment,
+            resolution=resolution,
+            file=file,
+            overrides=settings or (),
+            workers=workers,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
         )

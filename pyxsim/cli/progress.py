@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyxsim.cli.talk import Talk
 from pyxsim.report.facts import rounded
 from pyxsim.study import Prepared, Progress
+from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ class Watch:
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
-        self._prepared: Prepared | None = None
+        self._prepared: Prepared | PreparedTraffic | None = None
         self._begin = self._last = 0.0
         self._bar: Bar | None = None
         self._visits = 0  # of the whole run
 
     @contextmanager
-    def over(self, prepared: Prepared) -> Iterator[None]:
+    def over(self, prepared: Prepared | PreparedTraffic) -> Iterator[None]:
         """While the run takes place."""
         self._prepared = prepared
         self._begin = self._last = time.monotonic()
@@ -56,7 +57,7 @@ class Watch:
         if now - self._begin >= SILENCE:
             self._show(self._prepared, now - self._begin)
 
-    def _show(self, prepared: Prepared, elapsed: float) -> None:
+    def _show(self, prepared: Prepared | PreparedTraffic, elapsed: float) -> None:
         if self._bar is None:
             self._visits = prepared.router_visits
             self._bar = _bar(self.talk)
@@ -70,13 +71,13 @@ class Watch:
         self._bar.refresh()
 
 
-def standing(prepared: Prepared) -> Progress:
+def standing(prepared: Prepared | PreparedTraffic) -> Progress:
     """Where a run stands."""
     network = prepared.network
     return Progress(
         network.now,
         network.bytes_delivered,
-        prepared.system.bytes_planned,
+        prepared.bytes_planned,
         network.engine.router_visits,
         network.clock_hz,
     )
@@ -87,6 +88,8 @@ def words(progress: Progress, elapsed: float, share: float) -> tuple[str, str]:
     simulated = format_time_ns(Fraction(progress.cycle) * 10**9 / progress.clock_hz)
     delivered, total = rounded(progress.bytes_delivered, "B", 1024), rounded(progress.bytes_total, "B", 1024)
     speed = rounded(progress.router_visits / elapsed, "") if elapsed > 0 else "0"
+    if not progress.bytes_total:  # open traffic runs until it is known well enough
+        return f"{simulated} simulated", f"{delivered}, {speed} visits/s"
     left = clock(max(0.0, elapsed * (1 / share - 1))) if share else "?"
     return f"{simulated} simulated", f"{delivered} of {total}, {speed} visits/s, {left} left"
 

@@ -12,7 +12,9 @@ from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
+from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment, load_experiment
@@ -60,10 +62,11 @@ class Job:
     backend: str = "packet"
     libraries: Iterable[str] = ()
     allow_deadlock: bool = False
+    watch: str | None = None
 
 
 def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
-    """`pyxsim run`. `options`: backend, libraries, allow_deadlock of the Job."""
+    """`pyxsim run`. `options`: backend, libraries, allow_deadlock, watch of the Job."""
     overrides = tuple(overrides)
     job = Job(
         load=lambda: load_experiment(path, overrides),
@@ -80,7 +83,11 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
 
     Raises InputError, SimulationError, and KeyboardInterrupt when the run was ended early; the files are written then.
     """
-    experiment, _ = all_or_faults(job.load, lambda: outputs.check(job.inputs))
+    experiment, _, watched = all_or_faults(
+        job.load,
+        lambda: outputs.check(job.inputs),
+        lambda: Watched.read(job.watch) if job.watch is not None else None,
+    )
     watch = Watch(talk)
     try:
         prepared = prepare(
@@ -93,14 +100,25 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
         )
     except InputError as error:
         raise job.place(error) from None
+    if watched is not None:
+        prepared.network.engine.watch(watched.message, watched.packet)
     try:
         with watch.over(prepared):
             result = simulate(prepared, backend=job.backend)
     except SimulationError as error:
+        _log(talk, watched, prepared.network)
         _failed(talk, error, outputs)
     except InputError as error:
         raise job.place(error) from None
-    _ended(talk, result, outputs, last_words)
+    _log(talk, watched, prepared.network)
+    more = {} if watched is None else {"watched": [list(row) for row in prepared.network.engine.watched()]}
+    _ended(talk, result, outputs, last_words, more)
+
+
+def _log(talk: Talk, watched: Watched | None, network: PacketNetwork) -> None:
+    """What happened to the packet that somebody wants to watch."""
+    if watched is not None:
+        talk.say(*watched.lines(network), "")
 
 
 def _failed(talk: Talk, error: SimulationError, outputs: Outputs) -> None:
@@ -117,13 +135,15 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs) -> None:
     raise error
 
 
-def _ended(talk: Talk, result: Result, outputs: Outputs, last_words: Callable[[Result], str]) -> None:
+def _ended(
+    talk: Talk, result: Result, outputs: Outputs, last_words: Callable[[Result], str], more: dict[str, Any]
+) -> None:
     written, fault = "", None
     try:
         written = outputs.write(result)
     except InputError as error:  # the numbers are worth showing all the same
         fault = error
-    talk.put(numbers(result))
+    talk.put({**numbers(result), **more})
     if not talk.silent:
         from pyxsim.report.summary import print_summary
 

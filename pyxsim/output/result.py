@@ -234,8 +234,7 @@ class Result:
     @property
     def title(self) -> str:
         """What was simulated, in a few words: "torus 4x4x4, all-reduce of 1 MiB"."""
-        parts = [_network_title(self.experiment.get("network", {})), _load_title(self.experiment)]
-        return ", ".join(part for part in parts if part) or "experiment"
+        return title_of(self.experiment)
 
     @property
     def rates(self) -> Rates | None:
@@ -322,6 +321,12 @@ def _times(flits: Longs, num: Longs, den: Longs) -> Longs:
     return np.asarray(whole * num + rest * num // den, dtype=np.int64)
 
 
+def title_of(experiment: dict[str, Any]) -> str:
+    """What an experiment simulates, in a few words."""
+    parts = [_network_title(experiment.get("network", {})), _load_title(experiment)]
+    return ", ".join(part for part in parts if part) or "experiment"
+
+
 def _network_title(network: dict[str, Any]) -> str:
     dims = network.get("dims") or []
     if dims:
@@ -334,8 +339,19 @@ def _load_title(experiment: dict[str, Any]) -> str:
     if collective := experiment.get("collective"):
         return f"{collective.get('kind', 'collective')} of {_size(collective.get('size', '?'))}"
     if traffic := experiment.get("traffic"):
-        return f"{traffic.get('pattern', '')} traffic at load {traffic.get('load', '?')}".strip()
+        return _traffic_title(traffic)
     return str(experiment.get("workload", {}).get("file", ""))
+
+
+def _traffic_title(traffic: dict[str, Any]) -> str:
+    if trace := traffic.get("trace"):
+        return f"trace {trace}"
+    if classes := traffic.get("classes"):
+        return f"traffic of {len(classes)} classes"
+    pattern = f"{traffic.get('pattern', '')} traffic".strip()
+    if batch := traffic.get("batch"):
+        return f"{pattern}, {batch.get('count', 1)} x {batch.get('size', '?')} packets each"
+    return f"{pattern} at load {traffic.get('load', '?')}"
 
 
 def _size(value: object) -> str:

@@ -17,6 +17,7 @@ from pyxsim.errors import InputError, PyxsimError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.report.facts import percent, plural, rounded
+from pyxsim.report.latency import course, latencies, number
 from pyxsim.report.panels import chunks, dimension_lines, link_lines, stalls, utilization
 from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nothing, percent_axis, titled
 from pyxsim.topology import build
@@ -54,6 +55,14 @@ class Plots:
     def links(self, ax: Axes | None = None) -> Axes:
         """Lines: the links of each dimension in order of how busy they were."""
         return link_lines(self.result, ax)
+
+    def latencies(self, ax: Axes | None = None) -> Axes:
+        """Histogram: how many packets of open traffic took how long."""
+        return latencies(self.result, ax)
+
+    def course(self, ax: Axes | None = None) -> Axes:
+        """Line: the mean packet latency over time, and what of it was measured."""
+        return course(self.result, ax)
 
     def topology(self, ax: Axes | None = None) -> Axes:
         """The network, its links coloured by how busy they were over the run."""
@@ -109,17 +118,23 @@ def figure(result: Result) -> Figure:
     with rc_context(STYLE):
         page = Figure(figsize=(15, 9), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
         dims = len(np.unique(result.chunks["dimension"]))
-        heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else [])
+        measured = result.traffic is not None
+        heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else []) + [1.5] * measured
         grid = page.add_gridspec(len(heights), 2, width_ratios=(63, 37), height_ratios=heights)
         _header(page.add_subplot(grid[0, :]), result)
 
         over_time = [dimension_lines(result, page.add_subplot(grid[1, 0]))]
         over_time.append(utilization(result, page.add_subplot(grid[2, 0])))
-        if len(heights) > 3:
+        if dims:
             over_time.append(chunks(result, page.add_subplot(grid[3, 0])))
         for ax in over_time[:-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
+
+        if measured:
+            pair = grid[len(heights) - 1, 0].subgridspec(1, 2)
+            latencies(result, page.add_subplot(pair[0]))
+            course(result, page.add_subplot(pair[1]))
 
         shown = [network, link_lines, stalls] if _topology(result) is not None else [link_lines, stalls]
         right = grid[1:, 1].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
@@ -145,6 +160,10 @@ def _header(ax: Axes, result: Result) -> None:
     parts = [f"{time} ({plural(result.time_cycles, 'cycle')})"]
     if result.ratio is not None and result.complete:
         parts.append(f"{result.ratio:.3f} x the bound")
+    if result.traffic is not None:
+        told = result.traffic.summary
+        parts.append(f"packet latency {number(told['packet_latency'])} cycles")
+        parts.append(f"accepted load {number(told['accepted_load'])} of {number(told['offered_load'])}")
     if rates := result.rates:
         parts.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
     parts.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")

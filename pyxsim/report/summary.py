@@ -9,13 +9,16 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyxsim.output.result import Result
+from pyxsim.output.traffic import Traffic
 from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
+from pyxsim.report.latency import number, traffic_facts
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 100
 MAX_DIMENSIONS = 5
+MAX_CLASSES = 4
 MAX_WARNINGS = 3
 INCOMPLETE = "interrupted: this is what was simulated so far"
 
@@ -43,10 +46,13 @@ class Summary:
         lines = Table.grid(padding=(0, 2))
         for style, align in (("dim", "left"), ("bold cyan", "right"), ("", "left")):
             lines.add_column(style=style, justify=align, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
-        for fact in facts(result):
+        for fact in [*traffic_facts(result), *facts(result)]:
             lines.add_row(fact.label, Text(fact.value), Text(fact.note))
         yield lines
 
+        if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
+            yield Text()
+            yield _class_table(result.traffic)
         if len(result.links):
             yield Text()
             yield _dimension_table(dimensions(result))
@@ -58,6 +64,32 @@ class Summary:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
             yield Text(line, style="yellow")
+
+
+def _class_table(traffic: Traffic) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=22)
+    for title in ("packets", "accepted load", "latency", "+-", "p99", "network latency", "hops"):
+        table.add_column(title, justify="right", no_wrap=True)
+    rows = zip(*(traffic.classes[key] for key in ("name", "measured_packets", *_CLASS_KEYS)), strict=True)
+    for name, packets, *values in itertools.islice(rows, MAX_CLASSES):
+        table.add_row(Text(str(name)), f"{packets:,}", *(number(value) for value in values))
+    if len(traffic.classes["name"]) > MAX_CLASSES:
+        table.add_row(f"and {len(traffic.classes['name']) - MAX_CLASSES} more")
+    return table
+
+
+_CLASS_KEYS = (
+    "accepted_load",
+    "packet_latency",
+    "packet_latency_interval",
+    "packet_latency_p99",
+    "network_latency",
+    "hops",
+)
 
 
 def _dimension_table(uses: list[Use]) -> RenderableType:
@@ -138,7 +170,7 @@ def html(result: Result) -> str:
     rows = "".join(
         f"<tr><td>{escape(fact.label)}</td><td style='text-align:right'><b>{escape(fact.value)}</b></td>"
         f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
-        for fact in facts(result)
+        for fact in [*traffic_facts(result), *facts(result)]
     )
     links = "".join(
         f"<tr><td style='text-align:left'><code>{escape(use.name)}</code></td><td>{percent(use.mean)}</td>"

@@ -1,0 +1,161 @@
+"""`pyxsim curve` and `pyxsim saturation`: the same traffic at many loads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyxsim.cli.faults import all_or_faults, placed
+from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError
+from pyxsim.output.curve import KINDS, Curve, check_curve
+from pyxsim.report.latency import number
+from pyxsim.study.curve import Point, Points, Saturation, curve, points_of, saturation
+
+
+def read_loads(text: str) -> list[float]:
+    """Loads as they are typed: "0.1,0.2,0.3", or "0.1:0.5:0.1" (from, to, step). Raises InputError."""
+    allowed = "numbers above zero such as 0.1,0.2,0.3, or from:to:step such as 0.1:0.5:0.1"
+    try:
+        if ":" in text:
+            begin, end, step = (float(word) for word in text.split(":"))
+            count = int((end - begin) / step + 1e-6) + 1 if step > 0 else 0
+            loads = [float(f"{begin + step * k:.6g}") for k in range(min(count, 10_000))]
+        else:
+            loads = [float(word) for word in text.split(",")]
+    except (ValueError, OverflowError):
+        raise InputError(f"'{text}' is no list of loads", key="--loads", allowed=allowed) from None
+    if not loads or not all(0 < load < 1e6 for load in loads):
+        raise InputError(f"'{text}' is no list of loads", key="--loads", allowed=allowed)
+    return loads
+
+
+def show_curve(
+    talk: Talk,
+    path: str,
+    *,
+    loads: str | None = None,
+    auto: bool = False,
+    file: str | None = None,
+    plot: str | None = None,
+    **options: Any,
+) -> None:
+    """`pyxsim curve`. `options`: as for `points_of`."""
+    if (loads is None) == (not auto):
+        which = "both --loads and --auto are" if auto else "neither --loads nor --auto is"
+        raise InputError(f"{which} given", key="curve", allowed="one of them")
+    if file is not None and plot is None and Path(file).suffix.lower() not in KINDS:
+        file, plot = None, file  # a name may say that it is a picture
+    wanted = None if loads is None else read_loads(loads)
+    points = _points(talk, path, options, (file, plot))
+    found = _placed(lambda: curve(points, wanted), path, options)
+    written = _written(found, file, plot)
+    talk.put(found.json())
+    talk.say(*_table(found))
+    if not found.complete:
+        kept = f"the points that are there are in {written}" if written else "without -o nothing was written"
+        raise KeyboardInterrupt(kept)
+    talk.say(*(["", f"wrote {written}"] if written else []))
+
+
+def show_saturation(
+    talk: Talk, path: str, *, resolution: float | None = None, file: str | None = None, **options: Any
+) -> None:
+    """`pyxsim saturation`."""
+    if resolution is not None and not 0 < resolution < 1e6:
+        raise InputError(f"{resolution:g} is no resolution", key="--resolution", allowed="a number above zero")
+    points = _points(talk, path, options, (file, None))
+    found = _placed(lambda: saturation(points, resolution), path, options)
+    written = _written(found.curve, file, None)
+    talk.put(found.json())
+    talk.say(*_table(found.curve), "", _verdict(found))
+    talk.say(*(["", f"wrote {written}"] if written else []))
+
+
+def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
+    overrides = tuple(options.get("overrides") or ())
+    checks = [
+        partial(_check_output, check, name, path)
+        for name, check in zip(outputs, (check_curve, check_plot), strict=True)
+        if name is not None
+    ]
+
+    def load() -> Points:
+        return points_of(path, **{**options, "overrides": overrides}, tell=lambda point: _told(talk, point))
+
+    (points, *_) = all_or_faults(load, *checks)
+    found: Points = points
+    return found
+
+
+def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
+    """Raise InputError unless a file can be written, and is not the experiment."""
+    if os.path.realpath(check(name)) == os.path.realpath(path):
+        raise InputError("cannot be written: it is an input of this run", file=name, allowed="another name")
+
+
+def _placed(work: Callable[[], Any], path: str, options: dict[str, Any]) -> Any:
+    try:
+        return work()
+    except InputError as error:
+        raise placed(error, path, tuple(options.get("overrides") or ())) from None
+
+
+def _written(found: Curve, file: str | None, plot: str | None) -> str:
+    if file is not None:
+        found.save(file)
+    if plot is not None:
+        from pyxsim.report.curve import save
+
+        save(found, plot)
+    return " and ".join(name for name in (file, plot) if name is not None)
+
+
+def _told(talk: Talk, point: Point) -> None:
+    """A point as soon as it is there: only where somebody watches."""
+    if talk.live:
+        talk.say(f"load {point['offered_load']:g}: {_words(point)}")
+
+
+def _words(point: Point) -> str:
+    if "error" in point:
+        return str(point["error"])
+    if point["saturated"]:
+        return f"saturated, accepted {number(point['accepted_load'])}"
+    return f"{number(point['packet_latency'])} cycles, accepted {number(point['accepted_load'])}"
+
+
+def _table(found: Curve) -> Iterable[Any]:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("load", "accepted", "+-", "latency", "+-", "p99", "network", "hops"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, overflow="ellipsis")
+    keys = ("accepted_load_interval", "packet_latency", "packet_latency_interval", "packet_latency_p99")
+    for point in found.points:
+        if "error" in point:
+            table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), Text(str(point["error"])))
+            continue
+        # The latency of a saturated network grows with the time that is simulated.
+        told = point["steady"] or not point["saturated"]
+        shown = [point[key] if told or "latency" not in key else None for key in (*keys, "network_latency")]
+        note = "saturated" if point["saturated"] else "" if point["steady"] else "not precise"
+        accepted = f"{point['accepted_load']:.4f}"
+        numbers = (accepted, *(number(value) for value in shown), number(point["hops"]))
+        table.add_row(f"{point['offered_load']:g}", *numbers, note)
+    yield Text(found.title, style="bold")
+    yield table
+    if found.bound is not None:
+        yield f"bound: links and lanes carry {number(found.bound)} flits per node and cycle at most"
+
+
+def _verdict(found: Saturation) -> str:
+    if found.high is None:
+        return f"not saturated at {number(found.low)} flits per node and cycle, the most that was tried"
+    return f"saturates between {number(found.low)} and {number(found.high)} flits per node and cycle"

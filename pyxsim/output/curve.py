@@ -1,0 +1,138 @@
+"""A load-latency curve: the same traffic at several loads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.output.hdf5 import VERSIONS, check_writable
+from pyxsim.output.provenance import provenance, sha256
+from pyxsim.output.traffic import TRAFFIC_KEYS
+
+KINDS = (".h5", ".json", ".csv")
+
+
+@dataclass(eq=False, repr=False)
+class Curve:
+    """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
+    failed only `offered_load` and `error`. `bound`: flits per node and cycle that links and lanes carry at most.
+    `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
+
+    title: str
+    points: list[dict[str, Any]]
+    bound: float | None = None
+    experiment_toml: str = ""
+    seed: int = 1
+    complete: bool = True
+    provenance: dict[str, str] = field(default_factory=provenance)
+
+    views: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """How a curve shows itself ("plot"). Filled by pyxsim.report."""
+
+    def __post_init__(self) -> None:
+        self.points = sorted(self.points, key=lambda point: float(point["offered_load"]))
+
+    def __repr__(self) -> str:
+        return f"Curve({self.title}: {len(self.points)} loads)"
+
+    @property
+    def saturation(self) -> tuple[float | None, float | None]:
+        """Between which two loads the network saturates."""
+        known = [point for point in self.points if "error" not in point]
+        refused = [float(point["offered_load"]) for point in known if point["saturated"]]
+        high = min(refused, default=None)
+        taken = [float(point["offered_load"]) for point in known if not point["saturated"]]
+        return max((load for load in taken if high is None or load < high), default=None), high
+
+    def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """A number of every point, NaN where there is none."""
+        return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
+
+    def json(self) -> dict[str, Any]:
+        """The curve as one object."""
+        low, high = self.saturation
+        return {
+            "points": self.points,
+            "throughput_bound": self.bound,
+            "saturation_low": low,
+            "saturation_high": high,
+            "seed": self.seed,
+            "complete": self.complete,
+            "version": self.provenance.get("version", ""),
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Latency over load with its intervals; takes and returns matplotlib Axes."""
+        if "plot" not in self.views:
+            raise AttributeError("plots come with pyxsim.report: import that first")
+        return self.views["plot"](self, ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""
+        target = check_curve(path)
+        data = {".h5": self._hdf5, ".json": self._json, ".csv": self._csv}[target.suffix.lower()]()
+        part = target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
+        try:
+            part.write_bytes(data)
+            os.replace(part, target)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", file=os.fspath(path)) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _json(self) -> bytes:
+        whole = {**self.json(), "title": self.title, "experiment": self.experiment_toml, **self.provenance}
+        return (json.dumps(whole, indent=1) + "\n").encode()
+
+    def _csv(self) -> bytes:
+        out = io.StringIO()
+        keys = [key for key in TRAFFIC_KEYS if any(_plain(point.get(key)) is not None for point in self.points)]
+        writer = csv.DictWriter(out, keys, extrasaction="ignore", restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _plain(point.get(key)) for key in keys} for point in self.points)
+        return out.getvalue().encode()
+
+    def _hdf5(self) -> bytes:
+        image = io.BytesIO()
+        with h5py.File(image, "w", libver=VERSIONS) as file:
+            file.attrs.update({**self.provenance, "title": self.title, "experiment": self.experiment_toml})
+            file.attrs.update({"sha256": sha256(self.experiment_toml), "complete": np.uint8(self.complete)})
+            group = file.create_group("curve")
+            group["load"] = self.column("offered_load")
+            group["load"].attrs.update({"units": "flits/cycle", "long_name": TRAFFIC_KEYS["offered_load"]})
+            group["load"].make_scale("load")
+            for key, text in TRAFFIC_KEYS.items():
+                values = self.column(key)
+                if key != "offered_load" and len(values) and np.isfinite(values).any():
+                    group.create_dataset(key, data=values).dims[0].attach_scale(group["load"])
+                    group[key].attrs["long_name"] = text
+            group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
+        return image.getvalue()
+
+
+def check_curve(path: str | os.PathLike[str]) -> Path:
+    """Make sure that a curve can be written to `path`. Raises InputError."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in KINDS:
+        raise InputError(f"'{suffix}' is no kind of file for a curve", file=os.fspath(path), allowed=KINDS)
+    return check_writable(path)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else None
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
