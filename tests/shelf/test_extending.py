@@ -1,4 +1,4 @@
-"""The part of docs/extending.md about topologies does what it says."""
+"""The parts of docs/extending.md about topologies and blocks do what they say."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from pyxsim.errors import DeadlockError
 from pyxsim.routing import prove
 from pyxsim.topology import Block, product
 
+MOST_LINES = 40
 
-@pytest.fixture(scope="module")
-def section(tree: Path) -> str:
+
+def section(tree: Path, title: str) -> str:
     text = (tree / "docs" / "extending.md").read_text(encoding="utf-8")
-    return text.split("## A topology of your own", 1)[1].split("\n## ", 1)[0]
+    return text.split(f"## {title}", 1)[1].split("\n## ", 1)[0]
 
 
-def parts(section: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+def parts(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def python(code: str, folder: Path) -> str:
@@ -36,25 +37,87 @@ def python(code: str, folder: Path) -> str:
 
 
 @pytest.fixture
-def library(section: str, tmp_path: Path) -> Path:
-    file = tmp_path / "mylib" / "topologies" / "hybrid_cube_mesh.py"
-    assert "`mylib/topologies/hybrid_cube_mesh.py`" in section
-    file.parent.mkdir(parents=True)
-    file.write_text(parts(section, "python")[0], encoding="utf-8")
+def topology(tree: Path) -> str:
+    return section(tree, "A topology of your own")
+
+
+@pytest.fixture
+def block(tree: Path) -> str:
+    return section(tree, "A block of your own")
+
+
+@pytest.fixture
+def library(topology: str, block: str, tmp_path: Path) -> Path:
+    """A folder of a user's with the files that the page tells to write."""
+    shelf = tmp_path / "mylib" / "topologies"
+    shelf.mkdir(parents=True)
+    for text, name in ((topology, "spidergon.py"), (block, "hybrid_cube_mesh.py")):
+        assert f"`mylib/topologies/{name}`" in text
+        (shelf / name).write_text(parts(text, "python")[0], encoding="utf-8")
     return tmp_path
 
 
-def test_the_file_and_the_proof(section: str, library: Path) -> None:
-    assert python(parts(section, "python")[1], library) == parts(section, "text")[0]
+def test_a_topology_with_its_routing_is_one_short_file(topology: str) -> None:
+    assert len(parts(topology, "python")[0].splitlines()) <= MOST_LINES
 
 
-def test_as_one_dimension_of_a_larger_network(section: str, library: Path) -> None:
-    dims = tomllib.loads(parts(section, "toml")[0])["network"]["dims"]
+def test_the_file_and_the_proof(topology: str, library: Path) -> None:
+    assert python(parts(topology, "python")[1], library) == parts(topology, "text")[0]
+
+
+def test_it_is_simulated(topology: str, library: Path) -> None:
+    network = tomllib.loads(parts(topology, "toml")[0])["network"]
+    experiment = {"network": network, "collective": {"kind": "all-reduce", "size": "64 KiB"}}
+    code = f"""
+import pyxsim
+from pyxsim import library
+library.load_all(["mylib"])
+result = pyxsim.run({experiment!r})
+print(result.topology, result.topology.routing, result.time_ns > 0)
+"""
+    assert python(code, library) == "<Topology spidergon 32: 32 NPUs, 0 switches, 48 links> ugal True\n"
+
+
+def test_routes_of_the_file(topology: str, library: Path) -> None:
+    """Every way is a shortest one, and without the classes they are refused."""
+    file = library / "mylib" / "topologies" / "spidergon.py"
+    code = """
+from pyxsim import library
+from pyxsim.errors import DeadlockError, InputError
+from pyxsim.routing import prove
+from pyxsim.topology import build
+from pyxsim.topology.bounds import hop_counts
+import networkx as nx
+library.load_all(["mylib"])
+for n in (4, 6, 8, 10, 12, 16, 18):
+    net = build("spidergon", options={"n": n})
+    away = dict(nx.all_pairs_shortest_path_length(nx.Graph(net.to_networkx())))
+    assert hop_counts(net).tolist() == [[away[a][b] for b in range(n)] for a in range(n)], n
+try:
+    prove(net.relation)
+except DeadlockError:
+    print("refused")
+try:
+    build("spidergon", options={"n": 7})
+except InputError as error:
+    print(error)
+"""
+    told = "network.options.n: 7 routers have no opposites; allowed: an even number from 4\n"
+    assert python(code, library) == told
+    text = file.read_text(encoding="utf-8")
+    assert text.count("== step, crosses, classes=2)") == 1
+    file.write_text(text.replace("== step, crosses, classes=2)", "== step)"), encoding="utf-8")
+    assert python(code, library) == "refused\n" + told
+
+
+def test_a_block_as_one_dimension_of_a_larger_network(block: str, library: Path) -> None:
+    dims = tomllib.loads(parts(block, "toml")[0])["network"]["dims"]
     code = f"""
 from pyxsim import library
 from pyxsim.routing import prove
 from pyxsim.topology import build
 library.load_all(["mylib"])
+prove(build("hybrid-cube-mesh", [8]).relation)
 net = build(None, None, {dims!r})
 prove(net.relation)
 print(net)
@@ -64,8 +127,8 @@ print(net)
     assert python(code, library) == expected
 
 
-def test_the_ring_that_is_refused(section: str) -> None:
-    match = re.search(r"`Block\.from_links\(\"five\", 5, (\[.*?\])\)`", section)
+def test_the_ring_that_is_refused(block: str) -> None:
+    match = re.search(r"`Block\.from_links\(\"five\", 5, (\[.*?\])\)`", block)
     assert match is not None
     links = [tuple(int(n) for n in pair) for pair in re.findall(r"\((\d), (\d)\)", match.group(1))]
     net = product("five", [Block.from_links("five", 5, [(a, b) for a, b in links])])
