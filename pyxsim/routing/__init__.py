@@ -4,6 +4,7 @@ from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.deadlock import Dependencies, dependencies, prove
 from pyxsim.routing.graph import Graph, adaptive_up_down, nca, shortest, up_down
 from pyxsim.routing.grid import adaptive_xy_yx, balanced, tie_random, xy_yx
+from pyxsim.routing.loads import expected_hops, expected_loads
 from pyxsim.routing.relation import (
     ALWAYS,
     EACH,
@@ -37,6 +38,8 @@ __all__ = [
     "adaptive_xy_yx",
     "balanced",
     "dependencies",
+    "expected_hops",
+    "expected_loads",
     "minimal_adaptive",
     "nca",
     "prove",

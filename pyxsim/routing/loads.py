@@ -1,0 +1,320 @@
+"""What traffic does to the links when nothing is in its way: the mean load of each, and the mean hops.
+
+Exact for oblivious routing: each of several candidates of a set, and each way or via that is drawn, gets its share.
+Adaptive routing spreads its load as the network is; only the hops of its minimal paths can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.errors import InputError, UnreachableError
+from pyxsim.routing.explore import BATCH, decide
+from pyxsim.routing.journeys import check_routes
+from pyxsim.routing.planes import distinct, ranges
+from pyxsim.routing.relation import EACH, RANDOM, Ints, Longs, Relation, Way
+
+Floats = NDArray[np.float64]
+
+
+def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tuple[Floats | None, float]:
+    """(float64[links], mean hops): flits per cycle over each link when NPU s sends matrix[s, d] of them to NPU d.
+
+    Hops are links, weighted with the matrix. On a plane, or (-1) on the ways of the relation. None instead of the loads
+    where packets adapt to what is in use; then the hops are those of the minimal ways, all candidates taken alike.
+    Raises UnreachableError.
+    """
+    traffic = np.asarray(matrix, np.float64)
+    if traffic.shape != (relation.npus, relation.npus):
+        raise InputError(f"a traffic matrix of shape {traffic.shape} is none for {relation.npus} NPUs")
+    ways = _ways(relation, plane)
+    load = np.zeros(relation.links)
+    for number, part in _parts(relation, ways, traffic):
+        load += _plane_loads(relation, number, part)
+    hops = float(load.sum() / traffic.sum()) if traffic.any() else 0.0
+    return (load if oblivious(relation, plane) else None), hops
+
+
+def expected_hops(relation: Relation, plane: int = -1) -> Floats:
+    """float64[npus, npus]: mean hops (links) from each NPU to each other, on a plane or (-1) on the ways.
+
+    Of adaptive routing, those of its minimal ways, all candidates taken alike.
+    """
+    ways = _ways(relation, plane)
+    known: dict[int, Floats] = {}
+    for way in ways:
+        for number in {way.last, way.first} - {-1}:
+            if number not in known:
+                known[number] = _plane_hops(relation, number)
+    total = np.zeros((relation.npus, relation.npus))
+    for way in ways:
+        if way.via == "none":
+            total += known[way.last]
+        elif way.via == "any":
+            total += known[way.first].mean(axis=1)[:, None] + known[way.last].mean(axis=0)[None, :]
+        else:
+            total += _over_box(relation, known[way.first]) + _over_box(relation, known[way.last].T).T
+    return total / len(ways)
+
+
+def oblivious(relation: Relation, plane: int = -1) -> bool:
+    """Whether what packets do does not depend on what is in use."""
+    ways = relation.ways if plane < 0 else (Way(plane),)
+    if len(ways) > 1 and relation.choose == "least":
+        return False
+    planes = {number for way in ways for number in (way.first, way.last)} - {-1}
+    if relation.sets == 0 and not relation.plane_any.any():
+        return not any(relation.plane_select[p] == EACH and relation.plane_escape[p] >= 0 for p in planes)
+    return all(relation.plane_select[p] == RANDOM for p in planes)
+
+
+def _ways(relation: Relation, plane: int) -> tuple[Way, ...]:
+    """The ways to look at: of those that are chosen by what is in use the ones without a via."""
+    if plane >= 0:
+        return (Way(plane),)
+    if len(relation.ways) > 1 and relation.choose == "least":
+        return tuple(way for way in relation.ways if way.via == "none") or relation.ways
+    return relation.ways
+
+
+def _parts(relation: Relation, ways: tuple[Way, ...], traffic: Floats) -> Iterator[tuple[int, Floats]]:
+    """(plane, matrix) of all that moves on one plane."""
+    share = traffic / len(ways)
+    for way in ways:
+        if way.via == "none":
+            yield way.last, share
+        elif way.via == "any":
+            spread = np.full(relation.npus, 1 / relation.npus)
+            yield way.first, np.outer(share.sum(axis=1), spread)
+            yield way.last, np.outer(spread, share.sum(axis=0))
+        else:
+            yield way.first, _to_box(relation, share)
+            yield way.last, _to_box(relation, share.T).T
+
+
+def _plane_loads(relation: Relation, plane: int, traffic: Floats) -> Floats:
+    load = np.zeros(relation.links)
+    for paths, sent in _problems(relation, plane, traffic):
+        load += paths.loads(sent, relation.links)
+    return load
+
+
+def _plane_hops(relation: Relation, plane: int) -> Floats:
+    """float64[npus, npus], from each NPU to each other."""
+    targets = _Targets(relation)
+    hops = np.zeros((relation.npus, relation.npus))
+    for begin, end in targets.batches():
+        paths = _Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], targets.starts(begin, end))
+        found = paths.hops().reshape(end - begin, relation.routers)
+        mine = np.flatnonzero((targets.number >= begin) & (targets.number < end))
+        hops[:, mine] = found[targets.number[mine] - begin][:, relation.home].T
+    return hops
+
+
+def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[_Paths, Floats]]:
+    """Paths with what is sent at each place: for all destinations, or dimension by dimension where that is the same."""
+    simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
+    if relation.separable and simple and relation.stride.any():
+        yield from _by_dimension(relation, plane, traffic)
+        return
+    targets = _Targets(relation)
+    for begin, end in targets.batches():
+        sent = np.zeros((end - begin, relation.routers))
+        mine = np.flatnonzero((targets.number >= begin) & (targets.number < end))
+        to_target = np.zeros((end - begin, relation.npus))
+        np.add.at(to_target, targets.number[mine] - begin, traffic[:, mine].T)
+        np.add.at(sent.T, relation.home, to_target.T)
+        # What is sent home goes nowhere.
+        sent[np.arange(end - begin), targets.home[begin:end]] = 0
+        starts = np.flatnonzero(sent)
+        yield _Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], starts), sent.ravel()
+
+
+def _by_dimension(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[_Paths, Floats]]:
+    """In dimension i, packets are at routers whose digits before i are those of their destination."""
+    size = _sizes(relation)
+    dims = len(size)
+    # Axes: digits of the source from the last one down to digit 0, then those of the destination.
+    grid = traffic.reshape(*size[::-1], *size[::-1])
+    for dim in range(dims):
+        if size[dim] == 1:
+            continue
+        gone = [dims - 1 - i for i in range(dim)]  # the source's digits that have been corrected
+        later = [2 * dims - 1 - i for i in range(dim + 1, dims)]  # the destination's that will be
+        part = grid.sum(axis=tuple(gone + later))
+        # Left: the source's digits dims-1 .. dim, then the destination's dim .. 0. A place is a digit of the
+        # destination in this dimension, and a router: the source's digits from here on, the destination's before.
+        axis = dims - dim  # the destination's digit of this dimension
+        sent = np.moveaxis(part, axis, 0).reshape(size[dim], -1)
+        at = np.zeros((size[dim], relation.routers))
+        at[:, relation.home] = sent
+        digits = np.arange(size[dim], dtype=np.int32)[:, None]
+        yield _Paths(relation, plane, digits, None, np.flatnonzero(at), dims=(dim,)), at.ravel()
+
+
+class _Targets:
+    """NPUs as targets; those with the same digits and the same router are one."""
+
+    def __init__(self, relation: Relation) -> None:
+        table = np.column_stack([relation.digits, relation.home])
+        _, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        self.number = number.reshape(relation.npus)
+        self.digits, self.home = relation.digits[first], relation.home[first]
+        self.routers = relation.routers
+        self.homes = np.unique(relation.home).astype(np.int64)
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        rows = max(1, BATCH // self.routers)
+        for begin in range(0, len(self.home), rows):
+            yield begin, min(begin + rows, len(self.home))
+
+    def starts(self, begin: int, end: int) -> Longs:
+        return (np.arange(end - begin)[:, None] * self.routers + self.homes[None, :]).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Edges between places: the link, and the share of what is at `src` that takes it."""
+
+    src: Longs
+    dst: Longs
+    link: Ints
+    share: Floats
+
+
+class _Paths:
+    """All paths of a plane to some targets, from some places: a place is target * routers + router."""
+
+    def __init__(
+        self,
+        relation: Relation,
+        plane: int,
+        digits: Ints,
+        home: Ints | None,
+        starts: Longs,
+        dims: tuple[int, ...] | None = None,
+    ) -> None:
+        self.size = len(digits) * relation.routers
+        dims = tuple(range(relation.digits.shape[1])) if dims is None else dims
+        seen = np.zeros(self.size, np.bool_)
+        seen[starts] = True
+        front = starts
+        found: list[_Step] = []
+        while len(front):
+            target, router = np.divmod(front, relation.routers)
+            if home is not None:
+                away = router != home[target]
+                front, target, router = front[away], target[away], router[away]
+            who, link = self._candidates(relation, plane, router, digits[target], dims, home is None)
+            ahead = target[who] * relation.routers + relation.link_dst[link].astype(np.int64)
+            count = np.bincount(who, minlength=len(front))
+            found.append(_Step(front[who], ahead, link, 1 / count[who]))
+            front = distinct(ahead[~seen[ahead]])
+            seen[front] = True
+        self.steps = list(self._in_order(relation, found)) if found else []
+
+    def _candidates(
+        self, relation: Relation, plane: int, router: Longs, digits: Ints, dims: tuple[int, ...], open_end: bool
+    ) -> tuple[Longs, Ints]:
+        who, link, _, differs = decide(relation, plane, router, digits, dims)
+        has = np.zeros(len(router), np.bool_)
+        has[who] = True
+        lost = differs & ~has if open_end else ~has
+        escape = int(relation.plane_escape[plane]) if relation.plane_select[plane] == EACH else -1
+        if lost.any() and escape >= 0:
+            place = np.flatnonzero(lost)
+            more, out, _, _ = decide(relation, escape, router[place], digits[place], dims)
+            who, link = np.concatenate([who, place[more]]), np.concatenate([link, out])
+            lost[place[more]] = False
+        if lost.any():
+            check_routes(relation)  # tells which pair it is
+            raise UnreachableError(f"plane {plane} has no route at router {int(router[np.argmax(lost)])}")
+        return who, link
+
+    def _in_order(self, relation: Relation, found: list[_Step]) -> Iterator[_Step]:
+        """The edges in other steps, such that all edges into a place come before those out of it."""
+        src, dst = np.concatenate([step.src for step in found]), np.concatenate([step.dst for step in found])
+        link, share = np.concatenate([step.link for step in found]), np.concatenate([step.share for step in found])
+        order = np.argsort(src, kind="stable")
+        degree = np.bincount(src, minlength=self.size)
+        first = np.cumsum(degree) - degree
+        waits = np.bincount(dst, minlength=self.size)
+        front = np.flatnonzero((waits == 0) & (degree > 0))
+        done = 0
+        while len(front):
+            edge = order[ranges(first[front], degree[front])]
+            yield _Step(src[edge], dst[edge], link[edge], share[edge])
+            done += len(edge)
+            np.subtract.at(waits, dst[edge], 1)
+            reached = distinct(dst[edge])
+            front = reached[(waits[reached] == 0) & (degree[reached] > 0)]
+        if done < len(src):
+            check_routes(relation, circles=True)
+            raise UnreachableError("a route goes round in a circle")
+
+    def loads(self, sent: Floats, links: int) -> Floats:
+        passing = sent.copy()
+        load = np.zeros(links)
+        for step in self.steps:
+            amount = passing[step.src] * step.share
+            load += np.bincount(step.link, amount, links)
+            np.add.at(passing, step.dst, amount)
+        return load
+
+    def hops(self) -> Floats:
+        """float64[places]: mean links to the target."""
+        found = np.zeros(self.size)
+        for step in reversed(self.steps):
+            np.add.at(found, step.src, step.share * (1 + found[step.dst]))
+        return found
+
+
+def _sizes(relation: Relation) -> list[int]:
+    sizes: list[int] = (relation.digits.max(axis=0, initial=0).astype(np.int64) + 1).tolist()
+    return sizes
+
+
+def _box(relation: Relation) -> list[Floats]:
+    """For each dimension that counts, float64[n, n, n]: the chance of each digit (last) between two digits."""
+    found = []
+    for dim, size in enumerate(_sizes(relation)):
+        a, b = np.indices((size, size))
+        n = int(relation.wrap[dim])
+        up, down = (b - a) % n if n else b - a, (a - b) % n if n else a - b
+        upward = up <= down if n else b >= a
+        count, step = np.where(upward, up, down), np.where(upward, 1, -1)
+        chance = np.zeros((size, size, size))
+        for i in range(int(count.max()) + 1):
+            inside = i <= count
+            digit = (a + step * i) % n if n else a + step * i
+            chance[a[inside], b[inside], digit[inside]] += 1 / (count[inside] + 1)
+        found.append(chance)
+    return found
+
+
+def _to_box(relation: Relation, traffic: Floats) -> Floats:
+    """What is sent to vias: of traffic[s, d] its share for each NPU between s and d, as [s, via]."""
+    return _along(relation, traffic, "abv,ab...->av...")
+
+
+def _over_box(relation: Relation, numbers: Floats) -> Floats:
+    """The mean of numbers[s, via] over the vias between s and d, as [s, d]."""
+    return _along(relation, numbers, "abv,av...->ab...")
+
+
+def _along(relation: Relation, matrix: Floats, rule: str) -> Floats:
+    """A matrix by digits of both NPUs, changed in one dimension after the other."""
+    size = _sizes(relation)
+    if int(np.prod(size)) != relation.npus:
+        raise InputError("vias in a box need NPUs that are numbered by their coordinates")
+    dims = len(size)
+    grid = matrix.reshape(*size[::-1], *size[::-1])
+    for dim, chance in enumerate(_box(relation)):
+        # The source's digit and the other one of this dimension in front, and back again.
+        axes = (dims - 1 - dim, 2 * dims - 1 - dim)
+        grid = np.moveaxis(np.einsum(rule, chance, np.moveaxis(grid, axes, (0, 1))), (0, 1), axes)
+    return grid.reshape(relation.npus, relation.npus)
