@@ -157,8 +157,11 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
         low, high = vc_ranges(vcs, relation.classes, relation.fixed_vcs)
         ranges.append((first + np.stack([low, high], axis=1)).tolist())
         first += vcs
-    ways = len(relation.ways)
-    return Routing(topology.routing, relation.deterministic, ways, relation.classes, list(networks), ranges)
+    # Collectives that tell a plane have no choice.
+    told = isinstance(prepared, Prepared) and all(queue.plane >= 0 for each in topology.queues for queue in each)
+    ways = 1 if told else len(relation.ways)
+    fixed = told or relation.deterministic
+    return Routing(topology.routing, fixed, ways, relation.classes, list(networks), ranges)
 
 
 def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:

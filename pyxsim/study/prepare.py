@@ -127,7 +127,7 @@ def prepare(
     library.load_all(libraries)
     settings = experiment.network
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
-    topology = build(settings.topology, settings.shape, dims or None, settings.options)
+    topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
     topology = topology.routed(settings.router.routing, settings.router.routing_options)
     _check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])

@@ -28,7 +28,7 @@ def cycles(count: int) -> str:
 
 def machine_of(
     topology: str = "mesh",
-    shape: Sequence[int] = (2,),
+    shape: Sequence[int] | None = (2,),
     *,
     s: Fraction | int | Sequence[Fraction | int] = 1,
     latency: int | Sequence[int] = 1,
@@ -40,15 +40,17 @@ def machine_of(
     table: dict[str, Any] = {"flit": "1 B", "packet": "1 PB", **network}
     table["bandwidth"] = [rate(each) for each in s] if isinstance(s, Sequence) else rate(s)
     table["latency"] = [cycles(each) for each in latency] if isinstance(latency, Sequence) else cycles(latency)
-    if dims is None:
-        table |= {"topology": topology, "shape": list(shape), "options": options or {}}
-        return build(topology, list(shape), None, options), Network.model_validate(table)
-    return build(None, None, dims), Network.model_validate(table | {"dims": list(dims)})
+    if dims is not None:
+        return build(None, None, dims), Network.model_validate(table | {"dims": list(dims)})
+    size = None if shape is None else list(shape)
+    words = Network.model_validate(table | {"topology": topology, "shape": size, "options": options or {}})
+    built = build(topology, size, None, options)
+    return built.routed(words.router.routing, words.router.routing_options), words
 
 
 def packet_network(
     topology: str = "mesh",
-    shape: Sequence[int] = (2,),
+    shape: Sequence[int] | None = (2,),
     *,
     trace: bool = False,
     window: int = 1000,

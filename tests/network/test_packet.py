@@ -1,4 +1,4 @@
-"""One message alone: its latency and its rate are the formulas of docs/router.md; what is counted of it."""
+"""One message alone: its rate is the formula of docs/router.md, and what is counted of it."""
 
 from __future__ import annotations
 
@@ -11,66 +11,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.network.packet import PacketNetwork
-from pyxsim.registry import topologies
-from tests.network.machines import cycles, drain, packet_network
-
-# A shape, options and latencies (cycles, one per dimension) of every topology on the shelf.
-SHELF: dict[str, list[tuple[list[int], dict[str, Any], list[int]]]] = {
-    "ring": [([5], {}, [7]), ([4], {"bidirectional": False}, [3]), ([2], {}, [1])],
-    "mesh": [([4], {}, [2]), ([3, 2, 2], {}, [1, 20, 3])],
-    "switch": [([5], {}, [9])],
-    "fully-connected": [([5], {}, [11])],
-    "torus": [([4, 3], {}, [5, 8]), ([3, 2, 2], {"bidirectional": False}, [1, 2, 3])],
-    "garnet-torus": [([3, 2, 2], {"local_rings": 2}, [4, 6, 9])],
-    "garnet-switch": [([2, 3], {"links_per_tile": 2}, [3, 8])],
-}
-PRESETS: dict[str, dict[str, Any]] = {
-    "booksim": {"pipeline": "booksim"},
-    **{f"garnet-{r}": {"pipeline": "garnet", "latency": r} for r in range(1, 5)},
-    "odd": {"pipeline": {"bw": 2, "rc": 3, "va": 2, "sa": 2, "st": 0}},
-    # Neither of these may cost a lone packet anything; serdes only where a flit takes longer than a cycle.
-    "all of Garnet": {
-        "pipeline": "garnet",
-        "latency": 2,
-        "vc_reuse": "drained",
-        "arbiter": "step",
-        "injection": "interleaved",
-        "output_queue": True,
-        "serdes": 4,
-    },
-}
-STAGES = {"booksim": 4, "garnet-1": 1, "garnet-2": 2, "garnet-3": 3, "garnet-4": 4, "odd": 9, "all of Garnet": 2}
-
-
-def test_every_topology_of_the_shelf_is_here() -> None:
-    assert set(topologies.names()) == set(SHELF)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(
-    ("name", "shape", "options", "latency"),
-    [(name, *case) for name, cases in SHELF.items() for case in cases],
-    ids=lambda value: str(value) if isinstance(value, str | list) else "",
-)
-def test_zero_load_latency(
-    name: str, shape: list[int], options: dict[str, Any], latency: list[int], preset: str
-) -> None:
-    """H*R + (links) + D_in + D_out + 1 + (n-1), for every pair and plane; the links of a way may differ in latency."""
-    lane = 6
-    network = packet_network(
-        name, shape, options=options, latency=latency, lane_latency=cycles(lane), router=PRESETS[preset]
-    )
-    topology = network.topology
-    for number, (src, dst, plane) in enumerate(topology.pairs().tolist()):
-        flits = (1, 2, 7, 33)[number % 4]
-        message = network.send(src, dst, flits, plane=plane, at=network.now)
-        ((arrived, at),) = drain(network)
-        links = [link for link, _ in topology.relation.route(src, dst, plane)]
-        routers = len(links) + 1
-        wires = sum(latency[topology.link_dim[link]] for link in links)
-        _, first, last = network.engine.message_times(message)
-        assert (arrived, at) == (message, last)
-        assert last - first == routers * STAGES[preset] + wires + 2 * lane + 1 + (flits - 1)
+from tests.network.machines import drain, packet_network
 
 
 def launches(network: PacketNetwork, link: int) -> list[int]:
