@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyxsim.core import options as core
+from pyxsim.core.options import RouterOptions
 from pyxsim.errors import InputError
-from pyxsim.network.machine import Machine, build_machine
+from pyxsim.network.machine import Machine, MessageClass, build_machine
 from pyxsim.network.wires import Wire
 from tests.network.machines import cycles, drain, machine_of, packet_network, rate
 
@@ -246,3 +249,243 @@ def test_the_limits_can_be_reached() -> None:
     slow = packet_network(s=2**23, latency=2**22)
     slow.send(0, 1, 1, at=0)
     assert drain(slow) == [(0, 2 * 4 + 2**22 + 2 + 1 + 3 * (2**23 - 1))]
+
+
+# -- kinds of links, and links with words of their own -----------------------------------------------------------------
+
+
+def dragonfly(**network: Any) -> tuple[Any, Any]:
+    return machine_of("dragonfly", None, options={"p": 2, "a": 2, "h": 1}, **network)
+
+
+def test_a_list_tells_of_each_kind_of_links() -> None:
+    topology, settings = dragonfly(s=[1, Fraction(5, 2)], latency=[3, 40])
+    m = build_machine(topology, settings)
+    assert topology.link_kinds == ("local", "global")
+    assert m.wires == [Wire(Fraction(1), 3, 4, 4), Wire(Fraction(5, 2), 40, 41, 41)]
+    assert [m.link_wires[link] for link in range(topology.links)] == [m.wires[kind] for kind in topology.link_dim]
+    assert m.links.delay[: topology.links].tolist() == [4 + 37 * int(kind) for kind in topology.link_dim]
+
+
+def test_lengths_multiply_latencies() -> None:
+    topology, settings = machine_of("mesh", [4], latency=7)
+    lengths = np.array([1, 3, 2, 1, 5, 1], np.int32)
+    m = build_machine(replace(topology, link_length=lengths), settings)
+    assert [wire.latency for wire in m.link_wires] == (7 * lengths).tolist()
+    assert m.links.credit_delay[:6].tolist() == (1 + 7 * lengths).tolist()
+    # The buffers of "auto" cover the loop of each link: 2 D + 3, and RC and VA.
+    assert m.links.depth[:6].tolist() == (2 * 7 * lengths + 3 + 2 + 1).tolist()
+    assert m.wires == [Wire(Fraction(1), 7, 8, 8)]
+
+
+def test_a_link_may_have_words_of_its_own() -> None:
+    topology, settings = machine_of("mesh", [3], s=2, latency=7)
+    own = replace(
+        topology,
+        link_length=np.array([1, 2, 1, 2], np.int32),
+        link_bandwidth=(None, rate(5), None, rate(Fraction(1, 2))),
+        link_latency=("9 cycles", None, None, "1.5 ns"),
+    )
+    m = build_machine(own, settings)
+    assert [(int(wire.s), wire.latency) for wire in m.link_wires] == [(2, 9), (5, 14), (2, 7), (1, 2)]
+    name = topology.link_name[3]
+    assert m.warnings == [
+        f"latency of link {name}: 1.5 ns is simulated as 2 cycles of the 1 GHz clock",
+        f"bandwidth of link {name}: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
+        "(a larger flit or a faster clock carries more)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"link_latency": ("0 ns",)}, "latency of link .*: '0 ns' is zero"),
+        ({"link_latency": ("3 GB/s",)}, "latency of link .*'GB/s' in '3 GB/s' is no unit of time"),
+        ({"link_bandwidth": ("0 B/s",)}, "bandwidth of link .*: '0 B/s' is zero"),
+        ({"link_bandwidth": ("fast",)}, "bandwidth of link .*'fast' is no bandwidth"),
+    ],
+)
+def test_what_a_link_says_must_make_sense(words: dict[str, Any], told: str) -> None:
+    topology, settings = machine_of("ring", [2], options={"bidirectional": False})
+    words = {key: value * topology.links for key, value in words.items()}
+    with pytest.raises(InputError, match=told):
+        build_machine(replace(topology, **words), settings)
+
+
+# -- lanes of NPUs that share a router ---------------------------------------------------------------------------------
+
+
+def test_npus_that_share_a_router_have_one_lane_each() -> None:
+    topology, settings = dragonfly(s=[3, 1])
+    m = build_machine(topology, settings)
+    assert (m.links.injection, m.links.ejection) == (12, 12)
+    assert all(list(lanes) == [0] for lanes in [*m.inject, *m.eject])
+    # As wide as the widest link of the router; both ends of each lane are its NPU and the NPU's router.
+    network, into, _ = per_kind(m, m.links.s_num)
+    assert set(network) == {1, 3}
+    assert into == [1] * 12
+    assert m.injectors == m.ejectors == list(range(12))
+    _, ends, _ = per_kind(m, m.links.dst)
+    _, _, starts = per_kind(m, m.links.src)
+    assert ends == starts == [npu // 2 for npu in range(12)]
+
+
+def test_lanes_of_shared_routers_by_number_and_by_link() -> None:
+    topology, settings = dragonfly(lanes=3)
+    assert build_machine(topology, settings).links.injection == 36
+    topology, settings = dragonfly(lanes="per-link")
+    m = build_machine(topology, settings)
+    # Each router has a local link and a global one.
+    assert [len(lanes) for lanes in m.inject] == [2] * 12
+    for npu, lanes in enumerate(m.inject):
+        assert list(lanes) == np.flatnonzero(topology.link_src == topology.home[npu]).tolist()
+
+
+def test_messages_between_npus_of_one_router() -> None:
+    network = packet_network("dragonfly", None, options={"p": 2, "a": 2, "h": 1}, lanes="per-link")
+    network.send(0, 1, 4, plane=-1, at=0)
+    assert drain(network) == [(0, 4 + 1 + 1 + 1 + 3)]
+
+
+def test_collectives_have_a_lane_for_each_link_and_open_traffic_one() -> None:
+    topology, settings = machine_of("torus", [3, 3])
+    assert build_machine(topology, settings).links.injection == 36
+    assert build_machine(topology, settings, open_traffic=True).links.injection == 9
+    own = machine_of("torus", [3, 3], lanes=2)[1]
+    assert build_machine(topology, own, open_traffic=True).links.injection == 18
+
+
+# -- VCs of virtual networks and classes -------------------------------------------------------------------------------
+
+
+def vcs_of(m: Machine, link: int, vnet: int, vc_class: int) -> range:
+    row = int(m.links.ranges[link]) + vnet * int(m.links.classes[link]) + vc_class
+    return range(int(m.links.low[row]), int(m.links.high[row]))
+
+
+def test_classes_share_the_vcs_of_a_virtual_network() -> None:
+    m = machine("torus", [3, 3], router={"vcs": 7, "virtual_networks": [3, 4]})
+    for link in range(m.links.network):
+        assert [vcs_of(m, link, v, c) for v in range(2) for c in range(2)] == [
+            range(0, 1),
+            range(1, 3),
+            range(3, 5),
+            range(5, 7),
+        ]
+    for lane in range(m.links.network, m.links.network + m.links.injection + m.links.ejection):
+        assert m.links.classes[lane] == 1
+        assert [vcs_of(m, lane, v, 0) for v in range(2)] == [range(0, 3), range(3, 7)]
+    assert m.options.vnets == 2
+
+
+def test_escape_classes_have_one_vc_each() -> None:
+    m = machine("torus", [4, 4], router={"vcs": 6, "routing": "minimal-adaptive"})
+    classes = int(m.links.classes[0])
+    assert [vcs_of(m, 0, 0, c) for c in range(classes)] == [range(0, 1), range(1, 2), range(2, 6)]
+
+
+def test_links_may_differ_in_classes() -> None:
+    dims = [{"block": "ring", "npus": 4}, {"block": "mesh", "npus": 3}]
+    m = build_machine(*machine_of(dims=dims, latency=3, router={"vcs": 4}))
+    topology = machine_of(dims=dims)[0]
+    for link, dim in enumerate(topology.link_dim):
+        expected = [range(0, 2), range(2, 4)] if dim == 0 else [range(0, 4)]
+        assert [vcs_of(m, link, 0, c) for c in range(len(expected))] == expected
+
+
+def test_every_network_needs_vcs_for_all_classes() -> None:
+    told = r"network\.router\.virtual_networks\[1\]: 1 VCs per link are too few: the routing needs 2 VC classes"
+    with pytest.raises(InputError, match=told):
+        machine("ring", [4], router={"vcs": 4, "virtual_networks": [3, 1]})
+
+
+# -- options of the router ---------------------------------------------------------------------------------------------
+
+
+def test_without_more_words_the_options_are_the_engines_own() -> None:
+    assert machine("ring", [4]).options == RouterOptions(class_vnet=[0], class_priority=[0])
+
+
+def test_options_in_the_engines_numbers() -> None:
+    words = {
+        "va_allocator": "islip:3",
+        "sa_allocator": "separable-output-first",
+        "speculation": True,
+        "input_speedup": 2,
+        "flow_control": "store-and-forward",
+        "virtual_networks": [1, 3],
+        "vc_reuse": "drained",
+        "lookahead": True,
+    }
+    topology, settings = machine_of("mesh", [3], packet="5 B", router=words)
+    classes = [MessageClass(0, 4), MessageClass(1, 2), MessageClass(1)]
+    m = build_machine(topology, settings, classes=classes, seed=-1)
+    assert m.options == RouterOptions(
+        rc=0,
+        va=1,
+        drained=True,
+        va_allocator=core.ISLIP,
+        va_iterations=3,
+        sa_allocator=core.ISLIP,
+        sa_iterations=1,
+        speculative=True,
+        input_speedup=2,
+        flow=core.STORE_AND_FORWARD,
+        vnets=2,
+        class_vnet=[0, 1, 1],
+        class_priority=[4, 2, 0],
+        seed=2**64 - 1,
+    )
+    assert m.head_wait == 0
+
+
+@pytest.mark.parametrize("name", ["wavefront", "age", "separable-input-first", "separable-output-first", "islip"])
+def test_allocators_have_numbers(name: str) -> None:
+    number = {"wavefront": core.WAVEFRONT, "age": core.AGE, "separable-input-first": core.INPUT_FIRST}
+    m = machine("mesh", [3], router={"va_allocator": name, "sa_allocator": name})
+    assert (m.options.va_allocator, m.options.va_iterations) == (number.get(name, core.ISLIP), 1)
+    assert (m.options.sa_allocator, m.options.sa_iterations) == (number.get(name, core.ISLIP), 1)
+
+
+def test_an_internal_speed_up_queues_where_links_leave_a_router() -> None:
+    pipeline = {"bw": 1, "rc": 2, "va": 1, "st": 5}
+    m = machine("ring", [3], latency=10, router={"internal_speedup": 2, "pipeline": pipeline})
+    assert tuple(map(set, per_kind(m, m.links.output_queue))) == ({1}, {0}, {1})
+    # ST is the router's own affair: 2 whole cycles, before the queue.
+    assert tuple(map(set, per_kind(m, m.links.delay))) == ({10 + 1}, {1 + 1}, {1})
+    assert (m.options.speedup, m.options.st, m.options.rc, m.options.va) == (2, 5, 2, 1)
+    assert m.wires[0].loop == 2 + 1 + 11 + 11
+    assert m.head_wait == (2 + 1 + 5) // 2
+    plain = machine("ring", [3], router={"output_queue": True})
+    assert tuple(map(set, per_kind(plain, plain.links.output_queue))) == ({1}, {0}, {0})
+
+
+def test_routers_may_take_their_time_for_credits() -> None:
+    m = machine("ring", [3], latency=10, lane_latency=cycles(3), router={"credit_delay": 7})
+    assert tuple(map(set, per_kind(m, m.links.credit_delay))) == ({1 + 10 + 7}, {1 + 3}, {1 + 3 + 7})
+
+
+def test_a_pool_at_every_link() -> None:
+    m = machine("ring", [3], router={"buffer": 2, "shared_buffer": 9})
+    assert set(m.links.pool.tolist()) == {9}
+    assert set(m.links.depth.tolist()) == {2}
+
+
+@pytest.mark.parametrize(("flow", "packets"), [("virtual-cut-through", 1), ("store-and-forward", 2)])
+def test_buffers_for_whole_packets(flow: str, packets: int) -> None:
+    wormhole = machine("ring", [3], latency=5, packet="40 B")
+    m = machine("ring", [3], latency=5, packet="40 B", header="1 B", router={"flow_control": flow})
+    assert (m.links.depth - wormhole.links.depth).tolist() == [41 * packets] * len(m.links.depth)
+    machine("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 10})
+    told = f"30 flits and 9 shared hold no packet of 40 flits, as {flow} needs; allowed: at least 31"
+    with pytest.raises(InputError, match=told):
+        machine("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 9})
+
+
+def test_what_does_not_go_with_an_adaptive_routing() -> None:
+    adaptive = {"routing": "minimal-adaptive", "vcs": 6}
+    with pytest.raises(InputError, match=r"network\.router\.pipeline: an adaptive routing asks for VCs of several"):
+        machine("torus", [4, 4], router={**adaptive, "pipeline": "garnet"})
+    with pytest.raises(InputError, match=r"network\.router\.ordered: packets cannot keep their order"):
+        machine("torus", [4, 4], router={**adaptive, "ordered": True})
+    machine("torus", [4, 4], router=adaptive)
