@@ -2,7 +2,7 @@
 
 from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.deadlock import Dependencies, dependencies, prove
-from pyxsim.routing.graph import Graph, adaptive_up_down, nca, shortest, up_down
+from pyxsim.routing.graph import Graph, adaptive_up_down, nca, up_down
 from pyxsim.routing.grid import adaptive_xy_yx, balanced, tie_random, xy_yx
 from pyxsim.routing.loads import expected_hops, expected_loads
 from pyxsim.routing.relation import (
@@ -44,7 +44,6 @@ __all__ = [
     "nca",
     "prove",
     "romm",
-    "shortest",
     "shortest_paths",
     "tie_random",
     "ugal",

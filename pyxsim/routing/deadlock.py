@@ -218,7 +218,7 @@ def _direct(relation: Relation, journey: Journey, channels: int, edges: _Edges) 
             starts.append(distinct(moves.router[moves.who[first]] * channels + moves.channel[first]))
     if journey.by_dimension:
         ends, begins = distinct(np.concatenate(arrivals)), distinct(np.concatenate(starts))
-        edges.turn(journey.walks.plane, ends, begins, channels)
+        edges.turn(journey.walks.plane, journey.walks.dims[0], ends, begins, channels)
 
 
 def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArray[np.bool_], edges: _Edges) -> None:
@@ -261,22 +261,22 @@ class _Edges:
 
     def __init__(self) -> None:
         self.found = [np.zeros(0, np.int64)]
-        self.arrived: list[tuple[int, Longs]] = []  # of the dimensions before, by plane
+        self.arrived: list[tuple[int, int, Longs]] = []  # plane, dimension, arrivals
 
     def add(self, src: Longs, dst: Longs) -> None:
         if len(src):
             self.found.append(distinct(src << 32 | dst))
 
-    def turn(self, plane: int, arrivals: Longs, starts: Longs, channels: int) -> None:
+    def turn(self, plane: int, dim: int, arrivals: Longs, starts: Longs, channels: int) -> None:
         """From the dimensions before to this one: any arrival with any start at the same router.
 
         `arrivals`, `starts`: router * channels + channel.
         """
-        for _, before in [(p, a) for p, a in self.arrived if p == plane]:
+        for before in [ends for number, earlier, ends in self.arrived if number == plane and earlier < dim]:
             first = np.searchsorted(starts // channels, before // channels, "left")
             count = np.searchsorted(starts // channels, before // channels, "right") - first
             self.add(np.repeat(before % channels, count), starts[ranges(first, count)] % channels)
-        self.arrived.append((plane, arrivals))
+        self.arrived.append((plane, dim, arrivals))
 
     def arrays(self) -> tuple[Longs, Longs]:
         code = distinct(np.concatenate(self.found))

@@ -212,12 +212,14 @@ def _everything(relation: Relation, exact: bool) -> Journeys:
         ends = tuple(Meeting(i * relation.routers) for i, way in enumerate(ways) if way.first == plane)
         begins = tuple(Meeting(i * relation.routers) for i, way in enumerate(ways) if way.last == plane)
         simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
-        if relation.separable and simple:
-            found += _by_dimension(relation, plane, ends, begins)
-            continue
-        walk = np.repeat(np.arange(targets.count), len(routers))
-        walks = targets.walks(plane, walk, np.tile(routers, targets.count))
-        found.append(Journey(walks, targets.npu, ends, begins))
+        # A packet turns once: those that have turned and those that will are apart, where a plane serves both.
+        for leads, comes in [(ends, ()), ((), begins)] if ends and begins else [(ends, begins)]:
+            if relation.separable and simple:
+                found += _by_dimension(relation, plane, leads, comes)
+                continue
+            walk = np.repeat(np.arange(targets.count), len(routers))
+            walks = targets.walks(plane, walk, np.tile(routers, targets.count))
+            found.append(Journey(walks, targets.npu, leads, comes))
     return Journeys(found, len(ways) * relation.routers, exact)
 
 

@@ -6,7 +6,7 @@ Nothing here is taken from pyxsim.routing but the arrays of a relation and its c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -42,7 +42,7 @@ class Slow:
         self.relation, self.whole = relation, whole
         self.packets: list[nx.DiGraph] = []
         for row in rows:
-            for begin in self._begins(*row):
+            for begin in self.begins(*row):
                 self.packets.append(self._follow(begin))
         self.waited = {c for packet in self.packets for _, d in packet.nodes(data=True) for c in d["waits"]}
 
@@ -65,12 +65,13 @@ class Slow:
                             front.append(ahead)
         return found
 
-    def _begins(self, src: int, dst: int, plane: int) -> Iterator[State]:
+    def begins(self, src: int, dst: int, plane: int, ways: Sequence[Way] | None = None) -> Iterator[State]:
+        """Every state in which a packet of a row may begin, one for each via."""
         home = int(self.relation.home[src])
         if plane >= 0:
             yield State(home, None, plane, -1, dst, plane)
             return
-        for way in self.relation.ways:
+        for way in self.relation.ways if ways is None else ways:
             for via in self._vias(way, src, dst):
                 if via < 0 or self.relation.home[via] == home:
                     yield State(home, None, way.last, -1, dst, way.last)
@@ -104,17 +105,22 @@ class Slow:
             state = front.pop()
             if state in packet and "waits" in packet.nodes[state]:
                 continue
-            waits, moves = self._choices(state)
-            packet.add_node(state, waits=waits)
-            turns = state.via >= 0 and state.router == self.relation.home[state.via]
-            for channel, plane in moves:
-                router = int(self.relation.link_dst[channel[0]])
-                after = State(router, channel, plane, -1 if turns else state.via, state.dst, state.last)
+            packet.add_node(state, waits=self._choices(state)[0])
+            for _, after in self.step(state):
                 packet.add_edge(state, after)
                 front.append(after)
         if not nx.is_directed_acyclic_graph(packet):
             raise NoRoute("it may go round in a circle")
         return packet
+
+    def step(self, state: State) -> list[tuple[Channel, State]]:
+        """Every candidate, and where it leads."""
+        turns = state.via >= 0 and state.router == self.relation.home[state.via]
+        via = -1 if turns else state.via
+        return [
+            (channel, State(int(self.relation.link_dst[channel[0]]), channel, plane, via, state.dst, state.last))
+            for channel, plane in self._choices(state)[1]
+        ]
 
     def _choices(self, state: State) -> tuple[list[Channel], list[tuple[Channel, int]]]:
         """What the packet waits for, and (channel, plane from then on) of what it may be given."""
