@@ -65,13 +65,11 @@ def make_pattern(name: str, place: Place, options: Mapping[str, Any] | None = No
             )
     for each in known:
         if each.default is each.empty and each.name not in options:
-            raise InputError(
-                f"is missing: the pattern '{name}' needs it", key=f"pattern_options.{each.name}", allowed=each.name
-            )
+            raise InputError(f"is missing: the pattern '{name}' needs it", key=f"pattern_options.{each.name}")
     try:
         return make(place, **options)
     except InputError as error:
-        raise error.at(key="pattern") from None
+        raise (error if error.file else error.at(key="pattern")) from None
 
 
 @dataclass(frozen=True, eq=False)
