@@ -149,7 +149,7 @@ def _by_value(
 
 def _thin(topology: Topology) -> float:
     """Points: lines are thinner where there are many, so that those between them can be seen."""
-    return 1.2 * min(1.0, max(0.35, (MANY / max(topology.links, 1)) ** 0.5))
+    return 1.2 * float(np.clip(np.sqrt(MANY / max(topology.links, 1)), 0.35, 1.0))
 
 
 def _draw_links(ax: Axes, plan: Layout, colours: NDArray[Any], widths: NDArray[Any]) -> None:

@@ -11,16 +11,16 @@ hold for every routing (`least_load`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import pyxsim.routing as routing
 from pyxsim.errors import InputError
 from pyxsim.routing.graph import FAR, distances
 from pyxsim.routing.journeys import check_routes
-from pyxsim.routing.relation import RANDOM, Ints, Relation
+from pyxsim.routing.loads import expected_loads, oblivious
+from pyxsim.routing.relation import Ints, Relation
 from pyxsim.topology.cuts import bisection, cuts
 from pyxsim.topology.flows import flows
 from pyxsim.topology.topology import Topology
@@ -79,13 +79,6 @@ def uniform(npus: int) -> Loads:
     return np.full((npus, npus), 1 / npus)
 
 
-def oblivious(relation: Relation) -> bool:
-    """Whether packets choose by draws alone, if at all: then the mean load on every link can be computed."""
-    used = [plane for way in relation.ways for plane in (way.first, way.last) if plane >= 0]
-    draws = relation.choose == "random" or len(relation.ways) == 1
-    return draws and not relation.plane_any[used].any() and (relation.plane_select[used] == RANDOM).all().item()
-
-
 def channel_loads(topology: Topology, matrix: ArrayLike | None = None) -> Loads:
     """float64[links]: flits per cycle over each link, on average; left out: under uniform traffic.
 
@@ -93,11 +86,9 @@ def channel_loads(topology: Topology, matrix: ArrayLike | None = None) -> Loads:
     """
     if not oblivious(topology.relation):
         raise InputError(f"the load of links by {topology.routing} depends on what is in use", allowed="least_load")
-    return (
-        _uniform(topology)[0]
-        if matrix is None
-        else routing.expected_loads(topology.relation, _checked(topology, matrix))
-    )
+    if matrix is None:
+        return _uniform(topology)[0]
+    return _loads(topology.relation, _checked(topology, matrix))
 
 
 def mean_hops(topology: Topology) -> float:
@@ -166,6 +157,20 @@ def _checked(topology: Topology, matrix: ArrayLike) -> Loads:
     return traffic
 
 
+def _loads(relation: Relation, traffic: Loads) -> Loads:
+    """Mean loads of the links. NPUs of one router send as one, where all routers have as many."""
+    homes, first, count = np.unique(relation.home, return_index=True, return_counts=True)
+    if (count == count[0]).all() and count[0] > 1:
+        place = np.searchsorted(homes, relation.home)
+        whole = np.zeros((len(homes), len(homes)))
+        np.add.at(whole, (place[:, None], place[None, :]), traffic)
+        # Without strides: they are worked out from the digits.
+        digits, none = relation.digits[first], np.zeros(0, np.int32)
+        relation, traffic = replace(relation, npus=len(homes), digits=digits, home=homes, stride=none), whole
+    load = expected_loads(relation, traffic)[0]
+    return np.zeros(relation.links) if load is None else load
+
+
 def _distances(topology: Topology) -> Loads:
     """Links on the shortest way from each NPU to each other."""
     relation = topology.relation
@@ -183,7 +188,7 @@ def _uniform(topology: Topology) -> tuple[Loads, float, int]:
     relation = topology.relation
     check_routes(relation)
     if any(way.via == "box" for way in relation.ways):
-        load = routing.expected_loads(relation, uniform(topology.npus))
+        load = _loads(relation, uniform(topology.npus))
         return load, float(load.sum() / topology.npus), int(_distances(topology).max())
     # A via that may be any NPU makes uniform traffic twice over.
     planes = [[plane for plane in (way.first, way.last) if plane >= 0] for way in relation.ways]

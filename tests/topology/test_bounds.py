@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -230,6 +231,33 @@ def test_no_routing_can_do_with_less(net: Topology) -> None:
     assert loads == pytest.approx(slow_loads(net.relation, matrix.tolist()))
     assert least_load(net, matrix) <= loads.max(initial=0) + 1e-9
     assert least_load(net) <= summary(net).channel_load + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options", "routing"),
+    [
+        ("torus", [4, 3], {}, "valiant"),
+        ("torus", [4, 4], {}, "romm"),
+        ("torus", [5, 4], {}, "dimension-order-balanced"),
+        ("mesh", [3, 4], {}, "xy-yx"),
+        ("concentrated-mesh", None, {"routers": [3, 3], "concentration": [2, 1]}, "valiant"),
+        ("concentrated-mesh", None, {"routers": [4, 4], "concentration": 2, "express": True}, "dimension-order"),
+        ("dragonfly", None, {"p": 2, "a": 4, "h": 2, "g": 4}, "minimal"),
+        ("dragonfly", None, {"p": 1, "a": 3, "h": 1}, "valiant"),
+        ("folded-clos", None, {"children": [4, 3, 2], "parents": [3, 2]}, "nearest-common-ancestor"),
+        ("slim-fly", None, {"q": 3}, "minimal"),
+        ("random-regular", None, {"routers": 12, "degree": 3}, "up-down"),
+    ],
+)
+def test_uniform_traffic_is_a_matrix_like_others(
+    name: str, shape: list[int] | None, options: dict[str, Any], routing: str
+) -> None:
+    net = build(name, shape, options=options).routed(routing)
+    found = channel_loads(net)
+    assert channel_loads(net, uniform(net.npus)) == pytest.approx(found)
+    assert mean_hops(net) == pytest.approx(found.sum() / net.npus)
+    assert throughput(net) == pytest.approx(min(1, 1 / found.max()))
+    assert least_load(net) <= found.max() + 1e-9
 
 
 def test_cuts_bound_what_hops_do_not() -> None:
