@@ -16,16 +16,16 @@ cdef void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
     if s.failed:
         return
     s.nodes_pool[node].packet = packet
-    if s.fifo_head[vc] == NONE:
-        s.fifo_head[vc] = node
+    if s.vc[vc].head == NONE:
+        s.vc[vc].head = node
     else:
-        s.nodes_pool[s.fifo_tail[vc]].next = node
-    s.fifo_tail[vc] = node
+        s.nodes_pool[s.vc[vc].tail].next = node
+    s.vc[vc].tail = node
 
 
 cdef int32_t pop_packet(State* s, int32_t vc) noexcept nogil:
-    cdef int32_t node = s.fifo_head[vc]
+    cdef int32_t node = s.vc[vc].head
     cdef int32_t packet = s.nodes_pool[node].packet
-    s.fifo_head[vc] = s.nodes_pool[node].next
+    s.vc[vc].head = s.nodes_pool[node].next
     free_node(s, node)
     return packet

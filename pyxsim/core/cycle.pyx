@@ -7,7 +7,23 @@ from pyxsim.core.calendar cimport next_scheduled
 from pyxsim.core.interface cimport consume, join_sources, visit_lane
 from pyxsim.core.link cimport launch_queued, take_credit
 from pyxsim.core.router cimport arrive, visit_router
-from pyxsim.core.state cimport CREDIT, FLIT, LAUNCH, NONE, Slot
+from pyxsim.core.state cimport CREDIT, FLIT, LAUNCH, NONE, Router, Slot, Vc
+
+
+cdef enum:
+    EVENTS_AHEAD = 12
+    ROUTERS_AHEAD = 2
+
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define pyxsim_prefetch(x) __builtin_prefetch(x)
+    #else
+    #define pyxsim_prefetch(x) ((void) (x))
+    #endif
+    """
+    void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
 
 
 cdef void arrivals(State* s) noexcept nogil:
@@ -19,10 +35,17 @@ cdef void arrivals(State* s) noexcept nogil:
     if count == 0:
         return
     for i in range(count):
+        if s.far and i + EVENTS_AHEAD < count:
+            index = slot.events[i + EVENTS_AHEAD] >> 2
+            kind = slot.events[i + EVENTS_AHEAD] & 3
+            if kind == FLIT:
+                prefetch(&s.vc[index])
+            elif kind == CREDIT:
+                prefetch(&s.out[index])
         index = slot.events[i] >> 2
         kind = slot.events[i] & 3
         if kind == FLIT:
-            if s.link_dst[s.vc_link[index]] == NONE:
+            if s.vc[index].router == NONE:
                 consume(s, index, s.now)
             else:
                 arrive(s, index, s.now)
@@ -51,13 +74,55 @@ cdef bint evaluate(State* s) noexcept nogil:
             visit_lane(s, s.network_links + word * 64 + lowest(bits), s.now)
             bits &= bits - 1
         rest |= s.lane_active[word]
+    if s.far:
+        visit_ahead(s)
     for word in range(s.router_words):
-        bits = s.router_active[word]
+        bits = s.router_active[word] if not s.far else 0
         while bits:
             visit_router(s, word * 64 + lowest(bits), s.now)
             bits &= bits - 1
         rest |= s.router_active[word]
     return rest != 0
+
+
+cdef void visit_ahead(State* s) noexcept nogil:
+    """Visit the active routers of a large network, and meanwhile bring what the next ones need into the cache."""
+    cdef int32_t count = 0
+    cdef int32_t word, i, router
+    cdef uint64_t bits
+    for word in range(s.router_words):
+        bits = s.router_active[word]
+        while bits:
+            s.active[count] = word * 64 + lowest(bits)
+            count += 1
+            bits &= bits - 1
+    for i in range(count):
+        if i + 3 * ROUTERS_AHEAD < count:
+            prefetch(&s.router[s.active[i + 3 * ROUTERS_AHEAD]])
+        if i + 2 * ROUTERS_AHEAD < count:
+            fetch_inputs(s, s.active[i + 2 * ROUTERS_AHEAD], False)
+        if i + ROUTERS_AHEAD < count:
+            fetch_inputs(s, s.active[i + ROUTERS_AHEAD], True)
+        visit_router(s, s.active[i], s.now)
+
+
+cdef inline void fetch_inputs(State* s, int32_t router, bint outputs) noexcept nogil:
+    """The input VCs of a router that hold flits, or (`outputs`) the output VCs and links that these want."""
+    cdef Router* r = &s.router[router]
+    cdef int32_t word
+    cdef uint64_t bits
+    cdef Vc* v
+    for word in range(r.words):
+        bits = s.occupied[r.word + word]
+        while bits:
+            v = &s.vc[r.base + word * 64 + lowest(bits)]
+            bits &= bits - 1
+            if not outputs:
+                prefetch(v)
+            elif v.want >= 0:
+                prefetch(&s.link[v.want])
+                if v.hold >= 0:
+                    prefetch(&s.out[v.hold])
 
 
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil:

@@ -14,16 +14,21 @@ from pyxsim.core.interface cimport add_pending
 from pyxsim.core.state cimport (
     NONE,
     PRIORITY_SHIFT,
-    SELECT_RANDOM,
     SELECT_EACH,
+    SELECT_RANDOM,
+    Link,
     Message,
+    Out,
+    Router,
     Slot,
     State,
+    Vc,
     new_message,
 )
 from pyxsim.core.stats cimport settle
 
 from pyxsim.core.options import EVENTS, Links, RouterOptions, Routes, Stop
+from pyxsim.core.records import COUNTING, LINK, OUT, ROUTER, VC
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
@@ -46,6 +51,12 @@ LINK_ARRAYS = ("src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory")
 MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
+MAX_NUMBER = 2**15 - 1
+CACHE_LINE = 64
+NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
+
+
+SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router)}
 
 
 cdef class Engine:
@@ -54,12 +65,17 @@ cdef class Engine:
     cdef State s
     cdef dict arrays      # name -> array, of all that is fixed in size
     cdef dict deciding    # name -> does it decide?
+    cdef dict records     # kind -> structured array
+    cdef list memory      # what the records stand in
+    cdef object listed    # VCs by link and number
     cdef int64_t most_found
 
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False):
         cdef State* s = &self.s
         self.arrays = {}
         self.deciding = {}
+        self.records = {}
+        self.memory = []
         s.routers = routers
         s.network_links = links.network
         s.injection_links = links.injection
@@ -82,6 +98,23 @@ cdef class Engine:
         self._make_calendar()
 
     # -- construction --
+
+    def _records(self, kind, fields, int count):
+        """Records that the C code sees as an array of structs: a structured numpy array at a cache line's beginning."""
+        dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
+        cdef int64_t wanted = SIZES[kind]
+        if dtype.itemsize != wanted:
+            raise AssertionError(f"a record of {kind} has {wanted} bytes, its description {dtype.itemsize}")
+        room = np.zeros(max(count, 1) * dtype.itemsize + CACHE_LINE, np.uint8)
+        begin = -room.ctypes.data % CACHE_LINE
+        records = room[begin : begin + count * dtype.itemsize].view(dtype)
+        self.memory.append(room)
+        self.records[kind] = records
+        return records
+
+    cdef void* _address(self, records) except NULL:
+        cdef size_t address = records.ctypes.data
+        return <void*> address
 
     cdef object _own(self, str name, values, dtype, bint deciding):
         """A flat array that lives as long as the engine. Empty ones get an entry, so that they have an address."""
@@ -152,31 +185,26 @@ cdef class Engine:
         depth = np.asarray(links.depth)
         if count and ((vcs < 1) | (depth < 1) | (classes < 1) | (classes > vcs)).any():
             raise ValueError("a link needs at least one VC per class, and a slot per VC")
-        s.link_src = self._ints("link_src", links.src)
-        s.link_dst = self._ints("link_dst", links.dst)
-        s.link_vcs = self._ints("link_vcs", vcs)
-        s.link_depth = self._ints("link_depth", links.depth)
-        s.link_num = self._longs("link_num", num)
-        s.link_den = self._longs("link_den", den)
-        s.link_delay = self._longs("link_delay", delay)
-        s.link_credit_delay = self._longs("link_credit_delay", credit)
-        queued = np.asarray(links.output_queue) != 0
-        if s.ticks > 1:   # a switch that is faster than its links
-            queued |= np.asarray(links.src) >= 0
-        s.link_queued = self._ints("link_queued", queued)
-        s.link_classes = self._ints("link_classes", classes)
-        s.link_group = self._ints("link_group", links.group)
-        s.link_pool = self._ints("link_pool", links.pool)
-        s.link_range = self._ints("link_range", links.ranges)
-        s.low = self._ints("low", links.low)
-        s.high = self._ints("high", links.high)
         rows = np.asarray(links.ranges) + s.vnets * classes
         if count and (rows.max() > len(links.low) or len(links.low) != len(links.high)):
             raise ValueError("links.low and links.high end before the last range")
         if count and (depth.max() + np.asarray(links.pool).max()) * vcs.max() > MAX_SLOTS:
             raise ValueError(f"more than {MAX_SLOTS} slots behind a link")
-        s.vc_class = self._ints("vc_class", classes_of_vcs(
-            s.links, *(np.asarray(each) for each in (vcs, s.vnets, classes, links.ranges, links.low, links.high))))
+        if count and vcs.max() > MAX_NUMBER:
+            raise ValueError(f"more than {MAX_NUMBER} VCs on a link")
+        queued = np.asarray(links.output_queue) != 0
+        if s.ticks > 1:   # a switch that is faster than its links
+            queued |= np.asarray(links.src) >= 0
+        s.low = self._ints("low", links.low)
+        s.high = self._ints("high", links.high)
+        records = self._records("link", LINK, count)
+        s.link = <Link*> self._address(records)
+        for name, values in {
+            "src": links.src, "dst": links.dst, "vcs": vcs, "depth": depth, "num": num, "den": den, "delay": delay,
+            "credit_delay": credit, "queued": queued, "classes": classes, "group": links.group, "pool": links.pool,
+            "pool_left": links.pool, "range": links.ranges, "pick_vc": NONE, "queue_head": NONE, "queue_tail": NONE,
+        }.items():
+            records[name] = values
 
     def _take_routes(self, routes):
         cdef State* s = &self.s
@@ -231,31 +259,51 @@ cdef class Engine:
 
     def _wire(self):
         cdef State* s = &self.s
-        found = wire(s.routers, *(self.arrays[name][: s.links] for name in ("link_src", "link_dst", "link_vcs")))
-        s.in_start = self._ints("in_start", found["in_start"])
+        link = self.records["link"]
+        found = wire(s.routers, *(link[name].astype(np.int32) for name in ("src", "dst", "vcs")))
         s.in_links = self._ints("in_links", found["in_links"])
-        s.out_start = self._ints("out_start", found["out_start"])
         s.out_links = self._ints("out_links", found["out_links"])
-        s.link_port = self._ints("link_port", found["link_port"])
-        s.link_vc_offset = self._ints("link_vc_offset", found["link_vc_offset"])
-        s.input_vcs = self._ints("input_vcs", found["input_vcs"])
-        s.link_out_port = self._ints("link_out_port", found["link_out_port"])
-        s.link_out_offset = self._ints("link_out_offset", found["link_out_offset"])
-        s.output_vcs = self._ints("output_vcs", found["output_vcs"])
-        s.link_base = self._ints("link_base", found["link_base"])
-        s.link_word = self._ints("link_word", found["link_word"])
-        s.link_words = self._ints("link_words", found["link_words"])
-        s.vc_link = self._ints("vc_link", found["vc_link"])
-        s.vcs = len(found["vc_link"])
+        for name in ("base", "port", "out_port", "vc_offset", "out_offset", "word", "words"):
+            link[name] = found["link_" + name]
+        self.listed = found["in_listed"]
+        s.vcs = len(self.listed)
+        router = self._records("router", ROUTER, s.routers)
+        s.router = <Router*> self._address(router)
+        words, port_words = (found["input_vcs"] + 63) // 64, (np.diff(found["out_start"]) + 63) // 64
+        for name, values in {
+            "in_start": found["in_start"][: s.routers], "in_end": found["in_start"][1:],
+            "out_start": found["out_start"][: s.routers], "out_end": found["out_start"][1:],
+            "base": found["base"], "input_vcs": found["input_vcs"], "output_vcs": found["output_vcs"],
+            "words": words, "word": np.cumsum(words) - words,
+            "port_words": port_words, "port_word": np.cumsum(port_words) - port_words, "looked": -1,
+        }.items():
+            router[name] = values
+        if s.routers and (router["in_end"] - router["in_start"]).max() > MAX_NUMBER:
+            raise ValueError(f"more than {MAX_NUMBER} input ports at a router")
+        at = found["vc_link"]
+        vc = self._records("vc", VC, s.vcs)
+        s.vc = <Vc*> self._address(vc)
+        for name, values in {
+            "want": NONE, "hold": NONE, "head": NONE, "tail": NONE, "link": at, "router": link["dst"][at],
+            "number": np.arange(s.vcs) - link["base"][at], "port": link["port"][at],
+            "vc_class": classes_of_vcs(
+                link["base"], link["vcs"], s.vnets, link["classes"], link["range"], self.arrays["low"],
+                self.arrays["high"]),
+        }.items():
+            vc[name] = values
+        out = self._records("out", OUT, s.vcs)
+        s.out = <Out*> self._address(out)
+        for name, values in {"credit": link["depth"][at], "link": at, "va_pick": NONE, "send_packet": NONE}.items():
+            out[name] = values
 
     def _allocate(self):
         cdef State* s = &self.s
-        cdef int64_t words = int(self.arrays["link_words"].sum())
-        cdef int32_t link, number
+        link, router = self.records["link"], self.records["router"]
+        cdef int64_t words = int(link["words"].sum())
+        cdef int64_t input_words = int(router["words"].sum())
+        cdef int32_t i, number
         per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
-        none_link, none_vc = per_link - 1, per_vc - 1
-        s.link_free = self._longs("link_free", per_link)
-        per_input = np.zeros(s.links * s.parts)
+        per_input = np.zeros(len(self.arrays["in_links"]) * s.parts)
         s.in_pointer = self._ints("in_pointer", per_input)
         s.out_pointer = self._ints("out_pointer", per_link)
         s.accept_pointer = self._ints("accept_pointer", per_input)
@@ -266,73 +314,42 @@ cdef class Engine:
         s.open_pointer = self._ints("open_pointer", np.zeros(s.injection_links * s.vnets))
         s.class_pointer = self._ints("class_pointer", np.zeros(s.injection_links))
         s.open_count = self._ints("open_count", np.zeros(s.injection_links * s.classes))
-        s.pool_left = self._ints("pool_left", self.arrays["link_pool"][: s.links])
-        s.launch_pointer = self._ints("launch_pointer", per_link)
-        s.occupied = self._mask("occupied", words)
+        s.occupied = self._mask("occupied", input_words)
+        s.heads = self._mask("heads", input_words)
         s.unheld = self._mask("unheld", words)
         s.opened = self._mask("opened", words)
-        s.occupancy = self._ints("occupancy", per_vc)
-        depth, vcs = self.arrays["link_depth"][: s.links], self.arrays["link_vcs"][: s.links]
-        s.credit = self._ints("credit", np.repeat(depth, vcs))
-        s.closing = self._ints("closing", per_vc)
-        s.vc_state = self._bytes("vc_state", s.vcs)
-        s.left = self._ints("left", per_vc)
-        s.want = self._ints("want", none_vc)
-        s.range_low = self._ints("range_low", per_vc)
-        s.range_high = self._ints("range_high", per_vc)
-        s.hold = self._ints("hold", none_vc)
-        s.many = self._bytes("many", s.vcs)
-        s.rank = self._longs("rank", per_vc)
-        s.bid = self._longs("bid", none_vc)
-        s.bid_link = self._ints("bid_link", none_vc)
-        s.ready = self._longs("ready", per_vc)
         s.front = self._longs("front", per_vc)
-        s.va_next = self._ints("va_next", per_vc)
-        s.va_requester = self._ints("va_requester", per_vc)
-        s.fifo_head = self._ints("fifo_head", none_vc)
-        s.fifo_tail = self._ints("fifo_tail", none_vc)
-        s.send_packet = self._ints("send_packet", none_vc)
-        s.send_left = self._ints("send_left", per_vc)
-        s.queue_head = self._ints("queue_head", none_link)
-        s.queue_tail = self._ints("queue_tail", none_link)
+        s.bid = self._longs("bid", per_vc - 1)
+        s.bid_link = self._ints("bid_link", per_vc - 1)
         s.source_head = self._ints("source_head", np.full(s.injection_links * s.classes, NONE))
         s.source_tail = self._ints("source_tail", np.full(s.injection_links * s.classes, NONE))
-        s.waiting = self._ints("waiting", np.zeros(s.routers))
-        s.unrouted = self._ints("unrouted", np.zeros(s.routers))
         s.router_words = (s.routers + 63) // 64
         s.lane_words = (s.injection_links + 63) // 64
         s.router_active = self._mask("router_active", s.router_words)
         s.lane_active = self._mask("lane_active", s.lane_words)
-        s.flits = self._longs("flits", per_link, False)
-        s.stall_vc = self._longs("stall_vc", per_link, False)
-        s.stall_credit = self._longs("stall_credit", per_link, False)
-        s.stall_serial = self._longs("stall_serial", per_link, False)
-        s.stall_arbitration = self._longs("stall_arbitration", per_link, False)
-        s.queued_since = self._longs("queued_since", per_link, False)
-        s.occupancy_max = self._ints("occupancy_max", per_vc, False)
-        s.stalled = self._bytes("stalled", s.links, False)
-        s.stalled_before = self._bytes("stalled_before", s.links, False)
-        s.router_stalled = self._bytes("router_stalled", s.routers, False)
-        s.looked = self._longs("looked", np.full(s.routers, -1), False)
-        for link in range(s.links):
-            for number in range(s.link_vcs[link]):
-                set_bit(&s.unheld[s.link_word[link]], number)
+        s.stalled_ports = self._mask("stalled_ports", int(router["port_words"].sum()))
+        self.deciding["stalled_ports"] = False
+        for i in range(s.links):
+            for number in range(s.link[i].vcs):
+                set_bit(&s.unheld[s.link[i].word], number)
 
     def _allocate_scratch(self):
         cdef State* s = &self.s
+        router = self.records["router"]
         per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
-        fan_in, fan_out = (np.diff(self.arrays[name]).max(initial=0) for name in ("in_start", "out_start"))
-        inputs = max(self.arrays["input_vcs"].max(initial=0), fan_in * s.parts)
-        outputs = max(self.arrays["output_vcs"].max(initial=0), fan_out)
-        s.pick_port = self._ints("pick_port", per_link, False)
-        s.pick_vc = self._ints("pick_vc", per_link - 1, False)
-        s.pick_key = self._longs("pick_key", per_link, False)
+        fan_in = int((router["in_end"] - router["in_start"]).max(initial=0))
+        fan_out = int((router["out_end"] - router["out_start"]).max(initial=0))
+        inputs = max(int(router["input_vcs"].max(initial=0)), fan_in * s.parts)
+        outputs = max(int(router["output_vcs"].max(initial=0)), fan_out)
         s.oldest = self._ints("oldest", per_link - 1, False)
-        s.eligible = self._ints("eligible", per_link, False)
-        s.touched = self._ints("touched", per_link, False)
-        s.va_pick = self._ints("va_pick", per_vc - 1, False)
+        s.active = self._ints("active", np.zeros(s.routers), False)
+        s.far = sum(records.nbytes for records in self.records.values()) > NEAR_BYTES
+        s.touched = self._ints("touched", np.zeros(fan_out), False)
+        s.able = self._ints("able", np.zeros(fan_out), False)
+        s.part_pick = self._ints("part_pick", np.full(s.parts, NONE), False)
+        s.part_key = self._longs("part_key", np.zeros(s.parts), False)
         s.va_key = self._longs("va_key", per_vc, False)
-        s.va_touched = self._ints("va_touched", per_vc, False)
+        s.va_touched = self._ints("va_touched", np.zeros(outputs), False)
         s.asked_link = self._ints("asked_link", per_vc - 1, False)
         s.found_link = self._ints("found_link", np.zeros(self.most_found), False)
         s.found_class = self._ints("found_class", np.zeros(self.most_found), False)
@@ -345,8 +362,9 @@ cdef class Engine:
         """A wheel longer than anything that is ever scheduled: arrivals, credits, link and pipeline timers."""
         cdef State* s = &self.s
         if s.links:
-            num, den = self.arrays["link_num"], self.arrays["link_den"]
-            delays = np.maximum(self.arrays["link_delay"], self.arrays["link_credit_delay"])
+            link = self.records["link"]
+            num, den = link["num"], link["den"]
+            delays = np.maximum(link["delay"], link["credit_delay"])
             longest = int((-(-num // den) + delays).max())
         else:
             longest = 1
@@ -478,10 +496,10 @@ cdef class Engine:
     def counters(self):
         settle(&self.s)
         names = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
-        return {name: self.arrays[name][: self.s.links].copy() for name in names}
+        return {name: self.records["link"][name].copy() for name in names}
 
     def buffer_max(self):
-        return self.arrays["occupancy_max"][: self.s.vcs].copy()
+        return self.records["vc"]["occupancy_max"][self.listed]
 
     def totals(self):
         cdef State* s = &self.s
@@ -548,6 +566,10 @@ cdef class Engine:
         cdef int32_t i
         names = [name for name in self.arrays if deciding is None or self.deciding[name] == deciding]
         found = {name: self.arrays[name].copy() for name in names}
+        for kind, records in self.records.items():
+            for name in records.dtype.names:
+                if deciding is None or (name not in COUNTING[kind]) == deciding:
+                    found[f"{kind}.{name}"] = records[name].copy()
         if deciding is None or deciding:
             found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
             found["fifo"] = np.array(

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.crossbar cimport complete
-from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, IDLE, NONE, ROUTING, WAITING
+from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, IDLE, NONE, ROUTING, WAITING, Router
 from pyxsim.core.vc_allocator cimport own_candidates
 
 
@@ -26,7 +26,7 @@ cdef list calendar_entries(State* s):
 
 cdef list packets_of(State* s, int32_t vc):
     """The packets of a VC, in order: those with flits in the buffer, on the link, or still to be sent."""
-    cdef int32_t node = s.fifo_head[vc]
+    cdef int32_t node = s.vc[vc].head
     found = []
     while node != NONE:
         found.append(s.nodes_pool[node].packet)
@@ -39,33 +39,34 @@ cdef list stuck_flits(State* s):
     cdef int32_t vc, link, packet, held, i, count
     found = []
     for vc in range(s.vcs):
-        link = s.vc_link[vc]
-        if s.occupancy[vc] == 0 or s.vc_state[vc] == IDLE:
+        link = s.vc[vc].link
+        if s.vc[vc].occupancy == 0 or s.vc[vc].state == IDLE:
             continue
-        packet = s.nodes_pool[s.fifo_head[vc]].packet
-        held = s.hold[vc] - s.link_base[s.want[vc]] if s.vc_state[vc] == ACTIVE else NONE
+        packet = s.nodes_pool[s.vc[vc].head].packet
+        held = s.vc[vc].hold - s.link[s.vc[vc].want].base if s.vc[vc].state == ACTIVE else NONE
         asks = []
-        if s.vc_state[vc] == WAITING and s.many[vc]:
+        if s.vc[vc].state == WAITING and s.vc[vc].many:
             own_candidates(s, vc, &count)
-            rows = [(s.found_link[i], s.link_range[s.found_link[i]]
-                     + s.packets[packet].vnet * s.link_classes[s.found_link[i]] + s.found_class[i])
+            rows = [(s.found_link[i], s.link[s.found_link[i]].range
+                     + s.packets[packet].vnet * s.link[s.found_link[i]].classes + s.found_class[i])
                     for i in range(count)]
             asks = [(link, s.low[<int32_t> row], s.high[<int32_t> row]) for link, row in rows]
-        elif s.vc_state[vc] == WAITING and s.want[vc] != NONE:
-            asks = [(s.want[vc], s.range_low[vc], s.range_high[vc])]
+        elif s.vc[vc].state == WAITING and s.vc[vc].want != NONE:
+            asks = [(s.vc[vc].want, s.vc[vc].low, s.vc[vc].high)]
         found.append({
-            "link": s.vc_link[vc],
-            "vc": vc - s.link_base[s.vc_link[vc]],
-            "wants": s.want[vc],
+            "link": s.vc[vc].link,
+            "vc": vc - s.link[s.vc[vc].link].base,
+            "wants": s.vc[vc].want,
             "holds": held,
-            "low": s.range_low[vc],
-            "high": s.range_high[vc],
+            "low": s.vc[vc].low,
+            "high": s.vc[vc].high,
             "asks": asks,
-            "front": s.front[vc],
+            "front": s.front[vc] if s.ordered else s.vc[vc].ready,
             "message": s.messages[s.packets[packet].message].serial,
             "packet": s.packets[packet].number,
-            "left": s.left[vc],
+            "left": s.vc[vc].left,
         })
+    found.sort(key=lambda entry: (entry["link"], entry["vc"]))
     return found
 
 
@@ -85,31 +86,40 @@ cdef int prove_invariants(State* s) except -1:
     reserved = reservations(s)
     for link in range(s.links):
         borrowed = 0
-        node = s.queue_head[link]
+        node = s.link[link].queue_head
         while node != NONE:
             on_the_way[s.nodes_pool[node].vc] += 1
             node = s.nodes_pool[node].next
-        for number in range(s.link_vcs[link]):
-            vc = s.link_base[link] + number
+        for number in range(s.link[link].vcs):
+            vc = s.link[link].base + number
             where = f"VC {number} of link {link} in cycle {s.now}"
-            total = s.credit[vc] + s.occupancy[vc] + on_the_way[vc] + coming_back[vc] + reserved[vc]
-            require(total == s.link_depth[link], f"{where}: {total} credits and flits for {s.link_depth[link]} slots")
-            require(0 <= s.occupancy[vc], f"{where}: negative count")
-            borrowed += max(0, -s.credit[vc])
-            marked = has_bit(&s.occupied[s.link_word[link]], number)
-            require(marked == (s.occupancy[vc] > 0), f"{where}: occupied mask is wrong")
-            flying += s.occupancy[vc] + on_the_way[vc]
+            total = s.out[vc].credit + s.vc[vc].occupancy + on_the_way[vc] + coming_back[vc] + reserved[vc]
+            require(total == s.link[link].depth, f"{where}: {total} credits and flits for {s.link[link].depth} slots")
+            require(0 <= s.vc[vc].occupancy, f"{where}: negative count")
+            borrowed += max(0, -s.out[vc].credit)
+            if s.vc[vc].router != NONE:
+                prove_masks(s, where, vc)
+            flying += s.vc[vc].occupancy + on_the_way[vc]
             prove_owner(s, where, link, vc)
-            router = s.link_dst[link]
-            if router != NONE and s.vc_state[vc] == WAITING:
+            router = s.link[link].dst
+            if router != NONE and s.vc[vc].state == WAITING:
                 waiting[router] += 1
         where = f"link {link} in cycle {s.now}"
-        require(borrowed + s.pool_left[link] == s.link_pool[link], f"{where}: {borrowed} slots of the pool are taken")
-        require(s.pool_left[link] >= 0, f"{where}: more slots of the pool are taken than it has")
+        require(borrowed + s.link[link].pool_left == s.link[link].pool, f"{where}: {borrowed} slots of the pool are taken")
+        require(s.link[link].pool_left >= 0, f"{where}: more slots of the pool are taken than it has")
     for router in range(s.routers):
-        counted = s.waiting[router]
+        counted = s.router[router].waiting
         require(waiting[router] == counted, f"router {router} counts {counted} waiting heads, has {waiting[router]}")
     require(flying == s.in_flight, f"{s.in_flight} flits counted in flight, {flying} found in cycle {s.now}")
+    return 0
+
+
+cdef int prove_masks(State* s, str where, int32_t vc) except -1:
+    cdef Router* r = &s.router[s.vc[vc].router]
+    cdef bint marked = has_bit(&s.occupied[r.word], vc - r.base)
+    require(marked == (s.vc[vc].occupancy > 0), f"{where}: occupied mask is wrong")
+    marked = has_bit(&s.heads[r.word], vc - r.base)
+    require(marked == (s.vc[vc].state in (WAITING, ROUTING)), f"{where}: mask of waiting heads is wrong")
     return 0
 
 
@@ -120,41 +130,41 @@ cdef list reservations(State* s):
     if s.flow == 0:
         return found
     for vc in range(s.vcs):
-        link = s.vc_link[vc]
-        if link >= s.network_links and s.link_src[link] == NONE and has_bit(
-            &s.opened[s.link_word[link]], vc - s.link_base[link]
+        link = s.vc[vc].link
+        if link >= s.network_links and s.link[link].src == NONE and has_bit(
+            &s.opened[s.link[link].word], vc - s.link[link].base
         ):
-            if s.send_left[vc] < s.packets[s.send_packet[vc]].flits:
-                found[vc] += s.send_left[vc]
-        if s.link_dst[link] != NONE and s.vc_state[vc] == ACTIVE:
-            if s.left[vc] < s.packets[s.nodes_pool[s.fifo_head[vc]].packet].flits:
-                found[<int32_t> s.hold[vc]] += s.left[vc]
+            if s.out[vc].send_left < s.packets[s.out[vc].send_packet].flits:
+                found[vc] += s.out[vc].send_left
+        if s.link[link].dst != NONE and s.vc[vc].state == ACTIVE:
+            if s.vc[vc].left < s.packets[s.nodes_pool[s.vc[vc].head].packet].flits:
+                found[<int32_t> s.vc[vc].hold] += s.vc[vc].left
     return found
 
 
 cdef int prove_owner(State* s, str where, int32_t link, int32_t vc) except -1:
     """Owner states: a VC is free exactly if no packet is being sent on it, and its own packet is where it says."""
-    cdef bint held = not has_bit(&s.unheld[s.link_word[link]], vc - s.link_base[link])
+    cdef bint held = not has_bit(&s.unheld[s.link[link].word], vc - s.link[link].base)
     cdef int32_t target, out
     packets = packets_of(s, vc)
-    if s.closing[vc]:
+    if s.out[vc].closing:
         require(held and s.drained, f"{where}: closing, but not held")
     if s.drained and not held:
-        require(s.credit[vc] == s.link_depth[link] and not packets, f"{where}: free with credits out")
-    if s.link_dst[link] == NONE:
+        require(s.out[vc].credit == s.link[link].depth and not packets, f"{where}: free with credits out")
+    if s.link[link].dst == NONE:
         return 0
-    if s.vc_state[vc] == IDLE:
-        require(s.occupancy[vc] == 0 or not complete(s, vc), f"{where}: idle with a packet in the buffer")
+    if s.vc[vc].state == IDLE:
+        require(s.vc[vc].occupancy == 0 or not complete(s, vc), f"{where}: idle with a packet in the buffer")
         return 0
     require(len(packets) > 0, f"{where}: a front packet without a packet")
     flits = s.packets[<int32_t> packets[0]].flits
-    require(0 < s.left[vc] <= flits, f"{where}: {s.left[vc]} of {flits} flits left")
-    if s.vc_state[vc] in (WAITING, ROUTING):
-        require(s.left[vc] == flits and s.occupancy[vc] > 0, f"{where}: a waiting head that is not there")
+    require(0 < s.vc[vc].left <= flits, f"{where}: {s.vc[vc].left} of {flits} flits left")
+    if s.vc[vc].state in (WAITING, ROUTING):
+        require(s.vc[vc].left == flits and s.vc[vc].occupancy > 0, f"{where}: a waiting head that is not there")
         return 0
-    target = s.hold[vc]
-    out = s.vc_link[target]
-    free = has_bit(&s.unheld[s.link_word[out]], target - s.link_base[out])
+    target = s.vc[vc].hold
+    out = s.vc[target].link
+    free = has_bit(&s.unheld[s.link[out].word], target - s.link[out].base)
     require(not free, f"{where}: holds VC {target}, which is free")
     packets_there = packets_of(s, target)
     last = packets_there[len(packets_there) - 1]

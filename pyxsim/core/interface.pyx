@@ -103,8 +103,8 @@ cdef void join_sources(State* s) noexcept nogil:
 cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
     """The first free VC of a virtual network with credits for a packet of so many flits, at or after the pointer."""
     cdef uint64_t* mask = vcs_of(s.unheld, s, link)
-    cdef int32_t low = s.low[s.link_range[link] + vnet]
-    cdef int32_t high = s.high[s.link_range[link] + vnet]
+    cdef int32_t low = s.low[s.link[link].range + vnet]
+    cdef int32_t high = s.high[s.link[link].range + vnet]
     cdef int32_t start = s.open_pointer[(link - s.network_links) * s.vnets + vnet]
     cdef int32_t wanted = needed(s, flits, True)
     cdef int32_t turn, pick
@@ -113,7 +113,7 @@ cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noex
     for turn in range(2):
         pick = next_bit(mask, start if turn == 0 else low, high if turn == 0 else start)
         while pick >= 0:
-            if has_credits(s, s.link_base[link] + pick, wanted):
+            if has_credits(s, s.link[link].base + pick, wanted):
                 return pick
             pick = next_bit(mask, pick + 1, high if turn == 0 else start)
     return -1
@@ -153,16 +153,16 @@ cdef inline bint can_launch(State* s, int32_t vc) noexcept nogil:
     cdef int32_t flits
     if s.flow == 0:
         return has_credits(s, vc, 1)
-    flits = s.packets[s.send_packet[vc]].flits
-    return has_credits(s, vc, needed(s, flits, s.send_left[vc] == flits))
+    flits = s.packets[s.out[vc].send_packet].flits
+    return has_credits(s, vc, needed(s, flits, s.out[vc].send_left == flits))
 
 
 cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     """The VC whose packet launches a flit next, -1: none can. Ordered lanes do not pass a packet that has no credit."""
     cdef uint64_t* opened = vcs_of(s.opened, s, link)
-    cdef int32_t base = s.link_base[link]
-    cdef int32_t pointer = s.launch_pointer[link]
-    cdef int32_t count = s.link_vcs[link]
+    cdef int32_t base = s.link[link].base
+    cdef int32_t pointer = s.link[link].launch_pointer
+    cdef int32_t count = s.link[link].vcs
     cdef int32_t best = -1
     cdef int64_t rank
     cdef int64_t least = INT64_MAX
@@ -177,7 +177,7 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
             if can_launch(s, base + pick):
                 if not s.priorities:
                     return pick
-                rank = s.packets[s.send_packet[base + pick]].rank
+                rank = s.packets[s.out[base + pick].send_packet].rank
                 if rank < least:
                     best, least = pick, rank
             pick = next_bit(opened, pick + 1, stop)
@@ -191,7 +191,7 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
     cdef int32_t index = s.source_head[queue]
     cdef Message* message = &s.messages[index]
     cdef int32_t packet = new_packet(s)
-    cdef int32_t vc = s.link_base[link] + number
+    cdef int32_t vc = s.link[link].base + number
     cdef Packet* p
     if s.failed:
         return
@@ -215,12 +215,12 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
     if message.opened == message.packets:
         s.source_head[queue] = message.next
     hold_vc(s, vc, packet)
-    if not any_bit(vcs_of(s.opened, s, link), s.link_words[link]):
-        s.launch_pointer[link] = number
+    if not any_bit(vcs_of(s.opened, s, link), s.link[link].words):
+        s.link[link].launch_pointer = number
     set_bit(vcs_of(s.opened, s, link), number)
     s.open_count[queue] += 1
-    s.send_packet[vc] = packet
-    s.send_left[vc] = p.flits
+    s.out[vc].send_packet = packet
+    s.out[vc].send_left = p.flits
     s.open_pointer[lane * s.vnets + p.vnet] = number + 1
     s.class_pointer[lane] = after(klass, s.classes)
     if s.watch_serial >= 0:
@@ -228,19 +228,19 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
 
 
 cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcept nogil:
-    cdef int32_t vc = s.link_base[link] + number
-    cdef int32_t packet = s.send_packet[vc]
+    cdef int32_t vc = s.link[link].base + number
+    cdef int32_t packet = s.out[vc].send_packet
     cdef Packet* p = &s.packets[packet]
     if p.launched < 0:
         p.launched = t
         if s.messages[p.message].first < 0:
             s.messages[p.message].first = t
     s.in_flight += 1
-    s.send_left[vc] -= 1
-    send_flit(s, vc, packet, p.flits - s.send_left[vc] - 1, t, t)
+    s.out[vc].send_left -= 1
+    send_flit(s, vc, packet, p.flits - s.out[vc].send_left - 1, t, t)
     # Stay with a packet until its tail is launched, then turn to the next VC.
-    s.launch_pointer[link] = number if s.send_left[vc] else after(number, s.link_vcs[link])
-    if s.send_left[vc] == 0:
+    s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
+    if s.out[vc].send_left == 0:
         clear_bit(vcs_of(s.opened, s, link), number)
         s.open_count[(link - s.network_links) * s.classes + s.messages[p.message].klass] -= 1
         release_vc(s, vc)
@@ -303,18 +303,18 @@ cdef void record_arrival(State* s, Message* m) noexcept nogil:
 
 cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A flit arrives at the end of an ejection lane; its slot is empty again at once."""
-    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
+    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
     cdef Packet* p = &s.packets[packet]
     cdef Message* message = &s.messages[p.message]
-    if s.left[vc] == 0:
-        s.left[vc] = p.flits
-    s.left[vc] -= 1
+    if s.vc[vc].left == 0:
+        s.vc[vc].left = p.flits
+    s.vc[vc].left -= 1
     s.in_flight -= 1
     s.flits_delivered += 1
-    if s.occupancy_max[vc] == 0:
-        s.occupancy_max[vc] = 1
+    if s.vc[vc].occupancy_max == 0:
+        s.vc[vc].occupancy_max = 1
     return_credit(s, vc, t)
-    if s.left[vc]:
+    if s.vc[vc].left:
         return
     pop_packet(s, vc)
     s.packets_delivered += 1

@@ -7,20 +7,20 @@ from pyxsim.core.state cimport State
 
 cdef inline bint available(State* s, int32_t link, int64_t t) noexcept nogil:
     """Can the link start a flit in cycle `t`?"""
-    return s.link_free[link] < (t + 1) * s.link_den[link]
+    return s.link[link].free < (t + 1) * s.link[link].den
 
 
 cdef inline int64_t available_at(State* s, int32_t link) noexcept nogil:
     """The first cycle in which it can."""
-    return s.link_free[link] // s.link_den[link]
+    return s.link[link].free if s.link[link].den == 1 else s.link[link].free // s.link[link].den
 
 
 cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil:
     """Are there slots for `count` flits behind the VC: its own, and those left of the link's pool?"""
-    cdef int32_t credit = s.credit[vc]
+    cdef int32_t credit = s.out[vc].credit
     if credit >= count:
         return True
-    return (credit if credit > 0 else 0) + s.pool_left[s.vc_link[vc]] >= count
+    return (credit if credit > 0 else 0) + s.link[s.out[vc].link].pool_left >= count
 
 
 cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:

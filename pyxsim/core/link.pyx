@@ -15,6 +15,7 @@ from pyxsim.core.state cimport (
     LAUNCH,
     LAUNCHED,
     NONE,
+    Link,
     Node,
     free_node,
     log_launch,
@@ -25,53 +26,53 @@ from pyxsim.core.state cimport (
 
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
     """Grant the output VC to a packet: its flits will come down this VC, after those of the packets before it."""
-    cdef int32_t link = s.vc_link[vc]
-    clear_bit(vcs_of(s.unheld, s, link), vc - s.link_base[link])
+    cdef int32_t link = s.out[vc].link
+    clear_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
     push_packet(s, vc, packet)
 
 
 cdef void release_vc(State* s, int32_t vc) noexcept nogil:
     """The tail has been sent. "tail": free for the next packet; "drained": only when all credits are back."""
-    cdef int32_t link = s.vc_link[vc]
+    cdef int32_t link = s.out[vc].link
     if s.drained:
-        s.closing[vc] = 1
+        s.out[vc].closing = 1
     else:
-        set_bit(vcs_of(s.unheld, s, link), vc - s.link_base[link])
+        set_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
 
 
 cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
-    cdef int32_t link = s.vc_link[vc]
-    cdef int64_t den = s.link_den[link]
-    cdef int64_t start = t * den
+    cdef int32_t link = s.out[vc].link
+    cdef Link* l = &s.link[link]
+    cdef int64_t start = t * l.den
     cdef int64_t arrival
-    if s.link_free[link] > start:
-        start = s.link_free[link]
-    s.link_free[link] = start + s.link_num[link]
-    arrival = (s.link_free[link] + den - 1) // den + s.link_delay[link]
-    s.flits[link] += 1
+    if l.free > start:
+        start = l.free
+    l.free = start + l.num
+    arrival = l.delay + (l.free if l.den == 1 else (l.free + l.den - 1) // l.den)
+    l.flits += 1
     s.changed = 1
     if s.tracing:
         log_launch(s, t, vc, packet, flit)
     if s.watch_serial >= 0:
-        note(s, packet, t, LAUNCHED, link, vc - s.link_base[link], flit)
-        note(s, packet, arrival, ARRIVES, link, vc - s.link_base[link], flit)
+        note(s, packet, t, LAUNCHED, link, vc - s.link[link].base, flit)
+        note(s, packet, arrival, ARRIVES, link, vc - s.link[link].base, flit)
     schedule(s, arrival, vc, FLIT)
 
 
 cdef void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
     """Credits of the VC's own first, then slots of the pool."""
-    cdef int32_t before = s.credit[vc]
-    s.credit[vc] = before - count
+    cdef int32_t before = s.out[vc].credit
+    s.out[vc].credit = before - count
     if before < count:
-        s.pool_left[s.vc_link[vc]] -= count - (before if before > 0 else 0)
+        s.link[s.out[vc].link].pool_left -= count - (before if before > 0 else 0)
 
 
 cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t, int64_t enter) noexcept nogil:
     """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`."""
-    cdef int32_t link = s.vc_link[vc]
+    cdef int32_t link = s.out[vc].link
     cdef int32_t node
     take_slots(s, vc, needed(s, s.packets[packet].flits, flit == 0))
-    if not s.link_queued[link] or (enter == t and s.queue_head[link] == NONE and available(s, link, t)):
+    if not s.link[link].queued or (enter == t and s.link[link].queue_head == NONE and available(s, link, t)):
         launch(s, vc, packet, flit, t)
         return
     node = new_node(s)
@@ -81,29 +82,29 @@ cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t 
     s.nodes_pool[node].vc = vc
     s.nodes_pool[node].flit = flit
     s.nodes_pool[node].at = enter
-    if s.queue_head[link] == NONE:
-        s.queue_head[link] = node
+    if s.link[link].queue_head == NONE:
+        s.link[link].queue_head = node
         await_launch(s, link, enter)
     else:
-        s.nodes_pool[s.queue_tail[link]].next = node
-    s.queue_tail[link] = node
+        s.nodes_pool[s.link[link].queue_tail].next = node
+    s.link[link].queue_tail = node
 
 
 cdef void await_launch(State* s, int32_t link, int64_t enter) noexcept nogil:
     """The first flit of the output queue is there from cycle `enter` on, and starts when the link can."""
     cdef int64_t when = available_at(s, link)
-    s.queued_since[link] = enter
+    s.link[link].queued_since = enter
     schedule(s, when if when > enter else enter, link, LAUNCH)
 
 
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     """The first flit of the output queue starts."""
-    cdef int32_t node = s.queue_head[link]
+    cdef int32_t node = s.link[link].queue_head
     cdef Node entry = s.nodes_pool[node]
-    s.queue_head[link] = entry.next
+    s.link[link].queue_head = entry.next
     free_node(s, node)
     launch(s, entry.vc, entry.packet, entry.flit, t)
-    s.stall_serial[link] += t - s.queued_since[link]
+    s.link[link].stall_serial += t - s.link[link].queued_since
     if entry.next != NONE:
         await_launch(s, link, max(t, s.nodes_pool[entry.next].at))
 
@@ -112,26 +113,26 @@ cdef int64_t in_use(State* s, int32_t link) noexcept nogil:
     """Slots that are taken behind the VCs of a link, as its sender knows."""
     cdef int32_t vc
     cdef int64_t used = 0
-    for vc in range(s.link_base[link], s.link_base[link] + s.link_vcs[link]):
-        used += s.link_depth[link] - s.credit[vc]
+    for vc in range(s.link[link].base, s.link[link].base + s.link[link].vcs):
+        used += s.link[link].depth - s.out[vc].credit
     return used
 
 
 cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil:
     """The slot of a flit became empty in cycle `t`; the sender will know after the credit's way back."""
-    schedule(s, t + s.link_credit_delay[s.vc_link[vc]], vc, CREDIT)
+    schedule(s, t + s.link[s.vc[vc].link].credit_delay, vc, CREDIT)
 
 
 cdef void take_credit(State* s, int32_t vc) noexcept nogil:
     """A credit arrives at the sender: count it, and let the sender look again."""
-    cdef int32_t link = s.vc_link[vc]
-    cdef int32_t router = s.link_src[link]
-    if s.credit[vc] < 0:
-        s.pool_left[link] += 1
-    s.credit[vc] += 1
-    if s.closing[vc] and s.credit[vc] == s.link_depth[link]:
-        s.closing[vc] = 0
-        set_bit(vcs_of(s.unheld, s, link), vc - s.link_base[link])
+    cdef int32_t link = s.out[vc].link
+    cdef int32_t router = s.link[link].src
+    if s.out[vc].credit < 0:
+        s.link[link].pool_left += 1
+    s.out[vc].credit += 1
+    if s.out[vc].closing and s.out[vc].credit == s.link[link].depth:
+        s.out[vc].closing = 0
+        set_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
     if router == NONE:
         set_bit(s.lane_active, link - s.network_links)
     else:

@@ -8,11 +8,11 @@ meanwhile, what its flits waited for in the last cycle is what they wait for in 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.bits cimport clear_bit, set_bit
-from pyxsim.core.buffer cimport vcs_of
+from pyxsim.core.buffer cimport inputs_of, place_of
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.routing cimport find_routes, to_front
-from pyxsim.core.state cimport IDLE, WAKE
+from pyxsim.core.state cimport IDLE, WAKE, Vc
 from pyxsim.core.stats cimport begin_look, end_look, next_tick
 from pyxsim.core.switch_allocator cimport allocate_switch
 from pyxsim.core.vc_allocator cimport allocate_vcs
@@ -20,23 +20,23 @@ from pyxsim.core.vc_allocator cimport allocate_vcs
 
 cdef void arrive(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A flit enters an input VC."""
-    cdef int32_t link = s.vc_link[vc]
-    s.occupancy[vc] += 1
-    if s.occupancy[vc] > s.occupancy_max[vc]:
-        s.occupancy_max[vc] = s.occupancy[vc]
-    set_bit(vcs_of(s.occupied, s, link), vc - s.link_base[link])
-    if s.vc_state[vc] == IDLE and complete(s, vc):
+    cdef Vc* v = &s.vc[vc]
+    v.occupancy += 1
+    if v.occupancy > v.occupancy_max:
+        v.occupancy_max = v.occupancy
+    set_bit(inputs_of(s.occupied, s, v.router), place_of(s, vc))
+    if v.state == IDLE and complete(s, vc):
         to_front(s, vc, t * s.ticks)
-    set_bit(s.router_active, s.link_dst[link])
+    set_bit(s.router_active, v.router)
 
 
 cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
     """One tick. Returns the next one in which there may be something to do; INT64_MAX: none by itself."""
     cdef int64_t again = INT64_MAX
     cdef int64_t switch_again
-    if s.unrouted[router]:
+    if s.router[router].unrouted:
         find_routes(s, router, u)
-    if s.va and s.waiting[router]:
+    if s.va and s.router[router].waiting:
         again = allocate_vcs(s, router, u)
     switch_again = allocate_switch(s, router, t, u)
     return switch_again if switch_again < again else again

@@ -6,7 +6,8 @@ of them that differ contribute. An entry of the tables is a link, or a set of li
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport lowest
+from pyxsim.core.bits cimport next_bit, set_bit
+from pyxsim.core.buffer cimport inputs_of, place_of
 from pyxsim.core.draw cimport DRAW_OTHER, DRAW_SELECT, draw
 from pyxsim.core.link cimport in_use
 from pyxsim.core.state cimport (
@@ -20,6 +21,8 @@ from pyxsim.core.state cimport (
     SELECT_RANDOM,
     WAITING,
     Packet,
+    Router,
+    Vc,
     note,
 )
 from pyxsim.core.ways cimport choose_way
@@ -60,18 +63,18 @@ cdef int32_t entry_of(State* s, int32_t plane, int32_t router, int32_t goal, int
 
 cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_class, bint turned) noexcept nogil:
     """A packet that stays in a group of links keeps its class (static dateline), unless it turns here."""
-    cdef int32_t incoming = s.vc_link[vc]
-    if s.link_group[link] >= 0 and not turned and s.link_group[incoming] == s.link_group[link]:
-        return s.vc_class[vc]
+    cdef int32_t incoming = s.vc[vc].link
+    if s.link[link].group >= 0 and not turned and s.link[incoming].group == s.link[link].group:
+        return s.vc[vc].vc_class
     return vc_class
 
 
 cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t found) noexcept nogil:
     """Add what the tables of a plane give the packet at the front of `vc` to `found_link` and `found_class`, behind the
     `found` that are there; returns how many there are then."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
     cdef int32_t goal = p.dst if p.via == NONE else p.via
-    cdef int64_t row = (<int64_t> plane * s.routers + s.link_dst[s.vc_link[vc]]) * s.dims
+    cdef int64_t row = (<int64_t> plane * s.routers + s.vc[vc].router) * s.dims
     cdef int64_t entry = 0
     cdef int64_t place
     cdef int32_t dim, link
@@ -95,11 +98,11 @@ cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_
 
 cdef void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
     """The packet at the front of `vc` wants this link, in this class."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
-    cdef int32_t row = s.link_range[link] + p.vnet * s.link_classes[link] + vc_class
-    s.want[vc] = link
-    s.range_low[vc] = s.low[row]
-    s.range_high[vc] = s.high[row]
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef int32_t row = s.link[link].range + p.vnet * s.link[link].classes + vc_class
+    s.vc[vc].want = link
+    s.vc[vc].low = s.low[row]
+    s.vc[vc].high = s.high[row]
 
 
 cdef int32_t selected(State* s, uint64_t key, int32_t router, int32_t select, int32_t count) noexcept nogil:
@@ -124,71 +127,72 @@ cdef int32_t selected(State* s, uint64_t key, int32_t router, int32_t select, in
 cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
     """Fill `want`, `range_low`, `range_high` and `many` of the input VC whose front packet this is."""
     cdef Packet* p = &s.packets[packet]
-    cdef int32_t router = s.link_dst[s.vc_link[vc]]
+    cdef int32_t router = s.vc[vc].router
     cdef int32_t count, pick
     cdef bint turned = False
-    s.many[vc] = 0
+    s.vc[vc].many = 0
     if p.plane == NONE:
         choose_way(s, p, router)
     if p.via != NONE and s.home[p.via] == router:
         p.via = NONE
         p.plane = p.last
         turned = True
-    if p.via == NONE and s.link_src[p.eject] == router:
+    if p.via == NONE and s.link[p.eject].src == router:
         aim(s, vc, p.eject, 0)
     else:
         count = candidates(s, vc, p.plane, turned, 0)
         pick = 0
         if s.plane_select[p.plane] == SELECT_EACH:
-            s.many[vc] = MANY_EACH | (MANY_TURNED if turned else 0)
+            s.vc[vc].many = MANY_EACH | (MANY_TURNED if turned else 0)
             if s.plane_escape[p.plane] != NONE:
                 count = candidates(s, vc, s.plane_escape[p.plane], turned, count)
         elif count > 1:
             pick = selected(s, p.key, router, s.plane_select[p.plane], count)
         if count == 0:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
-            s.want[vc] = NONE
-            s.range_low[vc] = 0
-            s.range_high[vc] = 0
-            s.many[vc] = 0
+            s.vc[vc].want = NONE
+            s.vc[vc].low = 0
+            s.vc[vc].high = 0
+            s.vc[vc].many = 0
             return
         aim(s, vc, s.found_link[pick], s.found_class[pick])
     if s.watch_serial >= 0:
-        note(s, packet, s.now, ROUTED, s.want[vc], NONE, 0)
+        note(s, packet, s.now, ROUTED, s.vc[vc].want, NONE, 0)
 
 
-cdef inline void wait_for_vc(State* s, int32_t vc) noexcept nogil:
-    s.vc_state[vc] = WAITING
-    s.ready[vc] = s.front[vc] + s.rc + (s.va - 1 if s.va else 0)
-    s.waiting[s.link_dst[s.vc_link[vc]]] += 1
+cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
+    s.vc[vc].state = WAITING
+    s.vc[vc].ready = u + s.rc + (s.va - 1 if s.va else 0)
+    s.router[s.vc[vc].router].waiting += 1
 
 
 cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     """The head of the next packet is at the front of its input VC from tick `u` on."""
-    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
-    s.left[vc] = s.packets[packet].flits
-    s.rank[vc] = s.packets[packet].rank
-    s.front[vc] = u
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t packet = s.nodes_pool[v.head].packet
+    v.left = s.packets[packet].flits
+    v.rank = s.packets[packet].rank
+    set_bit(inputs_of(s.heads, s, v.router), place_of(s, vc))
+    if s.ordered:
+        s.front[vc] = u
     if s.lazy:
-        s.vc_state[vc] = ROUTING
-        s.ready[vc] = u
-        s.unrouted[s.link_dst[s.vc_link[vc]]] += 1
+        v.state = ROUTING
+        v.ready = u
+        s.router[v.router].unrouted += 1
         return
     compute_route(s, vc, packet)
-    wait_for_vc(s, vc)
+    wait_for_vc(s, vc, u)
 
 
 cdef void find_routes(State* s, int32_t router, int64_t u) noexcept nogil:
     """Heads that came to the front, from the credits as they are at the beginning of the step."""
-    cdef int32_t i, link, word, vc
-    cdef uint64_t bits
-    for i in range(s.in_start[router], s.in_start[router + 1]):
-        link = s.in_links[i]
-        for word in range(s.link_words[link]):
-            bits = s.occupied[s.link_word[link] + word]
-            while bits:
-                vc = s.link_base[link] + word * 64 + lowest(bits)
-                bits &= bits - 1
-                if s.vc_state[vc] == ROUTING and s.ready[vc] <= u:
-                    compute_route(s, vc, s.nodes_pool[s.fifo_head[vc]].packet)
-                    wait_for_vc(s, vc)
-                    s.unrouted[router] -= 1
+    cdef Router* r = &s.router[router]
+    cdef uint64_t* heads = inputs_of(s.heads, s, router)
+    cdef int32_t place = next_bit(heads, 0, r.input_vcs)
+    cdef int32_t vc
+    while place >= 0:
+        vc = r.base + place
+        if s.vc[vc].state == ROUTING and s.vc[vc].ready <= u:
+            compute_route(s, vc, s.nodes_pool[s.vc[vc].head].packet)
+            wait_for_vc(s, vc, s.vc[vc].ready)
+            r.unrouted -= 1
+        place = next_bit(heads, place + 1, r.input_vcs)

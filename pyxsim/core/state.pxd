@@ -1,6 +1,6 @@
 """The whole state of one network as plain C data. Who owns the arrays: state.pyx."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef enum VcState:
@@ -169,7 +169,108 @@ cdef struct Arrival:
     int64_t flits
 
 
+cdef struct Vc:
+    # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
+    int64_t ready            # tick of its next try
+    int64_t rank             # of the front packet, by priority
+    int32_t occupancy        # flits in the buffer
+    int32_t left             # flits of the front packet that have not left (sinks: not arrived)
+    int32_t want             # output link of the front packet
+    int32_t hold             # output VC that it holds
+    int32_t head             # packets in the VC, in order
+    int32_t tail
+    int32_t link             # fixed
+    int32_t router           # fixed; NONE: a sink
+    int16_t low              # VC numbers that the front packet may use
+    int16_t high
+    int16_t number           # fixed: on its link
+    int16_t port             # fixed: input port of its router
+    uint8_t state            # VcState
+    uint8_t many             # Many
+    int16_t vc_class         # fixed
+    int32_t occupancy_max    # counting
+
+
+cdef struct Out:
+    # The upstream end of a VC: what its sender knows of it.
+    int32_t credit           # below 0: so many slots of the pool are its
+    int32_t link             # fixed
+    int32_t va_next          # rotating, first VC of a range: the VC number to try next
+    int32_t va_requester     # rotating, first VC of a range: the input VC to serve next
+    int32_t va_pick          # scratch: its best requester
+    int32_t send_packet      # lanes: the open packet
+    int32_t send_left        # lanes: its flits not yet launched
+    int32_t closing          # tail sent, credits still out ("drained")
+
+
+cdef struct Link:
+    # --- what every launch touches ---
+    int64_t free             # in units of 1 / den
+    int64_t num              # s = num / den cycles per flit
+    int64_t den
+    int64_t delay
+    int64_t credit_delay
+    int32_t src              # router, or NONE: an interface
+    int32_t dst
+    int32_t base             # its first VC
+    int32_t vcs
+    int32_t word             # its words in the VC masks of senders: first
+    int32_t group
+    # --- routing and allocation ---
+    int32_t range            # row of (virtual network 0, class 0) in low and high
+    int32_t classes          # VC classes
+    int32_t queued           # 1: has an output queue
+    int32_t port             # number of the input port at its end
+    int32_t out_port         # number of the output port at its beginning
+    int32_t vc_offset        # number of its VC 0 among the input VCs of its router
+    int32_t out_offset       # number of its VC 0 among the output VCs of its router
+    int32_t depth            # flits per VC
+    int32_t pool_left
+    int32_t launch_pointer   # lanes: next VC to launch from
+    int32_t pick_vc          # scratch, SA: best candidate for this output
+    int32_t pick_port
+    int32_t eligible         # scratch, SA: how many flits could go
+    int32_t pool             # slots that its VCs share
+    int64_t pick_key
+    # --- queues and counters ---
+    int32_t queue_head       # output queue
+    int32_t queue_tail
+    int32_t words
+    uint8_t stalled          # causes in the last tick looked at
+    uint8_t stalled_before   # causes in the ticks before, of the same cycle
+    int64_t queued_since
+    int64_t flits
+    int64_t stall_vc
+    int64_t stall_credit
+    int64_t stall_serial
+    int64_t stall_arbitration
+
+
+cdef struct Router:
+    int32_t in_start         # into in_links
+    int32_t in_end
+    int32_t out_start        # into out_links
+    int32_t out_end
+    int32_t base             # its first input VC
+    int32_t input_vcs
+    int32_t output_vcs
+    int32_t word             # its words in the masks of input VCs: first, and how many
+    int32_t words
+    int32_t port_word        # its words in the mask of output ports
+    int32_t port_words
+    int32_t waiting          # heads without an output VC
+    int32_t unrouted         # heads to be routed
+    int32_t stalled          # counting: any of its outputs is
+    int64_t looked           # counting: last cycle looked at
+
+
 cdef struct State:
+    # --- records that are partly fixed, partly decide, partly count ---
+    Vc* vc                       # [vcs]
+    Out* out                     # [vcs]
+    Link* link                   # [links]
+    Router* router               # [routers]
+
     # --- the machine, fixed ---
     int32_t routers, links, vcs, network_links, injection_links, dims, nodes
     int32_t rc, va, st, drained, step_arbiter, interleaved, ordered, tracing, recycling
@@ -178,41 +279,16 @@ cdef struct State:
     int32_t ticks                # internal speed-up: steps per cycle
     int32_t vnets, classes
     int32_t priorities           # whether there is more than one
+    int32_t far                  # the records do not fit into the nearest caches: fetch them ahead
     int32_t lazy                 # routes depend on credits: they are found in the router's step
     int32_t ways, choose
     uint64_t seed
     int32_t* class_vnet          # [classes]
     int64_t* class_rank          # [classes] of their priority
-    int32_t* link_src            # [links] router, or NONE: an interface
-    int32_t* link_dst
-    int32_t* link_vcs
-    int32_t* link_base           # first VC
-    int32_t* link_depth          # flits per VC
-    int64_t* link_num            # s = num / den cycles per flit
-    int64_t* link_den
-    int64_t* link_delay
-    int64_t* link_credit_delay
-    int32_t* link_queued         # 1: has an output queue
-    int32_t* link_pool           # slots that its VCs share
-    int32_t* link_classes        # VC classes
-    int32_t* link_range          # row of (virtual network 0, class 0) in low and high
     int32_t* low                 # VC numbers of a range: [low, high)
     int32_t* high
-    int32_t* link_group
-    int32_t* link_port           # number of the input port at its end
-    int32_t* link_vc_offset      # number of its VC 0 among the input VCs of its router
-    int32_t* link_word           # its words in the VC bit masks: first, and how many
-    int32_t* link_words
-    int32_t* vc_link             # [vcs]
-    int32_t* vc_class            # [vcs]
-    int32_t* link_out_port       # number of the output port at its beginning
-    int32_t* link_out_offset     # number of its VC 0 among the output VCs of its router
-    int32_t* output_vcs          # [routers] how many output VCs
-    int32_t* in_start            # [routers + 1] into in_links
     int32_t* in_links
-    int32_t* out_start           # [routers + 1] into out_links
     int32_t* out_links
-    int32_t* input_vcs           # [routers] how many input VCs
     int32_t* home                # [nodes] router
     int32_t* resident            # [routers] one of its nodes, or NONE
     int32_t* digits              # [nodes, dims]
@@ -239,10 +315,9 @@ cdef struct State:
     int64_t now
     int32_t arrived              # step 1 of cycle `now` is done
     int64_t reported             # the last cycle at which the caller was told of a window's end
-    int64_t* link_free           # in units of 1 / den
-    int32_t* in_pointer          # SA: [links * parts] next VC to look at, at the input
+    int32_t* in_pointer          # SA: [input ports * parts] next VC to look at, at the input
     int32_t* out_pointer         # SA: [links] next input to look at, at the output port
-    int32_t* accept_pointer      # SA, matrix: [links * parts] next output to look at, at the input
+    int32_t* accept_pointer      # SA, matrix: [input ports * parts] next output to look at, at the input
     int32_t* va_grant            # VA, matrix: [vcs] next input VC to look at, at the output VC
     int32_t* va_accept           # VA, matrix: [vcs] next output VC to look at, at the input VC
     int32_t* va_wave             # [routers]
@@ -250,39 +325,16 @@ cdef struct State:
     int32_t* open_pointer        # [lanes * vnets] next VC to open a packet on
     int32_t* class_pointer       # [lanes] next class to open a packet of
     int32_t* open_count          # [lanes * classes] open packets
-    int32_t* pool_left           # [links]
-    int32_t* launch_pointer      # [links] lanes: next VC to launch from
-    uint64_t* occupied           # VCs with a flit in the buffer (downstream end)
-    uint64_t* unheld             # VCs that no packet holds (upstream end)
+    uint64_t* occupied           # input VCs of a router with a flit in the buffer
+    uint64_t* heads              # input VCs whose head waits for an output VC, or to be routed
+    uint64_t* unheld             # VCs of a link that no packet holds
     uint64_t* opened             # lanes: VCs with a packet that still has flits to launch
-    int32_t* occupancy           # [vcs] flits in the buffer
-    int32_t* credit              # [vcs] at the sender; below 0: so many slots of the pool are its
-    int32_t* closing             # [vcs] tail sent, credits still out ("drained")
-    uint8_t* vc_state            # [vcs] VcState
-    int32_t* left                # [vcs] flits of the front packet that have not left (sinks: not arrived)
-    int32_t* want                # [vcs] output link of the front packet
-    int32_t* range_low           # [vcs] VC numbers it may use there
-    int32_t* range_high
-    int32_t* hold                # [vcs] output VC that it holds
-    uint8_t* many                # [vcs] Many
-    int64_t* rank                # [vcs] of the front packet, by priority
-    int64_t* ready               # [vcs] tick of its next try
-    int64_t* front               # [vcs] front time (tick) of the front packet
+    int64_t* front               # [vcs] front time (tick) of the front packet, where packets are ordered
     int64_t* bid                 # [vcs] tick of its last speculative bid
     int32_t* bid_link            # [vcs] for which output
     int32_t* asked_link          # [vcs] VA, matrix: link of its first candidate with a free VC
-    int32_t* va_next             # [vcs] VA, first VC of a range: the VC number to try next
-    int32_t* va_requester        # [vcs] VA, first VC of a range: the input VC to serve next
-    int32_t* fifo_head           # [vcs] packets in the VC, in order
-    int32_t* fifo_tail
-    int32_t* send_packet         # [vcs] lanes: the open packet
-    int32_t* send_left           # [vcs] lanes: its flits not yet launched
-    int32_t* queue_head          # [links] output queue
-    int32_t* queue_tail
     int32_t* source_head         # [lanes * classes] messages waiting
     int32_t* source_tail
-    int32_t* waiting             # [routers] heads without an output VC
-    int32_t* unrouted            # [routers] heads to be routed
     uint64_t* router_active
     uint64_t* lane_active
     int32_t router_words, lane_words
@@ -304,17 +356,7 @@ cdef struct State:
 
     # --- what only counts ---
     int32_t changed              # a flit was launched since the caller was told of a window's end
-    int64_t* flits               # [links]
-    int64_t* stall_vc
-    int64_t* stall_credit
-    int64_t* stall_serial
-    int64_t* stall_arbitration
-    int32_t* occupancy_max       # [vcs]
-    uint8_t* stalled             # [links] causes in the last tick looked at
-    uint8_t* stalled_before      # [links] causes in the ticks before, of the same cycle
-    uint8_t* router_stalled      # [routers] any of its outputs is stalled
-    int64_t* looked              # [routers] last cycle looked at
-    int64_t* queued_since        # [links]
+    uint64_t* stalled_ports      # output ports of a router that are stalled
     int64_t router_visits, packets_delivered, messages_delivered, flits_delivered
     int64_t latency_sum, network_latency_sum, hops_sum
     int32_t* delivered           # messages delivered since the last report, with their cycles
@@ -330,13 +372,13 @@ cdef struct State:
     int64_t note_room, note_count
 
     # --- scratch within one router and cycle ---
-    int32_t* pick_port           # [links] SA: best candidate for an output
-    int32_t* pick_vc
-    int64_t* pick_key
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
-    int32_t* eligible            # [links] how many flits could go
+    int32_t* active              # [routers] to be visited in this cycle
     int32_t* touched             # outputs with a candidate
-    int32_t* va_pick             # [vcs] VA, first VC of a range: its best requester
+    int32_t* able                # outputs that some flit could go to
+    int32_t able_count
+    int32_t* part_pick           # [parts] of the input port at hand: best candidate
+    int64_t* part_key
     int64_t* va_key
     int32_t* va_touched
     int32_t* found_link          # candidates of one head

@@ -109,8 +109,8 @@ cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_
     entry = &s.log[s.log_count]
     s.log_count += 1
     entry.cycle = cycle
-    entry.link = s.vc_link[vc]
-    entry.vc = vc - s.link_base[entry.link]
+    entry.link = s.vc[vc].link
+    entry.vc = vc - s.link[entry.link].base
     entry.message = s.messages[s.packets[packet].message].serial
     entry.packet = s.packets[packet].number
     entry.flit = flit

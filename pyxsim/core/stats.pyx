@@ -4,73 +4,84 @@ A cause of stalling counts once per link and cycle. A router that sleeps keeps t
 looks again, so the cycles between are added then; `settle` adds them up to now, for whoever reads the counters.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pyxsim.core.state cimport NONE, STALL_ARBITRATION, STALL_CREDIT, STALL_SERIAL, STALL_VC
+from pyxsim.core.bits cimport lowest, next_bit
+from pyxsim.core.state cimport NONE, STALL_ARBITRATION, STALL_CREDIT, STALL_SERIAL, STALL_VC, Link, Router
 
 
 cdef void count(State* s, int32_t link, uint8_t causes, int64_t cycles) noexcept nogil:
     if causes & STALL_VC:
-        s.stall_vc[link] += cycles
+        s.link[link].stall_vc += cycles
     if causes & STALL_CREDIT:
-        s.stall_credit[link] += cycles
+        s.link[link].stall_credit += cycles
     if causes & STALL_SERIAL:
-        s.stall_serial[link] += cycles
+        s.link[link].stall_serial += cycles
     if causes & STALL_ARBITRATION:
-        s.stall_arbitration[link] += cycles
+        s.link[link].stall_arbitration += cycles
 
 
 cdef void count_sleep(State* s, int32_t router, int64_t last) noexcept nogil:
     """Add the cycles after the last look, up to and with cycle `last`."""
-    cdef int32_t i
-    if s.router_stalled[router] and last > s.looked[router]:
-        for i in range(s.out_start[router], s.out_start[router + 1]):
-            if s.stalled[s.out_links[i]]:
-                count(s, s.out_links[i], s.stalled[s.out_links[i]], last - s.looked[router])
-    s.looked[router] = last
+    cdef Router* r = &s.router[router]
+    cdef uint64_t* ports = &s.stalled_ports[r.port_word]
+    cdef int64_t cycles = last - r.looked
+    cdef int32_t port = next_bit(ports, 0, r.out_end - r.out_start)
+    if cycles > 0:
+        while port >= 0:
+            count(s, s.out_links[r.out_start + port], s.link[s.out_links[r.out_start + port]].stalled, cycles)
+            port = next_bit(ports, port + 1, r.out_end - r.out_start)
+    r.looked = last
 
 
 cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil:
-    cdef int32_t i
-    if s.router_stalled[router]:
+    cdef Router* r = &s.router[router]
+    cdef uint64_t* ports = &s.stalled_ports[r.port_word]
+    cdef int32_t word
+    cdef uint64_t bits
+    if r.stalled:
         count_sleep(s, router, t - 1)
-        for i in range(s.out_start[router], s.out_start[router + 1]):
-            s.stalled[s.out_links[i]] = 0
-        s.router_stalled[router] = 0
-    s.looked[router] = t
+        for word in range(r.port_words):
+            bits = ports[word]
+            ports[word] = 0
+            while bits:
+                s.link[s.out_links[r.out_start + word * 64 + lowest(bits)]].stalled = 0
+                bits &= bits - 1
+        r.stalled = 0
+    r.looked = t
 
 
 cdef void next_tick(State* s, int32_t router) noexcept nogil:
     """Internal speed-up: what stalled so far in this cycle is kept apart, as it need not stall any more."""
-    cdef int32_t i, link
-    for i in range(s.out_start[router], s.out_start[router + 1]):
-        link = s.out_links[i]
-        s.stalled_before[link] |= s.stalled[link]
-        s.stalled[link] = 0
+    cdef int32_t i
+    cdef Link* link
+    for i in range(s.router[router].out_start, s.router[router].out_end):
+        link = &s.link[s.out_links[i]]
+        link.stalled_before |= link.stalled
+        link.stalled = 0
 
 
 cdef void end_look(State* s, int32_t router) noexcept nogil:
-    cdef int32_t i, link
-    cdef uint8_t causes
-    for i in range(s.out_start[router], s.out_start[router + 1]):
-        link = s.out_links[i]
-        causes = s.stalled[link]
-        if s.ticks > 1:
-            causes |= s.stalled_before[link]
-            s.stalled_before[link] = 0
-        if causes:
-            count(s, link, causes, 1)
-        if s.stalled[link]:
-            s.router_stalled[router] = 1
+    cdef Router* r = &s.router[router]
+    cdef int32_t word, out
+    cdef uint64_t bits
+    for word in range(r.port_words):
+        bits = s.stalled_ports[r.port_word + word]
+        while bits:
+            out = s.out_links[r.out_start + word * 64 + lowest(bits)]
+            bits &= bits - 1
+            count(s, out, s.link[out].stalled | s.link[out].stalled_before, 1)
+            s.link[out].stalled_before = 0
+            r.stalled = 1
 
 
 cdef void settle(State* s) noexcept nogil:
     """Bring every counter up to the end of cycle `now - 1`."""
     cdef int32_t i
     for i in range(s.routers):
-        if s.router_stalled[i]:
+        if s.router[i].stalled:
             count_sleep(s, i, s.now - 1)
     for i in range(s.links):
-        if s.queue_head[i] != NONE and s.queued_since[i] < s.now:
-            s.stall_serial[i] += s.now - s.queued_since[i]
-            s.queued_since[i] = s.now
+        if s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:
+            s.link[i].stall_serial += s.now - s.link[i].queued_since
+            s.link[i].queued_since = s.now

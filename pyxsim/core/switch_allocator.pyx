@@ -8,7 +8,7 @@ meanwhile; INT64_MAX if only an arrival can change anything.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance
-from pyxsim.core.bits cimport lowest
+from pyxsim.core.bits cimport lowest, next_bit
 from pyxsim.core.crossbar cimport traverse
 from pyxsim.core.link cimport available, available_at, has_credits, needed
 from pyxsim.core.match cimport match
@@ -24,44 +24,53 @@ from pyxsim.core.state cimport (
     STALL_SERIAL,
     STALL_VC,
     WASTED,
+    Link,
     Packet,
     Request,
+    Router,
+    Vc,
     note,
     requests_fit,
 )
+from pyxsim.core.stats cimport stall
 from pyxsim.core.vc_allocator cimport free_vc
 
 
+cdef enum:
+    MOST_VCS = 1 << 15   # of a link: any number that is not less will do to reckon distances round
+
+
 cdef inline Packet* front_packet(State* s, int32_t vc) noexcept nogil:
-    return &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    return &s.packets[s.nodes_pool[s.vc[vc].head].packet]
 
 
 cdef inline bint has_its_credits(State* s, int32_t vc) noexcept nogil:
     """Has the VC that the front flit's packet holds the credits which that flit needs?"""
     cdef int32_t flits
     if s.flow == 0:
-        return has_credits(s, s.hold[vc], 1)
+        return has_credits(s, s.vc[vc].hold, 1)
     flits = front_packet(s, vc).flits
-    return has_credits(s, s.hold[vc], needed(s, flits, s.left[vc] == flits))
+    return has_credits(s, s.vc[vc].hold, needed(s, flits, s.vc[vc].left == flits))
 
 
-cdef int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
+cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Why a front flit cannot ask for the switch: 0 if it can, a Stall, or -1 if its time has not come."""
-    cdef int32_t out = s.want[vc]
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t out = v.want
     cdef int32_t pick
-    if s.ready[vc] > u:
+    if v.ready > u:
         return -1
-    if s.vc_state[vc] == ACTIVE:
-        if s.credit[s.hold[vc]] <= 0 or s.flow:
+    if v.state == ACTIVE:
+        if s.out[v.hold].credit <= 0 or s.flow:
             if not has_its_credits(s, vc):
                 return STALL_CREDIT
     elif s.va or out == NONE:
         return -1   # a matter of VA
     else:
-        pick = free_vc(s, out, s.range_low[vc], s.range_high[vc], front_packet(s, vc).flits)
+        pick = free_vc(s, out, v.low, v.high, front_packet(s, vc).flits)
         if pick < 0:
             return STALL_VC if pick == -1 else STALL_CREDIT
-    if not s.link_queued[out] and not available(s, out, t):
+    if not s.link[out].queued and not available(s, out, t):
         return STALL_SERIAL
     return 0
 
@@ -70,224 +79,247 @@ cdef inline bint bids(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
     """Speculation: does the head ask for the switch in the tick in which it asks for a VC?"""
     if s.bid[vc] != u or not s.speculative:
         return False
-    return s.link_queued[s.bid_link[vc]] or available(s, s.bid_link[vc], t)
+    return s.link[s.bid_link[vc]].queued or available(s, s.bid_link[vc], t)
 
 
 cdef inline bint bid_holds(State* s, int32_t vc) noexcept nogil:
     """A bid that won the switch: did VA grant it a VC of that link, with the credits?"""
-    return s.vc_state[vc] == ACTIVE and s.want[vc] == s.bid_link[vc] and has_its_credits(s, vc)
+    return s.vc[vc].state == ACTIVE and s.vc[vc].want == s.bid_link[vc] and has_its_credits(s, vc)
 
 
 cdef void tell_hindrance(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
     """Note why a front flit could not ask, and when it may."""
     cdef int64_t when
     if cause > 0:
-        s.stalled[s.want[vc]] |= <unsigned char> cause
+        stall(s, s.vc[vc].want, cause)
         if cause == STALL_SERIAL:
-            when = available_at(s, s.want[vc]) * s.ticks
+            when = available_at(s, s.vc[vc].want) * s.ticks
             if when < again[0]:
                 again[0] = when
-    elif s.ready[vc] > u and s.ready[vc] < again[0]:
-        again[0] = s.ready[vc]
+    elif s.vc[vc].ready > u and s.vc[vc].ready < again[0]:
+        again[0] = s.vc[vc].ready
+
+
+cdef inline void can_go(State* s, int32_t out) noexcept nogil:
+    """Some flit could go to this output."""
+    if s.link[out].eligible == 0:
+        s.able[s.able_count] = out
+        s.able_count += 1
+    s.link[out].eligible += 1
 
 
 cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
     """Front flits ask for the switch; the winners leave."""
     cdef int64_t again = INT64_MAX
     cdef int32_t asked, i, out
+    s.able_count = 0
     if s.sa_allocator == INPUT_FIRST:
         asked = inputs_first(s, router, t, u, &again)
     else:
         asked = by_matrix(s, router, t, u, &again)
     # Whoever was eligible and is still here lost, to another flit of its own input or at the output.
-    for i in range(s.out_start[router], s.out_start[router + 1]):
-        out = s.out_links[i]
-        if s.eligible[out]:
-            s.stalled[out] |= STALL_ARBITRATION
-            s.eligible[out] = 0
+    for i in range(s.able_count):
+        out = s.able[i]
+        if s.link[out].eligible:
+            stall(s, out, STALL_ARBITRATION)
+            s.link[out].eligible = 0
     return u + 1 if asked else again
 
 
-# --- separable, input first -----------------------------------------------------------------------------------------
-
-cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
-    cdef int32_t asked = 0
-    cdef int32_t i, link, out, port, pick, part, place
-    cdef int64_t key
-    cdef bint bid
-    cdef int32_t ports = (s.in_start[router + 1] - s.in_start[router]) * s.parts
-    for i in range(s.in_start[router], s.in_start[router + 1]):
-        link = s.in_links[i]
-        for part in range(s.parts):
-            pick = pick_input(s, link, part, t, u, again)
-            if pick == NONE:
-                continue
-            place = link * s.parts + part
-            if s.step_arbiter:
-                s.in_pointer[place] = after(s.in_pointer[place], s.link_vcs[link])
-            bid = s.speculative and s.bid[pick] == u
-            out = s.bid_link[pick] if bid else s.want[pick]
-            port = s.link_port[link] * s.parts + part
-            key = s.rank[pick] + distance(port, s.out_pointer[out], ports)
-            if bid:
-                key += (<int64_t> 1) << BID_SHIFT
-            if s.pick_vc[out] == NONE:
-                s.touched[asked] = out
-                asked += 1
-            elif key >= s.pick_key[out]:
-                continue
-            s.pick_vc[out] = pick
-            s.pick_port[out] = port
-            s.pick_key[out] = key
-    for i in range(asked):
-        out = s.touched[i]
-        pick = s.pick_vc[out]
-        s.pick_vc[out] = NONE
-        if s.speculative and s.bid[pick] == u:
-            if not bid_holds(s, pick):
-                waste(s, pick, out)
-                continue
-        else:
-            s.eligible[out] -= 1
-        if s.step_arbiter:
-            s.out_pointer[out] = after(s.out_pointer[out], ports)
-        else:
-            s.out_pointer[out] = after(s.pick_port[out], ports)
-            move_past(s, pick)
-        traverse(s, router, pick, t, u)
-    return asked
+cdef inline int32_t input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
+    """Where the pointers are of the input of the switch that serves an input VC."""
+    cdef int32_t part = s.vc[vc].number % s.parts if s.parts > 1 else 0
+    return (s.router[router].in_start + s.vc[vc].port) * s.parts + part
 
 
-cdef inline void move_past(State* s, int32_t vc) noexcept nogil:
+cdef inline void move_past(State* s, int32_t router, int32_t vc) noexcept nogil:
     """The VC pointer of an input goes past the VC that was granted."""
-    cdef int32_t link = s.vc_link[vc]
-    cdef int32_t number = vc - s.link_base[link]
-    s.in_pointer[link * s.parts + (number % s.parts if s.parts > 1 else 0)] = after(number, s.link_vcs[link])
+    s.in_pointer[input_of(s, router, vc)] = after(s.vc[vc].number, s.link[s.vc[vc].link].vcs)
 
 
 cdef void waste(State* s, int32_t vc, int32_t out) noexcept nogil:
     """A bid won the switch for nothing."""
     if s.watch_serial >= 0:
-        note(s, s.nodes_pool[s.fifo_head[vc]].packet, s.now, WASTED, out, NONE, 0)
+        note(s, s.nodes_pool[s.vc[vc].head].packet, s.now, WASTED, out, NONE, 0)
 
 
-cdef int32_t pick_input(State* s, int32_t link, int32_t part, int64_t t, int64_t u, int64_t* again) noexcept nogil:
-    """One input: its best eligible VC, or NONE. Notes what hinders the others."""
-    cdef int32_t base = s.link_base[link]
-    cdef int32_t count = s.link_vcs[link]
-    cdef int32_t pointer = s.in_pointer[link * s.parts + part]
-    cdef int32_t pick = NONE
-    cdef int64_t best = INT64_MAX
+# --- separable, input first -----------------------------------------------------------------------------------------
+
+cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    cdef Router* r = &s.router[router]
+    cdef int32_t asked = 0
+    cdef int32_t i, out, pick, word, vc, port
+    cdef int32_t ports = (r.in_end - r.in_start) * s.parts
+    cdef uint64_t bits
+    # Input VCs stand in order of their ports: a port is done when a VC of another one comes.
+    port = NONE
+    for word in range(r.words):
+        bits = s.occupied[r.word + word]
+        while bits:
+            vc = r.base + word * 64 + lowest(bits)
+            bits &= bits - 1
+            if s.vc[vc].port != port:
+                if port != NONE:
+                    asked = offer(s, r, port, u, asked)
+                port = s.vc[vc].port
+                if s.ordered:
+                    find_oldest(s, vc)
+            consider(s, r, vc, t, u, again)
+    if port != NONE:
+        asked = offer(s, r, port, u, asked)
+    for i in range(asked):
+        out = s.touched[i]
+        pick = s.link[out].pick_vc
+        s.link[out].pick_vc = NONE
+        if s.speculative and s.bid[pick] == u:
+            if not bid_holds(s, pick):
+                waste(s, pick, out)
+                continue
+        else:
+            s.link[out].eligible -= 1
+        if s.step_arbiter:
+            s.out_pointer[out] = after(s.out_pointer[out], ports)
+        else:
+            s.out_pointer[out] = after(s.link[out].pick_port, ports)
+            move_past(s, router, pick)
+        traverse(s, router, pick, t, u)
+    return asked
+
+
+cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    """One VC of an input: is it the best so far that may ask for the switch? If it may not, note why."""
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t cause, part
     cdef int64_t key
-    cdef int32_t word, number, vc, cause
-    cdef uint64_t bits
-    if s.ordered:
-        find_oldest(s, link)
-    for word in range(s.link_words[link]):
-        bits = s.occupied[s.link_word[link] + word]
-        while bits:
-            number = word * 64 + lowest(bits)
-            bits &= bits - 1
-            if s.parts > 1 and number % s.parts != part:
-                continue
-            vc = base + number
-            if s.vc_state[vc] == IDLE:   # store-and-forward: the packet is not complete
-                continue
-            if s.speculative and bids(s, vc, t, u):
-                key = s.rank[vc] + distance(number, pointer, count) + ((<int64_t> 1) << BID_SHIFT)
-                if key < best:
-                    best, pick = key, vc
-                continue
-            cause = hindrance(s, vc, t, u)
-            if s.ordered and cause >= 0 and s.oldest[s.want[vc]] != vc:
-                cause = STALL_ARBITRATION   # behind an older packet
-            if cause == 0:
-                s.eligible[s.want[vc]] += 1
-                key = s.rank[vc] + distance(number, pointer, count)
-                if key < best:
-                    best, pick = key, vc
-            else:
-                tell_hindrance(s, vc, cause, u, again)
-    return pick
+    if v.state == IDLE:   # store-and-forward: the packet is not complete
+        return
+    part = v.number % s.parts if s.parts > 1 else 0
+    key = v.rank
+    if s.speculative and bids(s, vc, t, u):
+        key += (<int64_t> 1) << BID_SHIFT
+    else:
+        cause = hindrance(s, vc, t, u)
+        if s.ordered and cause >= 0 and s.oldest[v.want] != vc:
+            cause = STALL_ARBITRATION   # behind an older packet
+        if cause:
+            tell_hindrance(s, vc, cause, u, again)
+            return
+        can_go(s, v.want)
+    key += distance(v.number, s.in_pointer[(r.in_start + v.port) * s.parts + part], MOST_VCS)
+    if s.part_pick[part] == NONE or key < s.part_key[part]:
+        s.part_pick[part] = vc
+        s.part_key[part] = key
 
 
-cdef void find_oldest(State* s, int32_t link) noexcept nogil:
-    """For every output that is wanted at an input port: the VC with the earliest front time."""
-    cdef int32_t word, vc, out
-    cdef uint64_t bits
-    for word in range(s.link_words[link]):
-        bits = s.occupied[s.link_word[link] + word]
-        while bits:
-            out = s.want[s.link_base[link] + word * 64 + lowest(bits)]
-            bits &= bits - 1
-            if out != NONE:
-                s.oldest[out] = NONE
-    for word in range(s.link_words[link]):
-        bits = s.occupied[s.link_word[link] + word]
-        while bits:
-            vc = s.link_base[link] + word * 64 + lowest(bits)
-            bits &= bits - 1
-            out = s.want[vc]
-            if out != NONE and (s.oldest[out] == NONE or s.front[vc] < s.front[s.oldest[out]]):
-                s.oldest[out] = vc
+cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t asked) noexcept nogil:
+    """An input port is done: what each of its inputs picked asks its output."""
+    cdef int32_t ports = (r.in_end - r.in_start) * s.parts
+    cdef int32_t part, pick, out, number, place
+    cdef int64_t key
+    cdef bint bid
+    cdef Link* link
+    for part in range(s.parts):
+        pick = s.part_pick[part]
+        if pick == NONE:
+            continue
+        s.part_pick[part] = NONE
+        if s.step_arbiter:
+            place = (r.in_start + port) * s.parts + part
+            s.in_pointer[place] = after(s.in_pointer[place], s.link[s.vc[pick].link].vcs)
+        bid = s.speculative and s.bid[pick] == u
+        out = s.bid_link[pick] if bid else s.vc[pick].want
+        link = &s.link[out]
+        number = port * s.parts + part
+        key = s.vc[pick].rank + distance(number, s.out_pointer[out], ports)
+        if bid:
+            key += (<int64_t> 1) << BID_SHIFT
+        if link.pick_vc == NONE:
+            s.touched[asked] = out
+            asked += 1
+        elif key >= link.pick_key:
+            continue
+        link.pick_vc = pick
+        link.pick_port = number
+        link.pick_key = key
+    return asked
+
+
+cdef void find_oldest(State* s, int32_t first) noexcept nogil:
+    """For every output that is wanted at the input port of this VC: the VC with the earliest front time."""
+    cdef Router* r = &s.router[s.vc[first].router]
+    cdef uint64_t* occupied = &s.occupied[r.word]
+    cdef int32_t begin = s.link[s.vc[first].link].vc_offset
+    cdef int32_t end = begin + s.link[s.vc[first].link].vcs
+    cdef int32_t place, vc, out
+    place = next_bit(occupied, begin, end)
+    while place >= 0:
+        out = s.vc[r.base + place].want
+        if out != NONE:
+            s.oldest[out] = NONE
+        place = next_bit(occupied, place + 1, end)
+    place = next_bit(occupied, begin, end)
+    while place >= 0:
+        vc = r.base + place
+        out = s.vc[vc].want
+        if s.vc[vc].state == IDLE or out == NONE:
+            place = next_bit(occupied, place + 1, end)
+            continue
+        if s.oldest[out] == NONE or s.front[vc] < s.front[s.oldest[out]]:
+            s.oldest[out] = vc
+        place = next_bit(occupied, place + 1, end)
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
 cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    cdef Router* r = &s.router[router]
     cdef int32_t asked = 0
-    cdef int32_t i, link, word, vc, cause, found
-    cdef int32_t inputs = (s.in_start[router + 1] - s.in_start[router]) * s.parts
-    cdef int32_t outputs = s.out_start[router + 1] - s.out_start[router]
+    cdef int32_t i, word, vc, cause, found
     cdef uint64_t bits
-    cdef Request* r
-    for i in range(s.in_start[router], s.in_start[router + 1]):
-        link = s.in_links[i]
-        for word in range(s.link_words[link]):
-            bits = s.occupied[s.link_word[link] + word]
-            while bits:
-                vc = s.link_base[link] + word * 64 + lowest(bits)
-                bits &= bits - 1
-                if s.vc_state[vc] == IDLE:
-                    continue
-                if s.speculative and bids(s, vc, t, u):
-                    asked = add_request(s, vc, s.bid_link[vc], True, asked)
-                    continue
-                cause = hindrance(s, vc, t, u)
-                if cause == 0:
-                    s.eligible[s.want[vc]] += 1
-                    asked = add_request(s, vc, s.want[vc], False, asked)
-                else:
-                    tell_hindrance(s, vc, cause, u, again)
-                if s.failed:
-                    return asked
+    cdef Request* request
+    for word in range(r.words):
+        bits = s.occupied[r.word + word]
+        while bits:
+            vc = r.base + word * 64 + lowest(bits)
+            bits &= bits - 1
+            if s.vc[vc].state == IDLE:
+                continue
+            if s.speculative and bids(s, vc, t, u):
+                asked = add_request(s, router, vc, s.bid_link[vc], True, asked)
+                continue
+            cause = hindrance(s, vc, t, u)
+            if cause == 0:
+                can_go(s, s.vc[vc].want)
+                asked = add_request(s, router, vc, s.vc[vc].want, False, asked)
+            else:
+                tell_hindrance(s, vc, cause, u, again)
+            if s.failed:
+                return asked
     if not asked:
         return 0
     found = match(
-        s, asked, s.sa_allocator, s.sa_iterations, inputs, outputs,
+        s, asked, s.sa_allocator, s.sa_iterations, (r.in_end - r.in_start) * s.parts, r.out_end - r.out_start,
         s.out_pointer, s.accept_pointer, &s.sa_wave[router],
     )
     for i in range(found):
-        r = &s.requests[s.matched[i]]
-        if r.empty:
-            waste(s, r.vc, r.out_id)
+        request = &s.requests[s.matched[i]]
+        if request.empty:
+            waste(s, request.vc, request.out_id)
             continue
-        if not r.target:
-            s.eligible[r.out_id] -= 1
-        move_past(s, r.vc)
-        traverse(s, router, r.vc, t, u)
+        if not request.target:
+            s.link[request.out_id].eligible -= 1
+        move_past(s, router, request.vc)
+        traverse(s, router, request.vc, t, u)
     return asked
 
 
-cdef int32_t add_request(State* s, int32_t vc, int32_t out, bint bid, int32_t asked) noexcept nogil:
+cdef int32_t add_request(State* s, int32_t router, int32_t vc, int32_t out, bint bid, int32_t asked) noexcept nogil:
     """A VC asks for an output. Of several of one input that ask for the same, the best one stands for it."""
-    cdef int32_t link = s.vc_link[vc]
-    cdef int32_t number = vc - s.link_base[link]
-    cdef int32_t part = number % s.parts
-    cdef int32_t in_id = link * s.parts + part
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t in_id = input_of(s, router, vc)
     cdef int32_t pointer = s.in_pointer[in_id]
-    cdef int32_t place, other
-    cdef int64_t rank = s.rank[vc]
+    cdef int32_t place
+    cdef int64_t rank = v.rank
     cdef Request* r
     if s.sa_allocator == AGE:
         rank += front_packet(s, vc).born
@@ -296,20 +328,19 @@ cdef int32_t add_request(State* s, int32_t vc, int32_t out, bint bid, int32_t as
     if not requests_fit(s, asked + 1):
         return asked
     place = asked
-    while place and s.vc_link[s.requests[place - 1].vc] == link:
+    while place and s.vc[s.requests[place - 1].vc].port == v.port:
         place -= 1
         r = &s.requests[place]
         if r.in_id == in_id and r.out_id == out:
-            other = r.vc - s.link_base[link]
             if rank < r.rank or (
                 rank == r.rank
-                and distance(number, pointer, s.link_vcs[link]) < distance(other, pointer, s.link_vcs[link])
+                and distance(v.number, pointer, MOST_VCS) < distance(s.vc[r.vc].number, pointer, MOST_VCS)
             ):
                 r.vc, r.rank, r.target, r.empty = vc, rank, bid, bid and not bid_holds(s, vc)
             return asked
     r = &s.requests[asked]
-    r.i = s.link_port[link] * s.parts + part
-    r.o = s.link_out_port[out]
+    r.i = v.port * s.parts + (v.number % s.parts if s.parts > 1 else 0)
+    r.o = s.link[out].out_port
     r.in_id = in_id
     r.out_id = out
     r.vc = vc

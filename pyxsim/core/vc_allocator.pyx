@@ -10,8 +10,8 @@ behind its pointer, which is the one that round robin grants.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance, first_from
-from pyxsim.core.bits cimport lowest, next_bit
-from pyxsim.core.buffer cimport vcs_of
+from pyxsim.core.bits cimport clear_bit, lowest, next_bit
+from pyxsim.core.buffer cimport inputs_of, vcs_of
 from pyxsim.core.draw cimport DRAW_TIE, draw
 from pyxsim.core.link cimport has_credits, hold_vc, in_use, needed
 from pyxsim.core.match cimport match
@@ -30,9 +30,11 @@ from pyxsim.core.state cimport (
     WAITING,
     Packet,
     Request,
+    Router,
     note,
     requests_fit,
 )
+from pyxsim.core.stats cimport stall
 
 
 cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
@@ -44,7 +46,7 @@ cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t 
     if pick < 0:
         return -1
     while pick >= 0:
-        if has_credits(s, s.link_base[link] + pick, wanted):
+        if has_credits(s, s.link[link].base + pick, wanted):
             return pick
         pick = next_bit(mask, pick + 1, high)
     return -2
@@ -52,27 +54,24 @@ cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t 
 
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
     """Heads whose time has come ask for output VCs."""
+    cdef Router* r = &s.router[router]
+    cdef uint64_t* heads = inputs_of(s.heads, s, router)
     cdef int64_t again = INT64_MAX
     cdef int32_t asked = 0
-    cdef int32_t i, link, word, vc
+    cdef int32_t word, vc
     cdef uint64_t bits
-    for i in range(s.in_start[router], s.in_start[router + 1]):
-        link = s.in_links[i]
-        for word in range(s.link_words[link]):
-            bits = s.occupied[s.link_word[link] + word]
-            while bits:
-                vc = s.link_base[link] + word * 64 + lowest(bits)
-                bits &= bits - 1
-                if s.vc_state[vc] != WAITING:
-                    continue
-                if s.ready[vc] > u:
-                    if s.ready[vc] < again:
-                        again = s.ready[vc]
-                    continue
-                if s.va_allocator == ROTATING:
-                    asked = ask_range(s, router, vc, u, asked)
-                else:
-                    asked = ask_matrix(s, router, vc, u, asked)
+    for word in range(r.words):
+        bits = heads[word]
+        while bits:
+            vc = r.base + word * 64 + lowest(bits)
+            bits &= bits - 1
+            if s.vc[vc].ready > u:
+                if s.vc[vc].ready < again:
+                    again = s.vc[vc].ready
+            elif s.va_allocator == ROTATING:
+                asked = ask_range(s, router, vc, u, asked)
+            else:
+                asked = ask_matrix(s, router, vc, u, asked)
     if s.failed or not asked:
         return again
     if s.va_allocator == ROTATING:
@@ -90,27 +89,28 @@ cdef void bid_for(State* s, int32_t vc, int32_t link, int64_t u) noexcept nogil:
 
 cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u) noexcept nogil:
     """The VC `target` goes to the packet at the front of an input VC."""
-    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
+    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
     hold_vc(s, target, packet)
-    s.hold[vc] = target
-    s.vc_state[vc] = ACTIVE
-    s.ready[vc] = u + 1
-    s.waiting[router] -= 1
+    s.vc[vc].hold = target
+    s.vc[vc].state = ACTIVE
+    s.vc[vc].ready = u + 1
+    s.router[router].waiting -= 1
+    clear_bit(inputs_of(s.heads, s, router), vc - s.router[router].base)
     if s.watch_serial >= 0:
-        note(s, packet, s.now, GRANTED, s.want[vc], target - s.link_base[s.want[vc]], 0)
+        note(s, packet, s.now, GRANTED, s.vc[vc].want, target - s.link[s.vc[vc].want].base, 0)
 
 
 cdef void to_escape(State* s, int32_t vc) noexcept nogil:
     """The packet has taken a VC of its escape plane: a sticky plane lets it go for good."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
     if s.plane_sticky[p.plane]:
         p.plane = s.plane_escape[p.plane]
 
 
 cdef int32_t own_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil:
     """The candidates of a head that asks for each: how many of its plane, and (`count`) with those of the escape."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
-    cdef bint turned = (s.many[vc] & MANY_TURNED) != 0
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef bint turned = (s.vc[vc].many & MANY_TURNED) != 0
     cdef int32_t own = candidates(s, vc, p.plane, turned, 0)
     count[0] = own
     if s.plane_escape[p.plane] != NONE:
@@ -122,7 +122,7 @@ cdef int32_t own_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil
 
 cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Of many candidates the one to ask for now becomes the one wanted. False: none has a free VC."""
-    cdef int32_t packet = s.nodes_pool[s.fifo_head[vc]].packet
+    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
     cdef int32_t count = 0
     cdef int32_t own = own_candidates(s, vc, &count)
     cdef int32_t best = NONE
@@ -135,108 +135,106 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
         for turn in range(size):
             i = (start + turn) % size + (0 if offset == 0 else own)
             aim(s, vc, s.found_link[i], s.found_class[i])
-            if next_bit(vcs_of(s.unheld, s, s.want[vc]), s.range_low[vc], s.range_high[vc]) < 0:
+            if next_bit(vcs_of(s.unheld, s, s.vc[vc].want), s.vc[vc].low, s.vc[vc].high) < 0:
                 continue
-            used = in_use(s, s.want[vc])
+            used = in_use(s, s.vc[vc].want)
             if used < least:
                 best, least = i, used
         if best != NONE:
             aim(s, vc, s.found_link[best], s.found_class[best])
-            s.many[vc] = (s.many[vc] & ~MANY_ESCAPE) | (0 if offset == 0 else MANY_ESCAPE)
+            s.vc[vc].many = (s.vc[vc].many & ~MANY_ESCAPE) | (0 if offset == 0 else MANY_ESCAPE)
             return True
     for i in range(count):
-        s.stalled[s.found_link[i]] |= STALL_VC
+        stall(s, s.found_link[i], STALL_VC)
     aim(s, vc, s.found_link[0], s.found_class[0])
     return False
 
 
 cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
     """One head asks. A range is named by its first VC."""
-    cdef int32_t link = s.vc_link[vc]
     cdef int32_t out, ranged, number
     cdef int64_t key
-    if s.many[vc]:
+    if s.vc[vc].many:
         if not choose_range(s, router, vc):
             return asked
-    elif s.want[vc] == NONE:
+    elif s.vc[vc].want == NONE:
         return asked
-    out = s.want[vc]
-    if next_bit(vcs_of(s.unheld, s, out), s.range_low[vc], s.range_high[vc]) < 0:
-        s.stalled[out] |= STALL_VC
+    out = s.vc[vc].want
+    if next_bit(vcs_of(s.unheld, s, out), s.vc[vc].low, s.vc[vc].high) < 0:
+        stall(s, out, STALL_VC)
         return asked
     if s.speculative and free_vc(
-        s, out, s.range_low[vc], s.range_high[vc], s.packets[s.nodes_pool[s.fifo_head[vc]].packet].flits
+        s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.nodes_pool[s.vc[vc].head].packet].flits
     ) >= 0:
         bid_for(s, vc, out, u)
-    ranged = s.link_base[out] + s.range_low[vc]
-    number = s.link_vc_offset[link] + vc - s.link_base[link]
-    key = s.rank[vc] + distance(number, s.va_requester[ranged], s.input_vcs[router])
-    if s.va_pick[ranged] == NONE:
+    ranged = s.link[out].base + s.vc[vc].low
+    number = vc - s.router[router].base
+    key = s.vc[vc].rank + distance(number, s.out[ranged].va_requester, s.router[router].input_vcs)
+    if s.out[ranged].va_pick == NONE:
         s.va_touched[asked] = ranged
         asked += 1
     else:
-        s.stalled[out] |= STALL_ARBITRATION   # one of the two loses
+        stall(s, out, STALL_ARBITRATION)   # one of the two loses
         if key >= s.va_key[ranged]:
             return asked
-    s.va_pick[ranged] = vc
+    s.out[ranged].va_pick = vc
     s.va_key[ranged] = key
     return asked
 
 
 cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
     """The next free VC of each range that was asked for goes to its best requester."""
-    cdef int32_t i, ranged, vc, link, out, pick
+    cdef int32_t i, ranged, vc, out, pick
     for i in range(asked):
         ranged = s.va_touched[i]
-        vc = s.va_pick[ranged]
-        s.va_pick[ranged] = NONE
-        link = s.vc_link[vc]
-        out = s.want[vc]
-        pick = first_from(vcs_of(s.unheld, s, out), s.va_next[ranged], s.range_low[vc], s.range_high[vc])
-        grant(s, router, vc, s.link_base[out] + pick, u)
-        if s.many[vc] & MANY_ESCAPE:
+        vc = s.out[ranged].va_pick
+        s.out[ranged].va_pick = NONE
+        out = s.vc[vc].want
+        pick = first_from(vcs_of(s.unheld, s, out), s.out[ranged].va_next, s.vc[vc].low, s.vc[vc].high)
+        grant(s, router, vc, s.link[out].base + pick, u)
+        if s.vc[vc].many & MANY_ESCAPE:
             to_escape(s, vc)
-        s.va_next[ranged] = pick + 1
-        s.va_requester[ranged] = after(s.link_vc_offset[link] + vc - s.link_base[link], s.input_vcs[router])
+        s.out[ranged].va_next = pick + 1
+        s.out[ranged].va_requester = after(vc - s.router[router].base, s.router[router].input_vcs)
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
 cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
     """One head asks for every free VC of all of its candidates."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
     cdef int32_t count = 1
     cdef int32_t own = 1
     cdef int32_t i, first, bid, pick, out
     first = NONE
     bid = NONE
-    if s.many[vc]:
+    if s.vc[vc].many:
         own = own_candidates(s, vc, &count)
-    elif s.want[vc] == NONE:
+    elif s.vc[vc].want == NONE:
         return asked
     for i in range(count):
-        if s.many[vc]:
+        if s.vc[vc].many:
             aim(s, vc, s.found_link[i], s.found_class[i])
-        out = s.want[vc]
-        pick = next_bit(vcs_of(s.unheld, s, out), s.range_low[vc], s.range_high[vc])
+        out = s.vc[vc].want
+        pick = next_bit(vcs_of(s.unheld, s, out), s.vc[vc].low, s.vc[vc].high)
         if pick < 0:
             continue
         if first == NONE:
             first = out
-        if s.speculative and bid == NONE and free_vc(s, out, s.range_low[vc], s.range_high[vc], p.flits) >= 0:
+        if s.speculative and bid == NONE and free_vc(s, out, s.vc[vc].low, s.vc[vc].high, p.flits) >= 0:
             bid = out
             bid_for(s, vc, out, u)
         while pick >= 0:
             asked = add_request(s, router, vc, out, pick, i >= own, asked)
             if s.failed:
                 return asked
-            pick = next_bit(vcs_of(s.unheld, s, out), pick + 1, s.range_high[vc])
+            pick = next_bit(vcs_of(s.unheld, s, out), pick + 1, s.vc[vc].high)
     if first == NONE:
-        if not s.many[vc]:
-            s.stalled[s.want[vc]] |= STALL_VC
+        if not s.vc[vc].many:
+            stall(s, s.vc[vc].want, STALL_VC)
         else:
             for i in range(count):
-                s.stalled[s.found_link[i]] |= STALL_VC
+                stall(s, s.found_link[i], STALL_VC)
             aim(s, vc, s.found_link[0], s.found_class[0])
     # Where it is to be told of an arbitration that it may lose.
     s.asked_link[vc] = first
@@ -246,12 +244,11 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
 cdef int32_t add_request(
     State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t asked
 ) noexcept nogil:
-    cdef Packet* p = &s.packets[s.nodes_pool[s.fifo_head[vc]].packet]
-    cdef int32_t link = s.vc_link[vc]
-    cdef int32_t target = s.link_base[out] + pick
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef int32_t target = s.link[out].base + pick
     cdef int32_t place
     cdef Request* r
-    if s.many[vc]:   # two candidates may be the same VC: the first, which is the better, counts
+    if s.vc[vc].many:   # two candidates may be the same VC: the first, which is the better, counts
         for place in range(asked - 1, -1, -1):
             if s.requests[place].vc != vc:
                 break
@@ -260,15 +257,15 @@ cdef int32_t add_request(
     if not requests_fit(s, asked + 1):
         return asked
     r = &s.requests[asked]
-    r.i = s.link_vc_offset[link] + vc - s.link_base[link]
-    r.o = s.link_out_offset[out] + pick
+    r.i = vc - s.router[router].base
+    r.o = s.link[out].out_offset + pick
     r.in_id = vc
     r.out_id = target
     r.vc = vc
     r.target = target
     r.escape = escape
     r.empty = 0
-    r.rank = s.rank[vc]
+    r.rank = s.vc[vc].rank
     if s.va_allocator == AGE:
         r.rank += p.born
     if escape and not s.plane_equal[p.plane]:
@@ -278,18 +275,18 @@ cdef int32_t add_request(
 
 cdef void grant_matrix(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
     cdef int32_t found = match(
-        s, asked, s.va_allocator, s.va_iterations, s.input_vcs[router], s.output_vcs[router],
+        s, asked, s.va_allocator, s.va_iterations, s.router[router].input_vcs, s.router[router].output_vcs,
         s.va_grant, s.va_accept, &s.va_wave[router],
     )
     cdef int32_t i, vc
     cdef Request* r
     for i in range(found):
         r = &s.requests[s.matched[i]]
-        s.want[r.vc] = s.vc_link[r.target]
+        s.vc[r.vc].want = s.out[r.target].link
         grant(s, router, r.vc, r.target, u)
         if r.escape:
             to_escape(s, r.vc)
     for i in range(asked):
         vc = s.requests[i].vc
-        if s.vc_state[vc] == WAITING:
-            s.stalled[s.asked_link[vc]] |= STALL_ARBITRATION
+        if s.vc[vc].state == WAITING:
+            stall(s, s.asked_link[vc], STALL_ARBITRATION)

@@ -51,7 +51,7 @@ cdef int64_t leg(State* s, int32_t plane, int32_t router, int32_t goal, int32_t*
             break
         if first[0] == NONE:
             first[0] = link
-        router = s.link_dst[link]
+        router = s.link[link].dst
         hops += 1
     return hops
 

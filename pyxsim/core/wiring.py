@@ -16,9 +16,11 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
     link_port             number of the input port at the end of a link
     link_vc_offset        number of its VC 0 among all input VCs of that router
     input_vcs             input VCs per router
+    base                  number of a router's first input VC among all VCs: router by router, sinks at the end
     link_base             number of its VC 0 among all VCs
-    link_word, link_words  its first word in the bit masks of VCs, and how many
+    link_word, link_words  its first word in the bit masks of its VCs, and how many
     vc_link               the link of each VC
+    in_listed             VCs by link and number: where they are
     link_out_port, link_out_offset, output_vcs   the same for output ports and output VCs
     """
     in_start, in_links = _by_router(routers, dst)
@@ -34,6 +36,14 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
     out_port[out_links] = np.arange(len(out_links)) - np.repeat(out_start[:-1], fan_out)
     out_offset[out_links] = out_before[:-1] - np.repeat(out_before[out_start[:-1]], fan_out)
     words = (vcs + 63) // 64
+    input_vcs = np.diff(before[in_start])
+    base = _sums(input_vcs)
+    sinks = dst < 0
+    link_base = np.where(sinks, 0, base[:-1][np.where(sinks, 0, dst)] + offset if routers else 0)
+    link_base[sinks] = base[-1] + _sums(vcs[sinks])[:-1]
+    listed = np.repeat(link_base - _sums(vcs)[:-1], vcs) + np.arange(int(vcs.sum()))
+    vc_link = np.zeros(len(listed), np.int32)
+    vc_link[listed] = np.repeat(np.arange(len(vcs), dtype=np.int32), vcs)
     return {
         "in_start": in_start,
         "in_links": in_links,
@@ -41,22 +51,23 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
         "out_links": out_links,
         "link_port": port,
         "link_vc_offset": offset,
-        "input_vcs": np.diff(before[in_start]),
+        "input_vcs": input_vcs,
         "link_out_port": out_port,
         "link_out_offset": out_offset,
         "output_vcs": np.diff(out_before[out_start]),
-        "link_base": _sums(vcs)[:-1],
+        "base": base[:-1],
+        "link_base": link_base.astype(np.int32),
         "link_word": _sums(words)[:-1],
         "link_words": words,
-        "vc_link": np.repeat(np.arange(len(vcs), dtype=np.int32), vcs),
+        "vc_link": vc_link,
+        "in_listed": listed,
     }
 
 
-def classes_of_vcs(links: int, vcs: Ints, vnets: int, classes: Ints, ranges: Ints, low: Ints, high: Ints) -> Ints:
-    """The VC class of each VC, links and VC numbers in order; 0 for a VC in no range."""
-    base = _sums(vcs)
-    found = np.zeros(int(base[-1]), np.int32)
-    for link in range(links):
+def classes_of_vcs(base: Ints, vcs: Ints, vnets: int, classes: Ints, ranges: Ints, low: Ints, high: Ints) -> Ints:
+    """The VC class of each VC, numbered as `wire` numbers them by the `base` of each link; 0 for a VC in no range."""
+    found = np.zeros(int(vcs.sum()), np.int32)
+    for link in range(len(base)):
         for row in range(vnets * int(classes[link])):
             first = int(ranges[link]) + row
             found[base[link] + low[first] : base[link] + high[first]] = row % classes[link]
