@@ -55,13 +55,13 @@ class Topology:
     coords       int32[npus, dimensions]
     router_dim   int32[routers]   dimension that a switch belongs to, -1 for the router of an NPU
     router_name  list[routers]    "(0,1,2)"; a switch shows * where its NPUs differ
-    link_src, link_dst, link_dim  int32[links]   in the order dimension, group, link of the block
+    link_src, link_dst, link_dim  int32[links]   ends and kind; of a product in the order dimension, group, link
     link_name    list[links]      "d0+:(0,0,0)->(1,0,0)"
     relation     the routes of `routing`
     confined     a plane serves one dimension only (Garnet's rings); else every plane serves all pairs
     lane_per_plane  each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network)
-    link_kinds   what the values of `link_dim` are called: "d0", "d1" .. where links belong to dimensions (default),
-                 else "local", "global" ..; a bandwidth or latency may be told for each kind
+    link_kinds   what the values of `link_dim` are called: "d0", "d1" .. where they are dimensions (default), else
+                 "local", "global" ..; a bandwidth or latency may be told for each kind
     kind_dims    the dimension that the links of each kind serve (default: kind i serves dimension i)
     link_length  int32[links]     the latency of a link is that of its kind times this (default: 1)
     link_bandwidth, link_latency  for each link a text with its unit, or None: that of its kind (default: no link)
