@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
+
+from pyxsim import library
+from pyxsim.topology import Topology
+from pyxsim.topology.build import build
+
+library.load_all()
 
 KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 ALGORITHMS = ("ring", "direct", "direct:1", "direct:2", "halving-doubling")
@@ -56,6 +63,65 @@ def networks(draw: st.DrawFn, most: int = 16, dims: int = 3) -> dict[str, Any]:
         "pad_packets": draw(st.booleans()),
         "lanes": draw(st.sampled_from(["per-link", "per-dimension", 1, 2])),
         "lane_latency": f"{draw(st.integers(1, 5))} cycles",
+    }
+
+
+# Networks that are no products, small ones: topology and options.
+GRAPHS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("dragonfly", {"p": 1, "a": 2, "h": 1}),
+    ("dragonfly", {"p": 2, "a": 2, "h": 1, "g": 3}),
+    ("k-ary-n-tree", {"k": 2, "n": 3}),
+    ("folded-clos", {"children": [3, 2], "parents": [2]}),
+    ("concentrated-mesh", {"routers": [2, 3], "concentration": 2}),
+    ("hyperx", {"routers": [3, 2], "concentration": 1}),
+    ("random-regular", {"routers": 6, "degree": 3, "p": 2}),
+)
+
+
+@cache
+def graph(number: int) -> Topology:
+    name, options = GRAPHS[number]
+    return build(name, None, None, options)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[dict[str, Any], Topology]:
+    """One of GRAPHS, with one of its routings."""
+    number = draw(st.integers(0, len(GRAPHS) - 1))
+    name, options = GRAPHS[number]
+    # BookSim2's classes for UGAL can deadlock, and are refused.
+    safe = [routing for routing in graph(number).routings if not routing.endswith("booksim2")]
+    table = {
+        "topology": name,
+        "options": options,
+        "bandwidth": rate(draw(TIMES)),
+        "latency": f"{draw(LATENCIES)} cycles",
+        "clock": "1 GHz",
+        "flit": "4 B",
+        "packet": f"{draw(st.sampled_from([4, 16, 50]))} B",
+        "lanes": draw(st.sampled_from(["auto", "per-link", 1, 2])),
+        "router": {"vcs": 8, "vc_reuse": "drained", "routing": draw(st.sampled_from(safe))},
+    }
+    return table, graph(number)
+
+
+@st.composite
+def modern(draw: st.DrawFn) -> dict[str, Any]:
+    """What a router may be besides the settings of `routers`; goes with a pipeline that allocates VCs."""
+    matrix = st.sampled_from(["separable-input-first", "separable-output-first", "islip:2", "wavefront", "age"])
+    flow = draw(st.sampled_from(["wormhole", "virtual-cut-through", "store-and-forward"]))
+    return {
+        "pipeline": {"rc": draw(st.integers(0, 2)), "va": draw(st.integers(1, 2)), "st": draw(st.integers(0, 2))},
+        "speculation": draw(st.booleans()),
+        "va_allocator": draw(st.one_of(st.just("rotating"), matrix)),
+        "sa_allocator": draw(matrix),
+        "input_speedup": draw(st.integers(1, 2)),
+        "internal_speedup": draw(st.sampled_from([1, 1, 2, 3])),
+        "credit_delay": draw(st.sampled_from([0, 0, 2])),
+        "flow_control": flow,
+        "buffer": draw(st.sampled_from(["auto", 1, 3])) if flow == "wormhole" else "auto",
+        "shared_buffer": draw(st.sampled_from([0, 0, 5])),
+        "arbiter": "round-robin",
     }
 
 
@@ -110,11 +176,17 @@ def systems(draw: st.DrawFn, kind: str, dims: int) -> dict[str, Any]:
 @st.composite
 def experiments(draw: st.DrawFn, most: int = 16) -> dict[str, Any]:
     """A network, a system and a collective that fit together."""
-    network = draw(networks(most))
     kind = draw(st.sampled_from(KINDS))
-    dims = len(network.get("shape") or network["dims"])
+    if draw(st.sampled_from([True, False, False])):
+        network, topology = draw(graphs())
+        dims, router = len(topology.dims), network["router"] | draw(st.one_of(st.just({}), modern()))
+    else:
+        network = draw(networks(most))
+        dims, router = len(network.get("shape") or network["dims"]), draw(routers())
+        if draw(st.booleans()):
+            router = {key: router[key] for key in ("vcs", "vc_reuse", "injection", "serdes")} | draw(modern())
     return {
-        "network": network | {"router": draw(routers())},
+        "network": network | {"router": router},
         "system": draw(systems(kind, dims)),
         "collective": {"kind": kind, "size": f"{draw(st.one_of(st.integers(1, 40), st.integers(1, 600)))} B"},
     }

@@ -24,6 +24,13 @@ def run(tables: dict[str, Any]) -> tuple[Prepared, Result]:
     return prepared, simulate(prepared)
 
 
+def told(prepared: Prepared) -> bool:
+    """Whether packets have no choice: each is told its plane, or there is one way only."""
+    topology = prepared.topology
+    planes = [queue.plane for queues in topology.queues for queue in queues]
+    return topology.relation.deterministic or min(planes) >= 0
+
+
 def arrays(result: Result) -> dict[str, Any]:
     """Everything that is simulated, and nothing of the machine that did it."""
     found: dict[str, Any] = {"time": result.time_cycles, "counts": result.counts, "rows": repr(result.collectives)}
@@ -64,7 +71,8 @@ def check(tables: dict[str, Any]) -> None:
     if all(phase.algorithm.startswith("direct") or (phase.algorithm, phase.kind) in FRUGAL for phase in phases):
         assert counts["bytes_delivered"] == least
     assert counts["flit_hops"] == int(result.totals["flits"].sum())
-    assert counts["router_visits"] == prepared.router_visits
+    if told(prepared):
+        assert counts["router_visits"] == prepared.router_visits
 
     # Counters in windows are the totals.
     windows = result.windows
@@ -93,14 +101,16 @@ def check(tables: dict[str, Any]) -> None:
 @given(experiments(most=8), st.sampled_from([1, 3, 64, 10**6]))
 @settings(max_examples=40)
 def test_the_same_experiment_twice_is_the_same_to_the_bit(tables: dict[str, Any], window: int) -> None:
-    _, first = run(tables)
+    prepared, first = run(tables)
     _, second = run(tables)
     assert arrays(first) == arrays(second)
-    # Neither the windows nor the order between collectives (there is one) nor a callback have a part in it.
+    # Neither the windows nor the order between collectives (there is one) nor a callback have a part in it, and where
+    # packets have no choice not the seed.
+    seed = 7 if told(prepared) else load_experiment(tables).output.seed
     others = tables["system"] | {"scheduling": "FIFO" if tables["system"]["scheduling"] == "LIFO" else "LIFO"}
     calls: list[int] = []
     prepared = prepare(
-        load_experiment(tables | {"system": others, "output": {"window": f"{window} cycles", "seed": 7}}),
+        load_experiment(tables | {"system": others, "output": {"window": f"{window} cycles", "seed": seed}}),
         tick=lambda: calls.append(1),
     )
     third = simulate(prepared)
