@@ -22,7 +22,7 @@ from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result, title_of
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
-from pyxsim.study.open_loop import measure, settings_of, traffic_theory
+from pyxsim.study.open_loop import measure, settings_of, traffic_bound
 from pyxsim.study.prepare import PreparedTraffic, prepare
 
 Point = dict[str, Any]
@@ -86,8 +86,7 @@ class Points:
 
     def bound(self) -> float | None:
         """Flits per node and cycle that links and lanes carry at most."""
-        bound = traffic_theory(self.prepared()).bound
-        return bound if math.isfinite(bound) else None
+        return traffic_bound(self.prepared())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +18,8 @@ from pyxsim.study.observe import Grid, Observer
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.record import record
 from pyxsim.study.steady import Method, Outcome, Rules
-from pyxsim.study.theory import Theory, demand, theory
-from pyxsim.traffic import Place, Source, make_pattern
+from pyxsim.study.theory import Theory, bound, zero_load
+from pyxsim.traffic import Pattern, Place, Source
 from pyxsim.traffic.trace import read_trace
 
 LIMIT = 15  # times the zero-load latency: more is called saturated
@@ -93,10 +92,18 @@ class Study:
             return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
         return Source(self.settings.resolved, self.place)
 
+    @property
+    def patterns(self) -> list[Pattern]:
+        """Who sends to whom, for each class."""
+        return [packets.pattern for packets in self.source.packets]
+
     @cached_property
     def theory(self) -> Theory | None:
         """What theory says; None for traffic without a load."""
-        return traffic_theory(self.prepared, bound=False) if self.settings.offered is not None else None
+        if self.settings.offered is None:
+            return None
+        topology, machine = self.prepared.topology, self.network.machine
+        return zero_load(topology, machine, self.settings.resolved, self.patterns)
 
     @property
     def rules(self) -> Rules:
@@ -152,14 +159,11 @@ class Study:
         return record(run.observer, outcome, settings.message_classes(), offered=settings.offered, facts=facts)
 
 
-def traffic_theory(prepared: PreparedTraffic, *, bound: bool = True) -> Theory:
-    """The latency without load, and (if wanted) the bound of the load, of the traffic of an experiment."""
-    settings = settings_of(prepared.experiment)
+def traffic_bound(prepared: PreparedTraffic) -> float | None:
+    """Flits per node and cycle that links and lanes can carry at most, of the traffic of an experiment."""
     study = Study(prepared)
-    classes: Sequence[Any] = settings.resolved
-    patterns = [make_pattern(each.pattern, study.place, each.pattern_options) for each in classes]
-    wanted = demand(classes, patterns, prepared.topology.npus)
-    return theory(prepared.topology, prepared.network.machine, wanted, bound=bound)
+    classes = study.settings.resolved
+    return bound(prepared.topology, prepared.network.machine, classes, study.patterns)
 
 
 def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:

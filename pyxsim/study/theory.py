@@ -1,8 +1,4 @@
-"""What theory says of a network under a traffic pattern: the latency without load, and the load that the links bound.
-
-A flow of packets is followed from router to router by the routing tables, split evenly where a candidate is chosen at
-random. For routes that depend on the load there is no such flow; only the lanes bound them then.
-"""
+"""What theory says of a network under a traffic pattern: the latency without load, and the load that it can carry."""
 
 from __future__ import annotations
 
@@ -15,171 +11,122 @@ from numpy.typing import NDArray
 
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.machine import Machine
-from pyxsim.routing import Relation
-from pyxsim.routing.planes import candidates
-from pyxsim.routing.relation import RANDOM, SKIP
+from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.settings.traffic import TrafficClass
 from pyxsim.topology import Topology
+from pyxsim.topology.bounds import throughput
 from pyxsim.traffic import Pattern
+from pyxsim.traffic.draws import DESTINATION, below, stream
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
-PAIRS = 1 << 18  # of routers and destinations that are followed at a time
-SAMPLED = 64  # destinations, where all of them were too many
-
-
-@dataclass(frozen=True)
-class Flow:
-    """Where the packets of a matrix go: `load` float64[links], per unit of the matrix; `exact`: not only one choice of
-    several that depend on the load."""
-
-    load: Floats
-    exact: bool
-
-
-@dataclass(frozen=True)
-class Demand:
-    """Who sends how much to whom for a load of one flit per node and cycle: float64[npus, npus], per cycle."""
-
-    flits: Floats
-    packets: Floats
-
-
-def demand(classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int) -> Demand:
-    """What several classes together send. Requests are answered."""
-    total = sum(each.load or 0.0 for each in classes)
-    flits, packets = np.zeros((npus, npus)), np.zeros((npus, npus))
-    for each, pattern in zip(classes, patterns, strict=True):
-        rates = pattern.rates()
-        matrix = pattern.matrix() * ((each.load or 0.0) / total / each.mean_flits)
-        if rates is not None:
-            matrix = matrix * rates[:, None]
-        if each.replies is None:
-            flits += matrix * each.mean_flits
-            packets += matrix
-        else:
-            flits += each.replies.request_flits * matrix + each.replies.reply_flits * matrix.T
-            packets += matrix + matrix.T
-    return Demand(flits, packets)
-
-
-def follow(relation: Relation, matrix: Floats, only: Longs | None = None) -> Flow:
-    """The flow of a matrix (flits per cycle from row to column); of some destinations, if they are named."""
-    exact = relation.choose == "random" or len(relation.ways) == 1
-    ways = relation.ways if exact else (min(relation.ways, key=lambda way: way.bias),)
-    load = np.zeros(relation.links)
-    for way in ways:
-        legs = [(way.last, matrix)]
-        if way.via == "any":
-            some = np.full(relation.npus, 1 / relation.npus)
-            legs = [
-                (way.first, np.outer(matrix.sum(axis=1), some)),
-                (way.last, np.outer(some, matrix.sum(axis=0))),
-            ]
-        exact &= way.via != "box"
-        for plane, part in legs:
-            exact &= relation.plane_select[plane] == RANDOM and not relation.plane_any[plane]
-            load += _spread(relation, plane, part, only) / len(ways)
-    return Flow(load, bool(exact))
-
-
-def _spread(relation: Relation, plane: int, matrix: Floats, only: Longs | None) -> Floats:
-    load = np.zeros(relation.links)
-    dsts = np.arange(relation.npus) if only is None else only
-    step = max(1, PAIRS // relation.routers)
-    for first in range(0, len(dsts), step):
-        load += _towards(relation, plane, matrix, dsts[first : first + step])
-    return load
-
-
-def _towards(relation: Relation, plane: int, matrix: Floats, dsts: Longs) -> Floats:
-    """Loads of the links by what goes to some destinations."""
-    routers, width = relation.routers, len(dsts)
-    router, column = np.divmod(np.arange(routers * width), width)
-    entry = _entries(relation, plane, router, dsts[column])
-    moves = np.flatnonzero(entry >= 0)
-    start, link, _ = candidates(relation, entry[moves])
-    count = np.diff(start)
-    share = np.repeat(1 / np.maximum(count, 1), count)
-    whence = np.repeat(moves, count)
-    whither = relation.link_dst[link].astype(np.int64) * width + column[whence]
-    flow = np.zeros((routers, width))
-    np.add.at(flow, relation.home, matrix[:, dsts])
-    load = np.zeros(relation.links)
-    here: Floats = flow.ravel()
-    for _ in range(routers):
-        moved = here[whence] * share
-        if not moved.any():
-            break
-        load += np.bincount(link, moved, minlength=relation.links)
-        here = np.asarray(np.bincount(whither, moved, minlength=routers * width), dtype=np.float64)
-    return load
-
-
-def _entries(relation: Relation, plane: int, router: Longs, dst: Longs) -> Longs:
-    """The table entry that decides at each router for each destination; -1 where the packet is at home."""
-    row = plane * relation.routers + router
-    entry = np.full(len(row), -1, dtype=np.int64)
-    for dim in range(relation.digits.shape[1]):
-        mine, digit = relation.own[row, dim], relation.digits[dst, dim]
-        found = relation.offset[row, dim] + digit
-        goes = (entry < 0) & (mine != SKIP) & (mine != digit)
-        # Where any digit may decide, one without a link leaves it to the next.
-        goes &= (relation.plane_any[plane] == 0) | (relation.link[np.where(goes, found, 0)] != -1)
-        entry[goes] = found[goes]
-    entry[router == relation.home[dst]] = -1
-    return entry
+EXACT = 256  # NPUs up to which all pairs are looked at
+SAMPLE = 1000  # pairs, where there are more
 
 
 @dataclass(frozen=True)
 class Theory:
-    """`zero_load`: mean cycles of a packet that meets no other, from its creation on. `bound`: flits per node and cycle
-    that links and lanes carry at most; `by_links`: the links are in it, which needs routes that do not depend on the
-    load. `hops`: routers that a packet passes, on average, without load."""
+    """`zero_load`: mean cycles of a packet that meets no other, from its creation on. `hops`: routers that it passes,
+    on average."""
 
     zero_load: float
-    bound: float
-    by_links: bool
     hops: float
 
 
-def theory(topology: Topology, machine: Machine, demand: Demand, *, bound: bool = True) -> Theory:
-    """Of a demand. `bound=False`: only the latency, of a sample of the destinations where there are many."""
-    relation, npus = topology.relation, topology.npus
-    only = None
-    if not bound and relation.routers * npus > PAIRS:
-        only = np.linspace(0, npus - 1, SAMPLED).astype(np.int64)
-    asked = demand.packets if only is None else demand.packets[:, only]
-    total = float(asked.sum()) or 1.0
-    flow = follow(relation, demand.packets, only)
-    links = machine.links
-    s = np.asarray(links.s_num) / np.asarray(links.s_den)
-    wire = np.ceil(s) + np.asarray(links.delay)
-    network, lanes = links.network, links.network + links.injection
-    hops = float(flow.load.sum()) / total
-    head = float(flow.load @ wire[:network]) / total + (hops + 1) * machine.head_wait
-    head += float(wire[network:lanes].mean()) + float(wire[lanes:].mean())
-    slowest = float(s.max()) if len(s) else 1.0
+def zero_load(
+    topology: Topology, machine: Machine, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
+) -> Theory:
+    """Exact for all packets, up to 256 NPUs; beyond that of a sample of pairs. Where packets choose a way by what is in
+    use, it is the one that they take in an empty network."""
+    wire = np.ceil(_cycles_per_flit(machine)) + np.asarray(machine.links.delay)
+    network = machine.links.network
+    small = topology.npus <= EXACT
+    over, hops = (_all_pairs if small else _some_pairs)(topology, classes, patterns, wire[:network])
+    lanes = network + machine.links.injection
+    ends = float(wire[network:lanes].mean()) + float(wire[lanes:].mean())
+    total, rate = sum(each.load or 0.0 for each in classes), _packets(classes)
+    slowest = float(_cycles_per_flit(machine).max())
     times = hops + 2 if machine.options.flow == STORE_AND_FORWARD else 1
-    flits = float(demand.flits.sum() / demand.packets.sum())
-    zero_load = head + (flits - 1) * slowest * times
-    most = _bound(follow(relation, demand.flits), demand.flits, machine, s) if bound else math.nan
-    return Theory(zero_load, most, flow.exact, hops + 1)
+    body = (total / rate - 1) * slowest * times
+    return Theory(over + ends + (hops + 1) * machine.head_wait + body, hops + 1)
 
 
-def _bound(flow: Flow, matrix: Floats, machine: Machine, s: Floats) -> float:
-    links = machine.links
-    most = math.inf
-    if flow.exact:
-        used = flow.load > 0
-        most = float((1 / s[: links.network][used] / flow.load[used]).min(initial=most))
-    for lanes, first, sums in (
-        (machine.inject, links.network, matrix.sum(axis=1)),
-        (machine.eject, links.network + links.injection, matrix.sum(axis=0)),
-    ):
-        for npu, mine in enumerate(lanes):
-            rate = sum(1 / s[first + lane] for lane in mine.values())
-            if sums[npu] > 0:
-                most = min(most, float(rate / sums[npu]))
-    return most
+def bound(
+    topology: Topology, machine: Machine, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
+) -> float | None:
+    """Flits per node and cycle that links and lanes can carry at most: what the routes put on each link; where they
+    depend on what is in use, what no routing can avoid. None where nothing bounds the load."""
+    rates = 1 / _cycles_per_flit(machine)
+    network, lanes = machine.links.network, machine.links.network + machine.links.injection
+    found = throughput(
+        topology,
+        _matrix(classes, patterns, topology.npus),
+        rates=rates[:network],
+        injection=np.array([sum(rates[network + lane] for lane in mine.values()) for mine in machine.inject]),
+        ejection=np.array([sum(rates[lanes + lane] for lane in mine.values()) for mine in machine.eject]),
+    )
+    return float(found) if math.isfinite(found) else None
+
+
+def _cycles_per_flit(machine: Machine) -> Floats:
+    found: Floats = np.asarray(machine.links.s_num) / np.asarray(machine.links.s_den)
+    return found
+
+
+def _packets(classes: Sequence[TrafficClass]) -> float:
+    """Packets per node and cycle; with replies one trial makes two."""
+    return sum((each.load or 0.0) / each.mean_flits * (1 if each.replies is None else 2) for each in classes)
+
+
+def _matrix(
+    classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int, *, packets: bool = False
+) -> Floats:
+    """float64[npus, npus]: flits (or packets) per cycle from each node to each other, for a load of one flit per node."""
+    total = sum(each.load or 0.0 for each in classes)
+    found = np.zeros((npus, npus))
+    for each, pattern in zip(classes, patterns, strict=True):
+        sent = pattern.matrix() * ((each.load or 0.0) / total / each.mean_flits)
+        if (rates := pattern.rates()) is not None:
+            sent = sent * rates[:, None]
+        if each.replies is None:
+            found += sent if packets else sent * each.mean_flits
+        else:
+            back = 1 if packets else each.replies.reply_flits
+            found += (1 if packets else each.replies.request_flits) * sent + back * sent.T
+    return found
+
+
+def _all_pairs(
+    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: Floats
+) -> tuple[float, float]:
+    """Mean cycles on links, and mean links, of a packet."""
+    matrix = _matrix(classes, patterns, topology.npus, packets=True)
+    relation = topology.relation
+    # Of ways that are chosen by what is in use, the one with the least bias is taken where nothing is.
+    plane = -1 if oblivious(relation) else min(relation.ways, key=lambda way: way.bias).last
+    loads, hops = expected_loads(relation, matrix, plane)
+    if loads is None:
+        return hops * float(wire.mean()) if len(wire) else 0.0, hops
+    return float(loads @ wire) / float(matrix.sum()), hops
+
+
+def _some_pairs(
+    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: Floats
+) -> tuple[float, float]:
+    """The same of a sample."""
+    rate = _packets(classes)
+    time = hops = 0.0
+    for number, (each, pattern) in enumerate(zip(classes, patterns, strict=True)):
+        rng = stream(0, number, DESTINATION)
+        src = below(rng, topology.npus, SAMPLE)
+        weights = pattern.rates()
+        weight = np.ones(SAMPLE) if weights is None else weights[src]
+        pairs = list(zip(src.tolist(), pattern.destinations(rng, src).tolist(), strict=True))
+        share = (each.load or 0.0) / each.mean_flits / rate / float(weight.sum())
+        for back in (False, True)[: 1 if each.replies is None else 2]:
+            for (a, b), heavy in zip(pairs, weight.tolist(), strict=True):
+                links = [link for link, _ in topology.relation.route(*((b, a) if back else (a, b)), -1)]
+                time += share * heavy * float(wire[links].sum())
+                hops += share * heavy * len(links)
+    return time, hops
