@@ -43,10 +43,12 @@ Place = tuple[int, int]  # (link, VC)
 class Room:
     """The slots of all VCs: `credit` and `occupancy` per VC, its flits counted at the sender and in the buffer.
 
-    `first`: the number of VC 0 of each link; `depth`, `pool_left` per link. A `credit` below 0 is slots of the pool.
+    Per link: `first`, the place of its VC 0 among all VCs, `vcs`, `depth`, `pool_left`. A `credit` below 0 is slots of
+    the pool.
     """
 
     first: Sequence[int]
+    vcs: Sequence[int]
     depth: Sequence[int]
     credit: Sequence[int]
     occupancy: Sequence[int]
@@ -65,7 +67,7 @@ class Room:
 
     def borrowers(self, link: int) -> Iterator[Place]:
         """VCs of a link that have slots of its pool."""
-        for vc in range(self.first[link + 1] - self.first[link]):
+        for vc in range(self.vcs[link]):
             if self.credit[self.first[link] + vc] < 0:
                 yield link, vc
 
@@ -199,21 +201,19 @@ class Watchdog:
         self.engine, self.interval, self.needs = engine, interval, needs
         self.drained, self.ordered = drained, ordered
         self.due = interval
-        self._depth = [int(depth) for depth in links.depth]
-        self._first = [0]
-        for vcs in links.vcs:
-            self._first.append(self._first[-1] + int(vcs))
+        self._vcs, self._depth = links.vcs.tolist(), links.depth.tolist()
         self._before: dict[Place, tuple[int, ...]] = {}
 
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
         """Which of these packets never move again, and for whom they wait."""
         state = self.engine.state(True)
         room = Room(
-            self._first,
+            state["link.base"].tolist(),
+            self._vcs,
             self._depth,
-            state["credit"].tolist(),
-            state["occupancy"].tolist(),
-            state["pool_left"].tolist(),
+            state["out.credit"].tolist(),
+            state["vc.occupancy"].tolist(),
+            state["link.pool_left"].tolist(),
         )
         needs = [self.needs(each) for each in stuck]
         return Waits(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()

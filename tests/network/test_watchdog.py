@@ -32,7 +32,7 @@ def entry(link: int, vc: int = 0, *, wants: int, holds: int = -1, asks: Sequence
 def full(links: int, vcs: int = 1) -> Room:
     """All buffers, of one flit, are full."""
     every = links * vcs
-    return Room(range(0, every + 1, vcs), [1] * links, [0] * every, [1] * every, [0] * links)
+    return Room(range(0, every, vcs), [vcs] * links, [1] * links, [0] * every, [1] * every, [0] * links)
 
 
 def never(stuck: Sequence[Entry], room: Room, **options: Any) -> set[int]:
@@ -66,7 +66,7 @@ def test_one_free_vc_is_enough() -> None:
 
 def test_a_vc_that_must_drain_first_is_kept_by_who_sits_in_it() -> None:
     stuck = [entry(0, wants=1, asks=[(1, 0, 1)]), entry(1, wants=0, holds=0)]
-    room = Room([0, 1, 2], [1, 2], [0, 1], [1, 1], [0, 0])  # link 1: two slots, one of them free
+    room = Room([0, 1], [1, 1], [1, 2], [0, 1], [1, 1], [0, 0])  # link 1: two slots, one of them free
     assert never(stuck, room) == set()
     assert never(stuck, room, drained=True) == {0, 1}
 
@@ -74,7 +74,7 @@ def test_a_vc_that_must_drain_first_is_kept_by_who_sits_in_it() -> None:
 def test_slots_of_a_pool_come_back_from_other_vcs() -> None:
     """VC 0 of link 1 is full; VC 1 has a slot of the pool, and its packet moves, or it does not."""
     circle = [entry(0, wants=1, holds=0), entry(1, 0, wants=0, holds=0), entry(1, 1, wants=2, holds=0)]
-    room = Room([0, 1, 3, 4], [1, 1, 1], [0, 0, -1, 0], [1, 1, 2, 0], [0, 0, 0])
+    room = Room([0, 1, 3], [1, 2, 1], [1, 1, 1], [0, 0, -1, 0], [1, 1, 2, 0], [0, 0, 0])
     assert never(circle, room) == set()
     circle[2] = entry(1, 1, wants=0, holds=0)
     assert never(circle, room) == {0, 1, 2}
@@ -120,7 +120,7 @@ def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], Room]:
                 stuck.append(entry(link, vc, wants=wants, asks=asks))
             stuck[-1]["front"] = draw(small)
     needs = [draw(st.integers(0, 2)) for _ in stuck]
-    return stuck, needs, Room(range(0, LINKS * VCS + 1, VCS), depth, credit, occupancy, pool_left)
+    return stuck, needs, Room(range(0, LINKS * VCS, VCS), [VCS] * LINKS, depth, credit, occupancy, pool_left)
 
 
 def stands_still(
