@@ -9,38 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.machine import Oracle
-from tests.oracle.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, options, ring, star, style
+from tests.oracle.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
+from tests.oracle.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, ring, star, style
 
 DEEP = 1000  # slots that never run out
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 PRESETS = [BOOKSIM, garnet(1), garnet(4), ODD]
-
-
-def oracle(net: Net, stages: Stages, **others: bool | int) -> Oracle:
-    return Oracle(net.routers, net.links(), net.routes(), options(stages, **others))
-
-
-def finish(machine: Oracle, limit: int = 100_000) -> Oracle:
-    while not (machine.finished or machine.deadlocked or machine.now > limit):
-        machine.step()
-    assert machine.finished
-    return machine
-
-
-def cycles(machine: Oracle, link: int) -> list[int]:
-    """The launch cycles of a link, in order."""
-    return [launch[0] for launch in machine.launches if launch[1] == link]
-
-
-def column(machine: Oracle, link: int, name: str) -> list[int]:
-    i = ("cycle", "link", "vc", "message", "packet", "flit").index(name)
-    return [launch[i] for launch in machine.launches if launch[1] == link]
-
-
-def stalls(machine: Oracle, link: int) -> dict[str, int]:
-    counters = machine.counters()
-    return {cause: counters[f"stall_{cause}"][link] for cause in ("vc", "credit", "serial", "arbitration")}
 
 
 @pytest.mark.parametrize("stages", PRESETS, ids=str)
@@ -103,10 +77,6 @@ def test_serialisation_rate_is_exact(s: Fraction, output_queue: bool) -> None:
     assert cycles(machine, machine_ejection(net, 1)) == leaves
 
 
-def machine_ejection(net: Net, lane: int) -> int:
-    return len(net.wires) + len(net.injection) + lane
-
-
 def garnet_pair(latency: int, vcs: int, depth: int = 5000) -> Net:
     """Two nodes of ASTRA-sim's sample network: flits of 2048 bits on links of 256 bits (s = 8) with serialisers."""
     r1 = garnet(1)
@@ -163,15 +133,6 @@ def test_garnet_without_serialiser(latency: int) -> None:
     tail.send(0, 1, 1, 0, 5, 16, 16, 0)
     at = cycles(finish(tail), 0)
     assert at == list(range(at[0], at[0] + 80))
-
-
-def short(nodes: int, stages: Stages, **ejection: Any) -> Net:
-    """`nodes` at one router with lanes of latency 1: a head launched at 0 is in its input VC at 2."""
-    return hub(nodes).plain(
-        style(stages, 1),
-        style(stages, 1, kind="injection"),
-        style(stages, 1, kind="ejection", **ejection),
-    )
 
 
 @pytest.mark.parametrize(
