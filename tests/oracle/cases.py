@@ -153,13 +153,13 @@ def classed_nets() -> st.SearchStrategy[Net]:
 
 
 @st.composite
-def router_options(draw: st.DrawFn, *, least_va: int = 0) -> RouterOptions:
-    """Any legal options. `least_va`: 1 where planes have `each`."""
+def router_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Any legal options. `each`: a plane has it, with which neither `va = 0` nor `ordered` goes."""
     vnets = draw(st.sampled_from([1, 1, 1, 2, 3]))
     classes = draw(st.sampled_from([1, 1, 2, 3]))
     options = RouterOptions(
         rc=draw(st.integers(0, 3)),
-        va=draw(st.integers(least_va, 3)),
+        va=draw(st.integers(int(each), 3)),
         drained=draw(flag),
         interleaved=draw(flag),
         flow=draw(st.sampled_from([WORMHOLE, WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])),
@@ -169,7 +169,7 @@ def router_options(draw: st.DrawFn, *, least_va: int = 0) -> RouterOptions:
         seed=draw(st.integers(0, 2**63 - 1)),
     )
     if draw(seldom):  # as Garnet's
-        options.step_arbiter, options.ordered = draw(flag), draw(flag)
+        options.step_arbiter, options.ordered = draw(flag), not each and draw(flag)
         return options
     options.va_allocator = draw(st.sampled_from([ROTATING, ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
     options.va_iterations = draw(st.integers(1, 3))
@@ -188,8 +188,7 @@ def cases(
 ) -> Case:
     """`of`: which networks, all kinds unless told; `vcs`: VCs per link; `limit`: the most messages."""
     net = draw(nets() if of is None else of)
-    waits = any(manner.select == EACH for manner in net.manners.values())
-    options = draw(router_options(least_va=int(waits)))
+    options = draw(router_options(each=any(manner.select == EACH for manner in net.manners.values())))
     net.vnets = options.vnets
     longest = draw(st.integers(1, 9))
     palette = draw(st.lists(styles(vcs, 1 if options.flow == WORMHOLE else longest), min_size=1, max_size=3))
