@@ -169,8 +169,10 @@ def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False
     raise DeadlockError(f"the routes can deadlock: {count} may wait in a circle: {text} -> {names[0]}{hint}", names)
 
 
-def _has_escape(relation: Relation) -> bool:
-    return bool(((relation.plane_select == EACH) & (relation.plane_escape >= 0)).any())
+def _has_escape(relation: Relation, plane: int | None = None) -> bool:
+    """Of one plane, or of any."""
+    escapes = (relation.plane_select == EACH) & (relation.plane_escape >= 0)
+    return bool(escapes.any() if plane is None else escapes[plane])
 
 
 def _affordable(relation: Relation, pairs: Pairs | None) -> bool:
@@ -194,7 +196,11 @@ def _graph(relation: Relation, made: Journeys, whole: bool) -> Dependencies:
             waited[moves.channel[moves.waits]] = True
     explorer = Explorer(relation, escapes=True, by_router=True, first=channels + made.joins)
     for journey in made.all:
-        _extended(explorer, journey, channels, waited, edges)
+        if _has_escape(relation, journey.walks.plane):
+            _extended(explorer, journey, channels, waited, edges)
+        else:
+            # All channels of these packets are waited for: nothing is between them.
+            _direct(relation, journey, channels, edges)
     return Dependencies(relation, classes, *edges.arrays(), explorer.count)
 
 

@@ -163,9 +163,7 @@ def plain_plane(relation: Relation, what: str) -> int:
 def grid_only(relation: Relation, what: str) -> None:
     """Raises InputError where destinations are no coordinates of a grid (of two NPUs at least)."""
     if not relation.separable:
-        raise InputError(
-            f"{what} needs a network whose NPUs stand in a grid, joined dimension by dimension", key=ROUTING
-        )
+        raise InputError(f"{what} needs NPUs that stand in a grid, joined dimension by dimension", key=ROUTING)
 
 
 def ranges(first: Longs, count: Longs) -> Longs:

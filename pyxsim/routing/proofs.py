@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -60,12 +61,13 @@ def remember(name: str) -> None:
         return
     # Written under another name first: others never see half of a file.
     draft = folder / f"{name}.{os.getpid()}"
-    try:
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        draft.write_text(_TEXT, encoding="utf-8")
-        draft.replace(folder / name)
-    except OSError:
-        draft.unlink(missing_ok=True)
+        try:
+            draft.write_text(_TEXT, encoding="utf-8")
+            draft.replace(folder / name)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def forget() -> None:
