@@ -39,8 +39,8 @@ def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False
         npus=npus,
         digits=base.relation.digits[home],
         home=home.astype(np.int32),
-        # The first NPU at the router with some digits.
-        stride=np.array([t * math.prod(shape[:dim]) for dim, t in enumerate(tile)], np.int32),
+        # NPUs are told apart by more than the digits of their routers: there are no strides.
+        stride=np.zeros(0, np.int32),
     )
     length = base.link_length
     if floor_plan:

@@ -35,7 +35,8 @@ def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
     if (base.digits.max(axis=0, initial=0) > 0).sum() > 1:
         found |= {"xy-yx": partial(xy_yx, base), "adaptive-xy-yx": partial(adaptive_xy_yx, base)}
     found |= {"minimal-adaptive": partial(minimal_adaptive, base), "valiant": partial(valiant, base)}
-    if set(kinds) <= {"ring", "line"}:
+    # A via in the box is an NPU that is named by its digits.
+    if set(kinds) <= {"ring", "line"} and (base.stride.any() or base.npus == 1):
         found["romm"] = partial(romm, base)
     return {**found, "ugal": partial(ugal, base)}
 

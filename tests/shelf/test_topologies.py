@@ -192,13 +192,6 @@ def test_flattened_butterfly_as_in_booksim2() -> None:
     assert plain.shape == (16, 4)
 
 
-def test_vias_of_romm_are_at_the_router_of_their_digits() -> None:
-    for tile in (3, [2, 3]):
-        net = build("concentrated-mesh", options={"routers": [3, 4], "concentration": tile})
-        first = net.relation.digits @ net.relation.stride
-        assert net.home[first].tolist() == net.home.tolist()
-
-
 def test_k_ary_n_trees() -> None:
     net = build("k-ary-n-tree", options={"k": 4, "n": 3})
     assert (net.npus, net.routers, net.links, net.shape) == (64, 48, 2 * 2 * 64, (4, 4, 4))
@@ -344,6 +337,9 @@ def test_routings_of_grids() -> None:
     assert set(every) - set(build("mesh", [4, 4]).routings) == {"dimension-order-balanced"}
     assert "xy-yx" not in build("ring", [4]).routings
     assert "romm" not in build("hyperx", options={"routers": [4, 4]}).routings
+    for concentration, offered in ((1, True), (2, False)):
+        options = {"routers": [3, 4], "concentration": concentration}
+        assert ("romm" in build("concentrated-mesh", options=options).routings) == offered
     assert list(build("garnet-torus", [4, 2, 2]).routings) == ["ring"]
 
 
