@@ -77,6 +77,34 @@ def test_nothing_to_do_takes_no_time() -> None:
     assert bound({"topology": "ring", "shape": [1]}, "all-reduce", 800) == 0
 
 
+def test_npus_that_share_a_router_are_bound_by_their_lanes() -> None:
+    """2 leaves of 4 NPUs: each sends 2 * 7/8 * 800 B through one lane of 4 B per cycle.
+
+    The last flit still needs a cycle into the router, and from there, without RC and VA, 1 + 2 to the interface.
+    """
+    tree = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}}
+    total = Fraction(2 * 7 * 800, 8)
+    assert bound(tree, "all-reduce", 800) == total / 4 + 1 + (1 + 2)
+    assert bound(tree | {"lane_bandwidth": "1 GB/s"}, "all-reduce", 800) == total + 1 + (4 + 2)
+
+
+def test_a_detour_may_begin_in_any_dimension() -> None:
+    """With Valiant's routing all four links of an NPU may carry what is sent in one dimension."""
+    torus = {"topology": "torus", "shape": [4, 4], "router": {"vcs": 8}}
+    valiant = torus | {"router": {"vcs": 8, "routing": "valiant"}}
+    # Dimension 0: 2 * 3/4 * 800 B over two links; then 2 * 3/4 * 200 B in dimension 1.
+    assert bound(torus, "all-reduce", 800) == 1200 / 8 + WAY
+    assert bound(valiant, "all-reduce", 800) == (1200 + 300) / 16 + WAY
+
+
+def test_the_stages_of_a_router_count_as_they_are() -> None:
+    ring = {"topology": "ring", "shape": [4]}
+    assert bound(ring | {"router": {"lookahead": True}}, "all-reduce", 800) == 1200 / 8 + WAY - 1
+    assert bound(ring | {"router": {"speculation": True}}, "all-reduce", 800) == 1200 / 8 + WAY - 1
+    # RC, VA and ST of the first router are 3 ticks of half a cycle, ST of the second one is less than a cycle.
+    assert bound(ring | {"router": {"internal_speedup": 2}}, "all-reduce", 800) == 1200 / 8 + WAY - (4 - 1)
+
+
 @given(st.integers(1, 8), st.integers(1, 2000))
 def test_chunks_do_not_change_it(chunks: int, size: int) -> None:
     """However a collective is cut, the same bytes go over the same links."""
