@@ -211,8 +211,10 @@ class Traffic(Table):
     precision: Annotated[float, *_number(0, 1, above=True)] = Field(
         default=0.01, description="Half of the 95 % interval of the mean packet latency, over the mean, to be reached."
     )
-    max_cycles: Annotated[int, *whole(1000, MAX_CYCLES)] = Field(
-        default=200_000, description="When to stop though the precision is not reached, or packets are still missing."
+    max_cycles: Annotated[int | Literal["auto"], *whole(1000, MAX_CYCLES, "auto")] = Field(
+        default="auto",
+        description='When to stop though the precision is not reached, or packets are still missing; "auto": after '
+        "200000 cycles, or more in networks with a latency of more than 500 cycles.",
     )
     latency_limit: Annotated[int | Literal["auto"], *whole(1, MAX_CYCLES, "auto")] = Field(
         default="auto",

@@ -17,7 +17,7 @@ from pyxsim.study.finite import BatchRun, TraceRun
 from pyxsim.study.observe import Grid, Observer
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.record import record
-from pyxsim.study.steady import Method, Outcome, Rules
+from pyxsim.study.steady import Method, Outcome, Rules, longest_run
 from pyxsim.study.theory import Theory, bound, zero_load
 from pyxsim.traffic import Pattern, Place, Source
 from pyxsim.traffic.trace import read_trace
@@ -114,7 +114,9 @@ class Study:
             warmup=None if settings.warmup == "auto" else int(settings.warmup),
             measure=None if settings.measure == "auto" else int(settings.measure),
             precision=settings.precision,
-            max_cycles=settings.max_cycles,
+            max_cycles=longest_run(known.zero_load if known else None)
+            if settings.max_cycles == "auto"
+            else int(settings.max_cycles),
             latency_limit=float(limit) if limit != "auto" else LIMIT * known.zero_load if known else None,
         )
 
@@ -140,6 +142,11 @@ class Study:
             observer = Observer(grid, self.place.npus, messages, messages - len(classes))
             self._run = Method(Feed(self.network, self.source, classes, observer, load), self.rules)
         return self._run
+
+    @property
+    def end(self) -> int:
+        """The cycle in which a run has ended: of traffic that ends, that of the last arrival."""
+        return self.network.now if self._run is None or isinstance(self._run, Method) else self._run.cycle
 
     def record(self) -> Traffic:
         """What was measured, as far as it went."""
@@ -184,10 +191,11 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     except KeyboardInterrupt:
         pass  # what there is so far is worth keeping; `complete` says that it is not all
     cpu = time.process_time() - begin
-    network.finish(network.now)
+    end = study.end if complete else network.now
+    network.finish(end)
     traffic = study.record()
     result = Result(
-        time_cycles=network.now,
+        time_cycles=end,
         clock_hz=experiment.network.clock,
         complete=complete,
         links=link_table(network),

@@ -20,7 +20,8 @@ FIRST_LOOK = 60  # batches
 GROWTH = 1.25  # from one look to the next
 SHORTEST = 100  # cycles of a batch
 PACKETS = 16  # of a batch, at least
-LATENCIES = 2  # batches take so many zero-load latencies, at least
+LONGEST = 200_000  # cycles of a run, if no other number is given; at least so many batches:
+BATCHES = 400
 ACCEPTED = 0.97  # of the load that was created: less is saturated
 
 
@@ -31,12 +32,12 @@ class Rules:
     warmup: int | None = None
     measure: int | None = None
     precision: float = 0.01
-    max_cycles: int = 200_000
+    max_cycles: int = LONGEST
     latency_limit: float | None = None
 
     def grid(self, packets_per_cycle: float, zero_load: float | None) -> Grid:
         """The batches that suit a load."""
-        shortest = max(SHORTEST, LATENCIES * (zero_load or 0), PACKETS / max(packets_per_cycle, 1e-9))
+        shortest = max(batch_cycles(zero_load), PACKETS / max(packets_per_cycle, 1e-9))
         limit = max(self.max_cycles, (self.warmup or 0) + (self.measure or 0))
         length = SHORTEST * math.ceil(min(max(shortest, 8 * limit / MAX_BATCHES), limit) / SHORTEST)
         if self.measure is None:
@@ -44,6 +45,16 @@ class Rules:
         if self.warmup is None:
             return Grid(0, self.measure, max(1, round(self.measure / length)))
         return Grid(self.warmup, self.measure, min(FIRST_LOOK, self.measure))
+
+
+def batch_cycles(zero_load: float | None) -> float:
+    """The shortest batch that makes sense: a packet needs that time."""
+    return max(SHORTEST, zero_load or 0.0)
+
+
+def longest_run(zero_load: float | None) -> int:
+    """When to stop a run of a network, if nobody says so."""
+    return max(LONGEST, BATCHES * math.ceil(batch_cycles(zero_load)))
 
 
 @dataclass(frozen=True)

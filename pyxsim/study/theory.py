@@ -82,7 +82,7 @@ def _packets(classes: Sequence[TrafficClass]) -> float:
 def _matrix(
     classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int, *, packets: bool = False
 ) -> Floats:
-    """float64[npus, npus]: flits (or packets) per cycle from each node to each other, for a load of one flit per node."""
+    """float64[npus, npus]: flits (or packets) per cycle from each node to each other, for a load of one flit."""
     total = sum(each.load or 0.0 for each in classes)
     found = np.zeros((npus, npus))
     for each, pattern in zip(classes, patterns, strict=True):
