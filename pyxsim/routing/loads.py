@@ -57,7 +57,9 @@ def expected_hops(relation: Relation, plane: int = -1) -> Floats:
         elif way.via == "any":
             total += known[way.first].mean(axis=1)[:, None] + known[way.last].mean(axis=0)[None, :]
         else:
-            total += _over_box(relation, known[way.first]) + _over_box(relation, known[way.last].T).T
+            # The mean over the vias v between s and d of what s to v and v to d take.
+            total += _in_box(relation, known[way.first], "abv,av...->ab...")
+            total += _in_box(relation, known[way.last], "abv,vb...->ab...")
     return total / len(ways)
 
 
@@ -92,8 +94,9 @@ def _parts(relation: Relation, ways: tuple[Way, ...], traffic: Floats) -> Iterat
             yield way.first, np.outer(share.sum(axis=1), spread)
             yield way.last, np.outer(spread, share.sum(axis=0))
         else:
-            yield way.first, _to_box(relation, share)
-            yield way.last, _to_box(relation, share.T).T
+            # Of what s sends to d, each via v between them gets its share.
+            yield way.first, _in_box(relation, share, "abv,ab...->av...")
+            yield way.last, _in_box(relation, share, "abv,ab...->vb...")
 
 
 def _plane_loads(relation: Relation, plane: int, traffic: Floats) -> Floats:
@@ -296,25 +299,18 @@ def _box(relation: Relation) -> list[Floats]:
     return found
 
 
-def _to_box(relation: Relation, traffic: Floats) -> Floats:
-    """What is sent to vias: of traffic[s, d] its share for each NPU between s and d, as [s, via]."""
-    return _along(relation, traffic, "abv,ab...->av...")
+def _in_box(relation: Relation, matrix: Floats, rule: str) -> Floats:
+    """A matrix by NPU and NPU, multiplied with the chances of vias in one dimension after the other.
 
-
-def _over_box(relation: Relation, numbers: Floats) -> Floats:
-    """The mean of numbers[s, via] over the vias between s and d, as [s, d]."""
-    return _along(relation, numbers, "abv,av...->ab...")
-
-
-def _along(relation: Relation, matrix: Floats, rule: str) -> Floats:
-    """A matrix by digits of both NPUs, changed in one dimension after the other."""
+    `rule`: for einsum; a, b and v are the digits of source, destination and via.
+    """
     size = _sizes(relation)
     if int(np.prod(size)) != relation.npus:
         raise InputError("vias in a box need NPUs that are numbered by their coordinates")
     dims = len(size)
     grid = matrix.reshape(*size[::-1], *size[::-1])
     for dim, chance in enumerate(_box(relation)):
-        # The source's digit and the other one of this dimension in front, and back again.
+        # The two digits of this dimension to the front, and back again.
         axes = (dims - 1 - dim, 2 * dims - 1 - dim)
         grid = np.moveaxis(np.einsum(rule, chance, np.moveaxis(grid, axes, (0, 1))), (0, 1), axes)
     return grid.reshape(relation.npus, relation.npus)
