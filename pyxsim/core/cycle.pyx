@@ -88,7 +88,7 @@ cdef bint evaluate(State* s) noexcept nogil:
 cdef void visit_ahead(State* s) noexcept nogil:
     """Visit the active routers of a large network, and meanwhile bring what the next ones need into the cache."""
     cdef int32_t count = 0
-    cdef int32_t word, i, router
+    cdef int32_t word, i
     cdef uint64_t bits
     for word in range(s.router_words):
         bits = s.router_active[word]

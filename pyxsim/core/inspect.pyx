@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, IDLE, NONE, ROUTING, WAITING, Router
-from pyxsim.core.vc_allocator cimport own_candidates
+from pyxsim.core.routing cimport offers
 
 
 cdef list calendar_entries(State* s):
@@ -46,7 +46,7 @@ cdef list stuck_flits(State* s):
         held = s.vc[vc].hold - s.link[s.vc[vc].want].base if s.vc[vc].state == ACTIVE else NONE
         asks = []
         if s.vc[vc].state == WAITING and s.vc[vc].many:
-            own_candidates(s, vc, &count)
+            offers(s, vc, &count)
             rows = [(s.found_link[i], s.link[s.found_link[i]].range
                      + s.packets[packet].vnet * s.link[s.found_link[i]].classes + s.found_class[i])
                     for i in range(count)]
@@ -105,7 +105,8 @@ cdef int prove_invariants(State* s) except -1:
             if router != NONE and s.vc[vc].state == WAITING:
                 waiting[router] += 1
         where = f"link {link} in cycle {s.now}"
-        require(borrowed + s.link[link].pool_left == s.link[link].pool, f"{where}: {borrowed} slots of the pool are taken")
+        left = s.link[link].pool_left
+        require(borrowed + left == s.link[link].pool, f"{where}: {borrowed} slots of the pool are taken, {left} left")
         require(s.link[link].pool_left >= 0, f"{where}: more slots of the pool are taken than it has")
     for router in range(s.routers):
         counted = s.router[router].waiting

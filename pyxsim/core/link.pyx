@@ -42,14 +42,14 @@ cdef void release_vc(State* s, int32_t vc) noexcept nogil:
 
 cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
     cdef int32_t link = s.out[vc].link
-    cdef Link* l = &s.link[link]
-    cdef int64_t start = t * l.den
+    cdef Link* wire = &s.link[link]
+    cdef int64_t start = t * wire.den
     cdef int64_t arrival
-    if l.free > start:
-        start = l.free
-    l.free = start + l.num
-    arrival = l.delay + (l.free if l.den == 1 else (l.free + l.den - 1) // l.den)
-    l.flits += 1
+    if wire.free > start:
+        start = wire.free
+    wire.free = start + wire.num
+    arrival = wire.delay + (wire.free if wire.den == 1 else (wire.free + wire.den - 1) // wire.den)
+    wire.flits += 1
     s.changed = 1
     if s.tracing:
         log_launch(s, t, vc, packet, flit)

@@ -1,4 +1,4 @@
-"""The records of the engine, field by field: what state.pxd says to the C compiler, for numpy. Engine compares sizes."""
+"""The records of the engine, field by field: what state.pxd says to the C compiler, for numpy. Engine compares."""
 
 VC = {
     "ready": "i8",

@@ -105,7 +105,9 @@ cdef void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nog
     s.vc[vc].high = s.high[row]
 
 
-cdef int32_t selected(State* s, uint64_t key, int32_t router, int32_t select, int32_t count) noexcept nogil:
+cdef int32_t selected(
+    State* s, uint64_t key, int32_t router, int32_t select, int32_t* found_link, int32_t count
+) noexcept nogil:
     """Which of several candidates."""
     cdef int32_t first = draw(key, router, DRAW_SELECT, count)
     cdef int32_t best, turn, other
@@ -113,15 +115,35 @@ cdef int32_t selected(State* s, uint64_t key, int32_t router, int32_t select, in
     if select == SELECT_RANDOM:
         return first
     if select == SELECT_LEAST:
-        best, least = first, in_use(s, s.found_link[first])
+        best, least = first, in_use(s, found_link[first])
         for turn in range(1, count):
             other = (first + turn) % count
-            used = in_use(s, s.found_link[other])
+            used = in_use(s, found_link[other])
             if used < least:
                 best, least = other, used
         return best
     other = (first + 1 + draw(key, router, DRAW_OTHER, count - 1)) % count
-    return other if in_use(s, s.found_link[other]) < in_use(s, s.found_link[first]) else first
+    return other if in_use(s, found_link[other]) < in_use(s, found_link[first]) else first
+
+
+cdef int32_t offers(State* s, int32_t vc, int32_t* count) noexcept nogil:
+    """What a head may ask for that asks for each: how many candidates of its plane there are, and (`count`) how many with
+    those of the escape plane, which it would enter: it has no class there to keep."""
+    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef int32_t own = candidates(s, vc, p.plane, (s.vc[vc].many & MANY_TURNED) != 0, 0)
+    cdef int32_t escape = s.plane_escape[p.plane]
+    cdef int32_t pick
+    count[0] = own
+    if escape == NONE:
+        return own
+    count[0] = candidates(s, vc, escape, True, own)
+    if count[0] > own + 1 and s.plane_select[escape] != SELECT_EACH:
+        pick = own + selected(
+            s, p.key, s.vc[vc].router, s.plane_select[escape], &s.found_link[own], count[0] - own
+        )
+        s.found_link[own], s.found_class[own] = s.found_link[pick], s.found_class[pick]
+        count[0] = own + 1
+    return own
 
 
 cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
@@ -140,14 +162,14 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
     if p.via == NONE and s.link[p.eject].src == router:
         aim(s, vc, p.eject, 0)
     else:
-        count = candidates(s, vc, p.plane, turned, 0)
         pick = 0
         if s.plane_select[p.plane] == SELECT_EACH:
             s.vc[vc].many = MANY_EACH | (MANY_TURNED if turned else 0)
-            if s.plane_escape[p.plane] != NONE:
-                count = candidates(s, vc, s.plane_escape[p.plane], turned, count)
-        elif count > 1:
-            pick = selected(s, p.key, router, s.plane_select[p.plane], count)
+            offers(s, vc, &count)
+        else:
+            count = candidates(s, vc, p.plane, turned, 0)
+            if count > 1:
+                pick = selected(s, p.key, router, s.plane_select[p.plane], s.found_link, count)
         if count == 0:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
             s.vc[vc].want = NONE
             s.vc[vc].low = 0

@@ -6,5 +6,4 @@ from pyxsim.core.state cimport State
 
 
 cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil
-cdef int32_t own_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil

@@ -15,14 +15,13 @@ from pyxsim.core.buffer cimport inputs_of, vcs_of
 from pyxsim.core.draw cimport DRAW_TIE, draw
 from pyxsim.core.link cimport has_credits, hold_vc, in_use, needed
 from pyxsim.core.match cimport match
-from pyxsim.core.routing cimport aim, candidates
+from pyxsim.core.routing cimport aim, offers
 from pyxsim.core.state cimport (
     ACTIVE,
     AGE,
     ESCAPE_SHIFT,
     GRANTED,
     MANY_ESCAPE,
-    MANY_TURNED,
     NONE,
     ROTATING,
     STALL_ARBITRATION,
@@ -107,24 +106,13 @@ cdef void to_escape(State* s, int32_t vc) noexcept nogil:
         p.plane = s.plane_escape[p.plane]
 
 
-cdef int32_t own_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil:
-    """The candidates of a head that asks for each: how many of its plane, and (`count`) with those of the escape."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
-    cdef bint turned = (s.vc[vc].many & MANY_TURNED) != 0
-    cdef int32_t own = candidates(s, vc, p.plane, turned, 0)
-    count[0] = own
-    if s.plane_escape[p.plane] != NONE:
-        count[0] = candidates(s, vc, s.plane_escape[p.plane], turned, own)
-    return own
-
-
 # --- rotating -------------------------------------------------------------------------------------------------------
 
 cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Of many candidates the one to ask for now becomes the one wanted. False: none has a free VC."""
     cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
     cdef int32_t count = 0
-    cdef int32_t own = own_candidates(s, vc, &count)
+    cdef int32_t own = offers(s, vc, &count)
     cdef int32_t best = NONE
     cdef int32_t start, turn, i, size, offset
     cdef int64_t least = INT64_MAX
@@ -209,7 +197,7 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
     first = NONE
     bid = NONE
     if s.vc[vc].many:
-        own = own_candidates(s, vc, &count)
+        own = offers(s, vc, &count)
     elif s.vc[vc].want == NONE:
         return asked
     for i in range(count):
