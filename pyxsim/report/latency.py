@@ -20,6 +20,7 @@ STOPPED = {
     "limit": "up to traffic.max_cycles",
     "finished": "to the last arrival",
     "interrupted": "until interrupted",
+    "failed": "until it failed",
 }
 MARKS = {"packet_latency_p50": "p50", "packet_latency_p99": "p99"}
 MOST_BARS = 120

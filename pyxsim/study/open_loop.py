@@ -148,19 +148,19 @@ class Study:
         """The cycle in which a run has ended: of traffic that ends, that of the last arrival."""
         return self.network.now if self._run is None or isinstance(self._run, Method) else self._run.cycle
 
-    def record(self) -> Traffic:
-        """What was measured, as far as it went."""
+    def record(self, why: str = "interrupted") -> Traffic:
+        """What was measured, as far as it went; `why` it went no further."""
         run, settings = self._run, self.settings
         if run is None:
             raise ValueError("nothing was run")
         facts: dict[str, Any] = {}
         if isinstance(run, Method):
-            outcome = self._outcome or run.so_far()
+            outcome = self._outcome or run.so_far(why)
             facts = {"zero_load_latency": self.theory.zero_load if self.theory else None}
             facts["latency_limit"] = self.rules.latency_limit
         else:
             run.observer.grid = Grid(0, max(1, run.cycle))
-            outcome = self._outcome or Outcome("interrupted", 0, 1, 0, 1, False, False)
+            outcome = self._outcome or Outcome(why, 0, 1, 0, 1, False, False)
         if isinstance(run, BatchRun):
             facts["batch_cycles"] = run.times
         return record(run.observer, outcome, settings.message_classes(), offered=settings.offered, facts=facts)
@@ -193,7 +193,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     cpu = time.process_time() - begin
     end = study.end if complete else network.now
     network.finish(end)
-    traffic = study.record()
+    traffic = study.record("interrupted" if failure is None else "failed")
     result = Result(
         time_cycles=end,
         clock_hz=experiment.network.clock,

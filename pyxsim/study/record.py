@@ -147,6 +147,7 @@ def _notes(outcome: Outcome, observer: Observer) -> Iterator[str]:
         "saturated": "the latency has no steady value: it is that of the packets so far, and grows with time",
         "limit": f"stopped after {cycles} (traffic.max_cycles), before the latency was as precise as asked for",
         "interrupted": "interrupted: the latency is that of the packets so far",
+        "failed": "the simulated system failed: the latency is that of the packets so far",
     }
     if outcome.why in why:
         yield why[outcome.why]

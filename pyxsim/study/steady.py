@@ -137,10 +137,11 @@ class Method:
             return self._drain(0)
         return self._watch()
 
-    def so_far(self) -> Outcome:
-        """What there is after the run was left."""
-        batches = self.observer.grid.whole(self.feed.cycle)
-        return replace(self._ended("limit", self._look(batches)), why="interrupted", steady=False)
+    def so_far(self, why: str) -> Outcome:
+        """What there is after the run was left, and why it was."""
+        cycle = max(self.feed.cycle, self.feed.network.now)
+        batches = max(1, self.observer.grid.whole(cycle))
+        return replace(self._ended("limit", self._look(batches)), why=why, steady=False)
 
     def _watch(self) -> Outcome:
         """Look at it at longer and longer times."""
