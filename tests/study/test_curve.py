@@ -88,9 +88,9 @@ def test_a_network_that_takes_everything() -> None:
 def test_a_point_that_fails_does_not_take_the_others_with_it() -> None:
     # A ring without datelines, run all the same: at a high load it locks up.
     network = {**HOT["network"], "topology": "garnet-torus", "shape": [8, 1, 1], "packet": "4 KiB"}
-    network["router"] = {"vcs": 1, "buffer": 2, "routing": "ring"}
-    source = {"network": network, "traffic": {"load": 0.1, "packet_flits": 16, "precision": 0.05, "max_cycles": 50_000}}
-    found = curve(points_of(source, allow_deadlock=True, workers=1), [0.0005, 2.0])
+    network["router"] = {"vcs": 1, "buffer": 4, "routing": "ring"}
+    source = {"network": network, "traffic": {"load": 0.1, "packet_flits": 4, "precision": 0.05, "max_cycles": 50_000}}
+    found = curve(points_of(source, allow_deadlock=True, workers=1), [0.01, 2.0])
     assert "error" not in found.points[0]
     assert "deadlock" in found.points[1]["error"]
 
