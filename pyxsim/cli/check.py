@@ -24,9 +24,8 @@ from pyxsim.routing.relation import vc_ranges
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
 from pyxsim.study.bound import bound_cycles
-from pyxsim.study.open_loop import settings_of, traffic_theory
+from pyxsim.study.open_loop import Study, traffic_bound
 from pyxsim.study.prepare import PreparedTraffic, class_vcs
-from pyxsim.study.theory import Theory
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
@@ -66,6 +65,14 @@ class Cost:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Theory:
+    """What open traffic may be like: the latency of a packet alone, and the most flits per node and cycle."""
+
+    zero_load: float
+    bound: float | None
+
+
 class _EnoughError(Exception):
     """The sample is large enough."""
 
@@ -93,7 +100,7 @@ class Report:
         return any("can deadlock" in text for text in self.prepared.warnings)
 
     def json(self) -> dict[str, Any]:
-        theory = {}
+        theory: dict[str, float | None] = {}
         if self.theory is not None:
             theory = {"zero_load_latency": self.theory.zero_load, "load_bound": self.theory.bound}
         return {
@@ -132,8 +139,8 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
     routing, buffers = routing_of(prepared), buffers_of(prepared)
     if isinstance(prepared, PreparedTraffic):
         npus = prepared.topology.npus
-        theory = traffic_theory(prepared) if settings_of(experiment).offered is not None else None
-        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), Cost(0, 0.0, 0.0), theory)
+        none = Cost(0, 0.0, 0.0)
+        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, _theory(prepared))
     system, network = prepared.system, prepared.network
     bounds = [bound_cycles(each, system, network) for each in system.collectives]
     return Report(
@@ -146,6 +153,12 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         bound_ns=max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock,
         cost=_cost(prepared, tick),
     )
+
+
+def _theory(prepared: PreparedTraffic) -> Theory | None:
+    """What theory says of traffic with a load."""
+    known = Study(prepared).theory
+    return None if known is None else Theory(known.zero_load, traffic_bound(prepared))
 
 
 def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
@@ -233,8 +246,8 @@ def _show(talk: Talk, report: Report) -> None:
         rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
     if report.theory is not None:
         rows.append(("latency", f"{report.theory.zero_load:.1f} cycles without any load"))
-        of = "links and lanes" if report.theory.by_links else "lanes"
-        rows.append(("bound", f"{report.theory.bound:.3f} flits per node and cycle: the most that {of} carry"))
+        if report.theory.bound is not None:
+            rows.append(("bound", f"{report.theory.bound:.3f} flits per node and cycle: links and lanes carry no more"))
     if isinstance(report.prepared, Prepared):
         speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
         rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
