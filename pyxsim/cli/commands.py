@@ -326,8 +326,9 @@ def booksim(
     plot: Plot = None,
     settings: Settings = None,
     show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse what would differ from BookSim2.")] = False,
-    allow_deadlock: AllowDeadlock = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what would differ from BookSim2, and routes that can deadlock.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -347,7 +348,6 @@ def booksim(
             overrides=settings or (),
             show=show,
             strict=strict,
-            allow_deadlock=allow_deadlock,
         )
 
 

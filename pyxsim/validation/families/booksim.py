@@ -1,0 +1,161 @@
+"""Load-latency curves of BookSim2 (inputs/reference/booksim.json), each with its own configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyxsim.study import run
+from pyxsim.study.booksim import translate
+from pyxsim.validation.case import Case, Found, Picture, Series
+from pyxsim.validation.reference import reference
+
+SOURCE = "measured: inputs/reference/booksim.json"
+LATENCY, HOPS, THROUGHPUT = 3.0, 0.5, 5.0  # % that are allowed, or the spread of BookSim2's seeds, where that is more
+UP_TO = 0.8  # of the load at which it saturates
+ACCEPTED = 0.97  # of the offered load: less is saturated
+WARMUP = 5000
+SHORTEST, LONGEST, PACKETS = 30_000, 150_000, 60_000  # cycles that are measured; packets that are wanted
+NODES, FLITS = 64, 5  # of most curves: for the length of a measurement only
+ENDLESS = 2**40
+
+
+@dataclass(frozen=True)
+class Against:
+    """One number of ours against those of BookSim2's seeds."""
+
+    theirs: Sequence[float]
+    ours: float
+    least: float  # % that are allowed at least
+
+    @property
+    def mean(self) -> float:
+        return sum(self.theirs) / len(self.theirs)
+
+    @property
+    def error(self) -> float:
+        """% by which ours differs from their mean."""
+        return 100 * (self.ours / self.mean - 1)
+
+    @property
+    def allowed(self) -> float:
+        """% that it may: what is claimed, or their own spread."""
+        return max(self.least, *(100 * abs(value / self.mean - 1) for value in self.theirs))
+
+    @property
+    def share(self) -> float:
+        """% of what is allowed."""
+        return 100 * abs(self.error) / self.allowed
+
+
+def saturation(curve: Mapping[str, Any]) -> float:
+    """The lowest load at which BookSim2 saturates; the highest one, if it never does."""
+    points: list[dict[str, Any]] = curve["points"]
+    full = [p["load"] for p in points if p.get("saturated") or min(p["accepted"]) < ACCEPTED * p["load"]]
+    return float(min(full, default=max(p["load"] for p in points)))
+
+
+def measured(curve: Mapping[str, Any], load: float, *, full: bool = False) -> dict[str, Any]:
+    """The result of this curve's configuration at a load; `full`: by BookSim2's own schedule, whatever the latency."""
+    config: dict[str, Any] = {**curve["config"], "injection_rate": load}
+    classes = int(config.get("classes", 1))
+    if classes > 1:
+        config["injection_rate"] = "{" + ",".join([f"{load / classes:.12g}"] * classes) + "}"
+    tables = translate(config).tables
+    traffic = tables["traffic"]
+    traffic["latency_limit"] = ENDLESS
+    if not full:
+        wanted = PACKETS / (load * NODES / FLITS)
+        traffic |= {"warmup": WARMUP, "measure": round(min(max(wanted, SHORTEST), LONGEST))}
+    traffic["max_cycles"] = 4 * (traffic["warmup"] + traffic["measure"])
+    # BookSim2 proves nothing, and its minimal adaptive routing cannot be proved.
+    told: dict[str, Any] = run(tables, allow_deadlock=True).json()
+    return told
+
+
+def compare(name: str) -> Found:
+    curve = curves()[name]
+    top = UP_TO * saturation(curve)
+    points = [p for p in curve["points"] if p["load"] <= top + 1e-9 and "latency" in p]
+    latency, hops = [], []
+    for point in points:
+        told = measured(curve, point["load"])
+        latency.append(Against(point["latency"], told["packet_latency"], LATENCY))
+        hops.append(told["hops"])
+    throughput = None
+    if curve.get("full_load"):
+        throughput = Against(curve["full_load"], measured(curve, 1.0, full=True)["accepted_load"], THROUGHPUT)
+    whole = _hops(points, hops)
+    every = [*latency, *([whole] if whole else []), *([throughput] if throughput else [])]
+    worst = max(every, key=lambda each: each.share)
+    cells = {
+        "loads": f"{points[0]['load']:g} to {points[-1]['load']:g}" if points else "",
+        "latency": _percent(latency),
+        "hops": _percent([whole] if whole else []),
+        "at load 1.0": f"{throughput.mean:.3f} / {throughput.ours:.3f}, {throughput.error:+.1f} %"
+        if throughput
+        else "",
+        "seeds": str(max((len(each.theirs) for each in every), default=0)),
+    }
+    return Found(worst.share, _picture(curve, [p["load"] for p in points], latency), cells)
+
+
+def _hops(points: Sequence[Mapping[str, Any]], ours: Sequence[float]) -> Against | None:
+    """Mean hops over all loads, weighted by them: a few thousand packets of one load do not tell them to 0.5 %."""
+    if not points:
+        return None
+    weights = [p["load"] for p in points]
+
+    def mean(values: Sequence[float]) -> float:
+        return float(sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights))
+
+    seeds = min(len(p["hops"]) for p in points)
+    return Against([mean([p["hops"][seed] for p in points]) for seed in range(seeds)], mean(ours), HOPS)
+
+
+def _both(numbers: Against) -> str:
+    return f"{numbers.mean:.3f} / {numbers.ours:.3f}, {numbers.error:+.1f} %"
+
+
+def _percent(numbers: Sequence[Against]) -> str:
+    if not numbers:
+        return ""
+    worst = max(numbers, key=lambda each: abs(each.error))
+    return f"{worst.error:+.1f} %" + (f" (spread {worst.allowed:.1f} %)" if worst.allowed > worst.least else "")
+
+
+def _picture(curve: Mapping[str, Any], loads: Sequence[float], latency: Sequence[Against]) -> Picture:
+    theirs = [p for p in curve["points"] if "latency" in p]
+    means = [sum(p["latency"]) / len(p["latency"]) for p in theirs]
+    low, high = [min(p["latency"]) for p in theirs], [max(p["latency"]) for p in theirs]
+    return Picture(
+        "offered load (flits per node and cycle)",
+        "packet latency (cycles)",
+        [
+            Series("BookSim2, its seeds", [p["load"] for p in theirs], means, "line", low, high),
+            Series("pyxsim", list(loads), [each.ours for each in latency], "points"),
+        ],
+        log=True,
+    )
+
+
+def curves() -> dict[str, dict[str, Any]]:
+    """The curves by name."""
+    return {curve["curve"]: curve for curve in reference("booksim")["curves"]}
+
+
+def cases() -> Iterator[Case]:
+    claim = (
+        f"Up to {100 * UP_TO:.0f} % of BookSim2's saturation the mean packet latency is within {LATENCY:g} %, mean "
+        f"hops are within {HOPS:g} %, and what is accepted at load 1.0 is within {THROUGHPUT:g} %; or within the "
+        "spread of BookSim2's own seeds, where that is larger"
+    )
+    for name, curve in curves().items():
+        seconds = 4.0 * len(curve["points"])
+        run_it = partial(compare, name)
+        yield Case(f"booksim/{name}", claim, SOURCE, 100, "% of what is allowed", run_it, seconds)
+
+
+FAMILY = ("booksim", "Load-latency curves of BookSim2", ("loads", "latency", "hops", "at load 1.0", "seeds"), cases)
