@@ -61,7 +61,7 @@ cdef list stuck_flits(State* s):
             "low": s.vc[vc].low,
             "high": s.vc[vc].high,
             "asks": asks,
-            "front": s.front[vc] if s.ordered else s.vc[vc].ready,
+            "front": s.front[vc],
             "message": s.messages[s.packets[packet].message].serial,
             "packet": s.packets[packet].number,
             "left": s.vc[vc].left,

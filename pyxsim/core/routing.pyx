@@ -127,8 +127,8 @@ cdef int32_t selected(
 
 
 cdef int32_t offers(State* s, int32_t vc, int32_t* count) noexcept nogil:
-    """What a head may ask for that asks for each: how many candidates of its plane there are, and (`count`) how many with
-    those of the escape plane, which it would enter: it has no class there to keep."""
+    """What a head may ask for that asks for each: how many candidates of its plane there are, and (`count`) how many
+    with those of the escape plane, which it would enter: it has no class there to keep."""
     cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
     cdef int32_t own = candidates(s, vc, p.plane, (s.vc[vc].many & MANY_TURNED) != 0, 0)
     cdef int32_t escape = s.plane_escape[p.plane]
@@ -194,8 +194,7 @@ cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     v.left = s.packets[packet].flits
     v.rank = s.packets[packet].rank
     set_bit(inputs_of(s.heads, s, v.router), place_of(s, vc))
-    if s.ordered:
-        s.front[vc] = u
+    s.front[vc] = u
     if s.lazy:
         v.state = ROUTING
         v.ready = u

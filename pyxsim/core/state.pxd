@@ -329,7 +329,7 @@ cdef struct State:
     uint64_t* heads              # input VCs whose head waits for an output VC, or to be routed
     uint64_t* unheld             # VCs of a link that no packet holds
     uint64_t* opened             # lanes: VCs with a packet that still has flits to launch
-    int64_t* front               # [vcs] front time (tick) of the front packet, where packets are ordered
+    int64_t* front               # [vcs] front time (tick) of the front packet
     int64_t* bid                 # [vcs] tick of its last speculative bid
     int32_t* bid_link            # [vcs] for which output
     int32_t* asked_link          # [vcs] VA, matrix: link of its first candidate with a free VC
