@@ -90,5 +90,6 @@ CASES: dict[str, Case] = {
     "torus8x8-uniform-0.4": Case("8x8 torus, uniform traffic, 5-flit packets", lambda: uniform(8, 0.4, 20_000)),
     "torus8x8-uniform-0.1": Case("8x8 torus, uniform traffic, 5-flit packets", lambda: uniform(8, 0.1, 40_000)),
     "torus8x8-uniform-0.2-1flit": Case("8x8 torus, uniform, 1-flit packets", lambda: uniform(8, 0.2, 20_000, 1)),
+    "torus64x64-uniform-0.05": Case("4096 routers, as busy as 64 at 0.4", lambda: uniform(64, 0.05, 600)),
     "torus4x4x4-all-reduce": Case("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", all_reduce),
 }
