@@ -93,4 +93,4 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 
 
 def _none() -> dict[str, Longs]:
-    return {key: _EMPTY for key in _OUT}
+    return dict.fromkeys(_OUT, _EMPTY)
