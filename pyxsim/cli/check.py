@@ -262,18 +262,18 @@ def _show(talk: Talk, report: Report) -> None:
 
 
 def _routing(routing: Routing) -> str:
-    """One line: "dimension-order: one route for each pair; 2 VC classes, VCs 0-1 and 2-3"."""
+    """One line: "dimension-order: one route for each pair; 2 VC classes, VCs 0-1, 2-3"."""
     kind = "one route for each pair" if routing.deterministic else "packets choose"
     if routing.ways > 1:
         kind += f" one of {routing.ways} ways"
     text = f"{routing.name}: {kind}"
     if routing.vc_classes > 1 or len(routing.virtual_networks) > 1:
         ranges = [
-            " and ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in each)
+            ", ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in each)
             for each in routing.vc_ranges
         ]
         classes = f"{routing.vc_classes} VC class{'es' if routing.vc_classes > 1 else ''}"
-        text += f"; {classes}, VCs {', or '.join(ranges)}"
+        text += f"; {classes}, VCs {' and '.join(ranges)}"
     return text
 
 

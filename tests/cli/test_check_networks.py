@@ -63,7 +63,7 @@ def test_the_routing_is_told(pyxsim: Command) -> None:
         "check", "small.toml", "--set", "network.router.vcs=8", "--set", "network.router.virtual_networks=[2, 6]"
     )
     text = " ".join(ended.err.split())
-    assert "dimension-order: one route for each pair; 2 VC classes, VCs 0 and 1, or 2-4 and 5-7" in text
+    assert "dimension-order: one route for each pair; 2 VC classes, VCs 0, 1 and 2-4, 5-7" in text
     assert "warning: network.router.virtual_networks: collectives use the first one only" in text
 
 
