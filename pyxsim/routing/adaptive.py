@@ -25,8 +25,9 @@ def minimal_adaptive(
     stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
     long, a packet may go either way, or that of one plane of the base.
 
-    A packet comes into a ring anywhere on its way, so the classes of the base are read anew at every hop: 1 before the
-    end is crossed, 0 behind it, which is Dally and Seitz's dateline.
+    A sticky packet that entered the escape keeps its class round a ring as on the base. One that may leave it again,
+    and come back anywhere, has its class read anew at every hop: 1 before the end of the ring is crossed, 0 behind it,
+    which is Dally and Seitz's dateline.
     """
     number = plain_plane(base, "minimal-adaptive")
     allowed = ["both", "+", "-"] if base.planes > 1 else ["both"]
@@ -65,6 +66,6 @@ def minimal_adaptive(
         [adaptive, escape],
         ways=(Way(0),),
         link_classes=np.full_like(base.link_classes, classes + 1),
-        link_group=np.full_like(base.link_group, -1),
+        link_group=base.link_group if sticky else np.full_like(base.link_group, -1),
         fixed_vcs=(1,) * classes + (adaptive_vcs,),
     )

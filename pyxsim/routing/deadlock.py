@@ -19,7 +19,7 @@ all the same (Ma, Enright Jerger and Wang, "Whole packet forwarding", HPCA 2012)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -191,17 +191,63 @@ def _graph(relation: Relation, made: Journeys, whole: bool) -> Dependencies:
             _direct(relation, journey, channels, edges)
         return Dependencies(relation, classes, *edges.arrays(), channels + made.joins)
     waited = np.zeros(channels, np.bool_)
-    for journey in made.all:
-        for moves in explored(Explorer(relation, escapes=True, by_router=True), journey):
-            waited[moves.channel[moves.waits]] = True
-    explorer = Explorer(relation, escapes=True, by_router=True, first=channels + made.joins)
-    for journey in made.all:
-        if _has_escape(relation, journey.walks.plane):
-            _extended(explorer, journey, channels, waited, edges)
-        else:
+    entries = [_entries(relation, journey, channels, waited) for journey in made.all]
+    explorer = Explorer(relation, escapes=True, compact=True, first=channels + made.joins)
+    for journey, entry in zip(made.all, entries, strict=True):
+        if not _has_escape(relation, journey.walks.plane):
             # All channels of these packets are waited for: nothing is between them.
             _direct(relation, journey, channels, edges)
+        elif entry is None or waited[entry.taken].any():
+            _extended(explorer, journey, channels, waited, edges)
+        elif not (made.everything and entry.everywhere):
+            # What these packets hold is waited for only once they are on the escape, and they stay there.
+            for part in entry.journeys:
+                _direct(relation, part, channels, edges)
     return Dependencies(relation, classes, *edges.arrays(), explorer.count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """How packets come to an escape that they do not leave.
+
+    taken       the channels that they take before
+    journeys    those on the escape, from wherever they may enter it
+    everywhere  these are no other packets than NPUs send on the escape plane itself
+    """
+
+    taken: Longs
+    journeys: tuple[Journey, ...]
+    everywhere: bool
+
+
+def _entries(relation: Relation, journey: Journey, channels: int, waited: NDArray[np.bool_]) -> _Entry | None:
+    """Adds what packets wait for to `waited`; None where packets do not stay on an escape, or escape from it again."""
+    walks = journey.walks
+    plane, escape = walks.plane, int(relation.plane_escape[walks.plane])
+    stays = _has_escape(relation, plane) and bool(relation.plane_sticky[plane]) and not _has_escape(relation, escape)
+    taken = np.zeros(channels, np.bool_)
+    reached, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for moves in explored(Explorer(relation, escapes=True, compact=True), journey):
+        waited[moves.channel[moves.waits]] = True
+        if stays:
+            taken[moves.channel[~moves.waits]] = True
+            code = moves.walk * relation.routers + moves.router
+            here = (moves.plane == plane) & ~moves.home
+            reached.append(code[here & ~moves.start])
+            starts.append(code[here & moves.start])
+    if not stays:
+        return None
+    first, later = np.concatenate(starts), distinct(np.concatenate(reached))
+    parts = []
+    for code, begins in ((first, journey.begins), (later, ())):
+        entered = replace(
+            walks, plane=escape, start_walk=code // relation.routers, start_router=code % relation.routers
+        )
+        parts.append(replace(journey, walks=entered, begins=begins))
+    homes = np.zeros(relation.routers, np.bool_)
+    homes[relation.home] = True
+    everywhere = not journey.ends and not journey.begins and bool(homes[later % relation.routers].all())
+    return _Entry(np.flatnonzero(taken), tuple(parts), everywhere)
 
 
 def _direct(relation: Relation, journey: Journey, channels: int, edges: _Edges) -> None:
@@ -236,9 +282,10 @@ def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArr
     for moves in explored(explorer, journey):
         node = moves.node[moves.who]
         known = waited[moves.channel]
-        edges.add(node[known], moves.channel[known])
-        edges.add(moves.channel[known], moves.after[known])
-        edges.add(node[~known], moves.after[~known])
+        # There are hardly any two alike among so many.
+        edges.add_all(node[known], moves.channel[known])
+        edges.add_all(moves.channel[known], moves.after[known])
+        edges.add_all(node[~known], moves.after[~known])
         for meeting in journey.ends:
             at, join = meeting.joins(moves.walk[moves.home], moves.router[moves.home])
             edges.add(moves.node[moves.home][at], channels + join)
@@ -263,15 +310,20 @@ def _starts(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:
 
 
 class _Edges:
-    """Edges as they are found; of many that are equal, few are kept."""
+    """Edges as they are found."""
 
     def __init__(self) -> None:
-        self.found = [np.zeros(0, np.int64)]
+        self.found = [np.zeros(0, np.int64)]  # src << 32 | dst
+        self.others: list[tuple[Longs, Longs]] = []
         self.arrived: list[tuple[int, int, Longs]] = []  # plane, dimension, arrivals
 
     def add(self, src: Longs, dst: Longs) -> None:
+        """Edges of which many are alike: one of each is kept."""
         if len(src):
             self.found.append(distinct(src << 32 | dst))
+
+    def add_all(self, src: Longs, dst: Longs) -> None:
+        self.others.append((src, dst))
 
     def turn(self, plane: int, dim: int, arrivals: Longs, starts: Longs, channels: int) -> None:
         """From the dimensions before to this one: any arrival with any start at the same router.
@@ -286,7 +338,8 @@ class _Edges:
 
     def arrays(self) -> tuple[Longs, Longs]:
         code = distinct(np.concatenate(self.found))
-        return code >> 32, code & 0xFFFFFFFF
+        parts = [(code >> 32, code & 0xFFFFFFFF), *self.others]
+        return np.concatenate([src for src, _ in parts]), np.concatenate([dst for _, dst in parts])
 
 
 def _check(relation: Relation) -> None:

@@ -41,7 +41,8 @@ class Moves:
     """All that packets in some states can do next.
 
     walk, router, plane  int64[states]
-    before    int64[states]   the channel by which they came; -1 at their start (or, by router: everywhere)
+    before    int64[states]   the channel by which they came, -1 at their start; in a compact exploration any channel
+                              whose group and class are the same, or -1 where neither matters
     node      int64[states]   a number of each state, counted through all that is explored together
     home      bool[states]    those that have arrived; they make no moves
     start     bool[states]    those in which packets start
@@ -109,18 +110,31 @@ class Explorer:
     """Explores the walks given to it, one set after the other, and numbers their states from `first` on.
 
     `escapes`: whether a packet with an escape waits for nothing else (else it waits for all of its candidates).
-    `by_router`: states do not tell the channel by which a packet came, where nothing depends on it. That makes fewer.
+    `compact`: states tell only what matters of the channel by which a packet came. That makes fewer.
     """
 
-    def __init__(self, relation: Relation, *, escapes: bool, by_router: bool = False, first: int = 0) -> None:
+    def __init__(self, relation: Relation, *, escapes: bool, compact: bool = False, first: int = 0) -> None:
         self.relation = relation
         self.classes = relation.classes
         self.channels = relation.links * self.classes
         self.escapes = escapes
-        self.by_router = by_router and not (relation.link_group >= 0).any()
         self.count = first
-        # Places of a packet: the channel by which it came or, behind them, the router where it starts.
-        self.places = relation.routers if self.by_router else self.channels + relation.routers
+        # Places of a packet: the router where it starts or, behind them, the channel by which it came.
+        routers, channel = np.arange(relation.routers), np.arange(self.channels)
+        link = channel // self.classes
+        self.place_of_channel: Longs = relation.routers + channel
+        came, at = channel, relation.link_dst[link].astype(np.int64)
+        if compact:
+            group = relation.link_group[link].astype(np.int64)
+            alike = (at * (int(group.max(initial=-1)) + 2) + group + 1) * self.classes + channel % self.classes
+            grouped = np.flatnonzero(group >= 0)
+            _, first_of, number = np.unique(alike[grouped], return_index=True, return_inverse=True)
+            self.place_of_channel = at
+            self.place_of_channel[grouped] = relation.routers + number
+            came = grouped[first_of]
+        self.came: Longs = np.concatenate([np.full(relation.routers, -1), came])
+        self.router: Longs = np.concatenate([routers, relation.link_dst[came // self.classes]])
+        self.places = len(self.came)
 
     def __call__(self, walks: Walks) -> Iterator[Moves]:
         """In breadth; states of later batches have nothing to do with those of earlier ones."""
@@ -149,13 +163,12 @@ class Explorer:
     ) -> Iterator[Moves]:
         places = self.places
         number = np.full(size * len(planes) * places, -1, np.int32)
-        place = start_router if self.by_router else self.channels + start_router
-        front = self._fresh(number, (start_walk - begin) * len(planes) * places + place)
+        front = self._fresh(number, (start_walk - begin) * len(planes) * places + start_router)
         start = np.ones(len(front), np.bool_)
         while len(front):
             state, place = np.divmod(front, places)
             local, which = np.divmod(state, len(planes))
-            router, before = self._where(place)
+            router, before = self.router[place], self.came[place]
             walk = local + begin
             home = np.zeros(len(front), np.bool_) if walks.home is None else router == walks.home[walk]
             found = [
@@ -163,8 +176,7 @@ class Explorer:
                 for here in range(len(planes))
             ]
             who, channel, waits, then = (np.concatenate(part) for part in zip(*found, strict=True))
-            goes_to = self.relation.link_dst[channel // self.classes] if self.by_router else channel
-            key = (local[who] * len(planes) + then) * places + goes_to
+            key = (local[who] * len(planes) + then) * places + self.place_of_channel[channel]
             node = number[front].astype(np.int64)
             fresh = self._fresh(number, key)
             after = number[key].astype(np.int64)
@@ -181,15 +193,6 @@ class Explorer:
         number[new] = np.arange(self.count, self.count + len(new), dtype=np.int32)
         self.count += len(new)
         return new
-
-    def _where(self, place: Longs) -> tuple[Longs, Longs]:
-        """Router, and the channel by which a packet came there (-1: none, or not told)."""
-        if self.by_router:
-            return place, np.full(len(place), -1, np.int64)
-        came = place < self.channels
-        router = place - self.channels
-        router[came] = self.relation.link_dst[place[came] // self.classes]
-        return router, np.where(came, place, -1)
 
     def _moves(
         self,
@@ -218,7 +221,8 @@ class Explorer:
         if escape < 0:
             self._need(at, who, walk, router, plane, "there is no route")
             return who, channel, np.ones(len(who), np.bool_), np.full(len(who), here, np.int64)
-        out, escapes, _ = self._channels(walks, escape, walk, router, before, at)
+        # What an escape offers is in the classes of its tables: the keep rule is for those who are on a plane.
+        out, escapes, _ = self._channels(walks, escape, walk, router, None, at)
         self._need(at, out, walk, router, escape, f"plane {plane} has no escape")
         leaves = here + 1 if relation.plane_sticky[plane] and here + 1 < len(planes) else here
         waits = np.repeat([not self.escapes, True], [len(who), len(out)])
@@ -230,13 +234,13 @@ class Explorer:
         return np.concatenate([who, out]), np.concatenate([channel, escapes]), waits, then
 
     def _channels(
-        self, walks: Walks, plane: int, walk: Longs, router: Longs, before: Longs, at: Longs
+        self, walks: Walks, plane: int, walk: Longs, router: Longs, before: Longs | None, at: Longs
     ) -> tuple[Longs, Longs, Flags]:
-        """(state, channel) of every candidate, after the keep rule; which of the states `at` have a digit to set."""
+        """(state, channel) of every candidate, by the keep rule if `before` is told; who of `at` has a digit to set."""
         relation = self.relation
         packet, link, vc_class, differs = decide(relation, plane, router[at], walks.digits[walk[at]], walks.dims)
         who = at[packet]
-        if not self.by_router:
+        if before is not None:
             came = before[who].astype(np.int32)
             before_link = np.where(came >= 0, came // self.classes, -1)
             vc_class = relation.keep(before_link, came % self.classes, link, vc_class)

@@ -63,11 +63,16 @@ class Journey:
 
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """All of them, and how many joins there are. `exact`: no join is used by packets that cannot exist."""
+    """All of them, and how many joins there are.
+
+    exact       no join is used by packets that cannot exist
+    everything  all NPUs send to all others on all planes
+    """
 
     all: list[Journey]
     joins: int
     exact: bool
+    everything: bool = False
 
 
 def journeys(relation: Relation, pairs: Pairs | None, *, exact: bool = False) -> Journeys:
@@ -110,7 +115,7 @@ def checked(relation: Relation, pairs: Pairs) -> Longs:
 def check_routes(relation: Relation, *, circles: bool = False) -> None:
     """Raise UnreachableError where a pair has no route, or, if asked for, one that may go round in a circle."""
     for journey in journeys(relation, None).all:
-        for _ in explored(Explorer(relation, escapes=True, by_router=True), journey):
+        for _ in explored(Explorer(relation, escapes=True, compact=True), journey):
             pass
         if circles:
             check_circles(relation, journey)
@@ -118,7 +123,7 @@ def check_routes(relation: Relation, *, circles: bool = False) -> None:
 
 def check_circles(relation: Relation, journey: Journey) -> None:
     """Raise UnreachableError if a packet of the journey may come to a router again as it was there before."""
-    explorer = Explorer(relation, escapes=True, by_router=True)
+    explorer = Explorer(relation, escapes=True, compact=True)
     src, dst, walk = ([np.zeros(0, np.int64)] for _ in range(3))
     starts: list[tuple[Longs, Longs, Longs]] = []
     for moves in explored(explorer, journey):
@@ -220,7 +225,7 @@ def _everything(relation: Relation, exact: bool) -> Journeys:
             walk = np.repeat(np.arange(targets.count), len(routers))
             walks = targets.walks(plane, walk, np.tile(routers, targets.count))
             found.append(Journey(walks, targets.npu, leads, comes))
-    return Journeys(found, len(ways) * relation.routers, exact)
+    return Journeys(found, len(ways) * relation.routers, exact, everything=True)
 
 
 def _by_dimension(

@@ -137,7 +137,8 @@ class Slow:
             if not own:
                 raise NoRoute("there is no route")
             return own, [(channel, plane) for channel in own]
-        escapes = self._candidates(state.router, came, escape, target)
+        # The keep rule is for those who are on a plane, not for those who may enter it.
+        escapes = self._candidates(state.router, None, escape, target)
         if not escapes:
             raise NoRoute("there is no escape")
         left = escape if relation.plane_sticky[plane] else plane
