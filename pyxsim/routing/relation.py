@@ -227,16 +227,18 @@ class Relation:
         if router == self.home[dst]:
             return None
         row = plane * self.routers + router
+        differs = False
         for dim, digit in enumerate(self.digits[dst].tolist()):
             if self.own[row, dim] in (SKIP, digit):
                 continue
+            differs = True
             if found := self.candidates(int(self.offset[row, dim] + digit)):
                 return found[0]
             if not self.plane_any[plane]:
                 break
-        else:
-            raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
-        raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
+        if differs:
+            raise UnreachableError(f"plane {plane} has no route from router {router} to NPU {dst}")
+        raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
 
     def route(self, src: int, dst: int, plane: int = 0) -> list[tuple[int, int]]:
         """Every (link, VC class) that a packet takes, in order, after the keep rule. Raises UnreachableError.
