@@ -51,10 +51,12 @@ class Against:
 
 
 def saturation(curve: Mapping[str, Any]) -> float:
-    """The lowest load at which BookSim2 saturates; the highest one, if it never does."""
+    """The most that BookSim2 accepts, or the lowest load at which it saturates; the highest one, if it never does."""
     points: list[dict[str, Any]] = curve["points"]
     full = [p["load"] for p in points if p.get("saturated") or min(p["accepted"]) < ACCEPTED * p["load"]]
-    return float(min(full, default=max(p["load"] for p in points)))
+    if not full:
+        return float(max(p["load"] for p in points))
+    return float(min(min(full), max(max(p["accepted"]) for p in points)))
 
 
 def measured(curve: Mapping[str, Any], load: float, *, full: bool = False) -> dict[str, Any]:
