@@ -25,8 +25,9 @@ run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writ
 test: $(VENV)/.ready-dev  ## the tests, without the slow ones
 	$(RELEASE) $(VENV)/bin/pytest $(ARGS)
 
-validate: $(VENV)/.ready-dev  ## all tests: also the slow ones, which build packages and compare with theory at length
+validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of docs/validation.md; pictures in results/validation
 	$(RELEASE) $(VENV)/bin/pytest --slow $(ARGS)
+	$(VENV)/bin/pyxsim validate -o results/validation
 
 bench: $(VENV)/.ready-dev  ## the speed of the engine on fixed cases
 	$(VENV)/bin/python benchmarks/run.py $(ARGS)
