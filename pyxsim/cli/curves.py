@@ -85,7 +85,9 @@ def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str |
     ]
 
     def load() -> Points:
-        return points_of(path, **{**options, "overrides": overrides}, tell=lambda point: _told(talk, point))
+        more = {**options, "overrides": overrides}
+        points: Points = _placed(lambda: points_of(path, **more, tell=lambda point: _told(talk, point)), path, options)
+        return points
 
     (points, *_) = all_or_faults(load, *checks)
     found: Points = points

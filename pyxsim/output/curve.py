@@ -110,13 +110,13 @@ class Curve:
             file.attrs.update({**self.provenance, "title": self.title, "experiment": self.experiment_toml})
             file.attrs.update({"sha256": sha256(self.experiment_toml), "complete": np.uint8(self.complete)})
             group = file.create_group("curve")
-            group["load"] = self.column("offered_load")
-            group["load"].attrs.update({"units": "flits/cycle", "long_name": TRAFFIC_KEYS["offered_load"]})
-            group["load"].make_scale("load")
+            loads = group.create_dataset("offered_load", data=self.column("offered_load"))
+            loads.attrs.update({"units": "flits/cycle", "long_name": TRAFFIC_KEYS["offered_load"]})
+            loads.make_scale("offered_load")
             for key, text in TRAFFIC_KEYS.items():
                 values = self.column(key)
                 if key != "offered_load" and len(values) and np.isfinite(values).any():
-                    group.create_dataset(key, data=values).dims[0].attach_scale(group["load"])
+                    group.create_dataset(key, data=values).dims[0].attach_scale(loads)
                     group[key].attrs["long_name"] = text
             group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
         return image.getvalue()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
-from pyxsim.report.curve import latency
+from pyxsim.report.curve import load_latency
 from pyxsim.report.plots import Plots
 from pyxsim.report.summary import html
 
 Result.views["plot"] = Plots
 Result.views["html"] = html
-Curve.views["plot"] = latency
+Curve.views["plot"] = load_latency

@@ -15,10 +15,11 @@ from pyxsim.report.style import GREY, STYLE, axes, colour, need_matplotlib, noth
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FAR = 3  # times the highest load: a bound beyond that would leave no room for the curve
 HEADROOM = 6  # times the lowest latency: what is above is a wall, not a value
 
 
-def latency(curve: Curve, ax: Axes | None = None) -> Axes:
+def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
     """Mean packet latency over offered load with 95 % intervals, and p99; the bound of the load as a line."""
     ax = axes(ax, 6, 4)
     loads, means = curve.column("offered_load"), curve.column("packet_latency")
@@ -32,7 +33,8 @@ def latency(curve: Curve, ax: Axes | None = None) -> Axes:
     tail = curve.column("packet_latency_p99")
     ax.plot(loads[steady], tail[steady], color=colour(0), lw=0.9, ls=":")
     where = float(loads[steady][-1]), float(tail[steady][-1])
-    ax.annotate("p99", where, (-4, 4), textcoords="offset points", ha="right", fontsize=8, color=GREY)
+    if where[1] < top:
+        ax.annotate("p99", where, (-4, 4), textcoords="offset points", ha="right", fontsize=8, color=GREY)
     _bounds(curve, ax)
     ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="packet latency (cycles)")
     titled(ax, curve.title)
@@ -50,7 +52,7 @@ def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
     half = np.nan_to_num(curve.column("accepted_load_interval"))
     ax.errorbar(loads, mean, half, color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
     _bounds(curve, ax)
-    if curve.bound is not None:
+    if curve.bound is not None and curve.bound < FAR * loads.max():
         ax.axhline(curve.bound, color=colour(4), lw=0.8, ls="--")
     ax.set(ylim=(0, None), xlabel="offered load (flits per node and cycle)", ylabel="accepted load")
     titled(ax, "Accepted load (shade: all nodes)")
@@ -58,16 +60,17 @@ def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
 
 
 def _bounds(curve: Curve, ax: Axes) -> None:
-    high = curve.saturation[1]
-    loads = curve.column("offered_load")
-    right = max(float(loads.max()), (curve.bound or 0.0) if curve.bound and curve.bound < 3 * loads.max() else 0.0)
+    """Grey: loads that the network cannot take. A line: what links and lanes carry at most, if it is not far off."""
+    high, loads = curve.saturation[1], curve.column("offered_load")
+    near = curve.bound is not None and curve.bound < FAR * loads.max()
+    right = 1.05 * max(float(loads.max()), curve.bound if curve.bound is not None and near else 0.0)
     if high is not None:
-        ax.axvspan(high, right * 1.05, color=GREY, alpha=0.12, lw=0)
-    if curve.bound is not None:
+        ax.axvspan(high, right, color=GREY, alpha=0.12, lw=0)
+    if curve.bound is not None and near:
         ax.axvline(curve.bound, color=colour(4), lw=1, ls="--")
         place: Any = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
         ax.annotate("bound", (curve.bound, 1), (-3, -10), ha="right", fontsize=8, color=colour(4), **place)
-    ax.set_xlim(0, right * 1.05)
+    ax.set_xlim(0, right)
 
 
 def save(curve: Curve, path: str | os.PathLike[str]) -> None:
@@ -80,7 +83,7 @@ def save(curve: Curve, path: str | os.PathLike[str]) -> None:
     with rc_context(STYLE):
         page = Figure(figsize=(7, 8), dpi=120, layout="constrained")
         upper, lower = page.subplots(2, 1, height_ratios=(3, 2))
-        latency(curve, upper)
+        load_latency(curve, upper)
         throughput(curve, lower)
     try:
         page.savefig(target)

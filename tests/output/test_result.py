@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim.network.windows import Windows
 from pyxsim.output.result import LinkTable, Result
+from pyxsim.output.traffic import Traffic
 
 # design: "JSON keys that scripts rely on"
 KEYS = {
@@ -42,8 +43,8 @@ def test_json_has_exactly_the_promised_keys(result: Result) -> None:
 
 
 def test_json_of_traffic_has_more(build: Callable[..., Result]) -> None:
-    counts = {"npus": np.int64(2), "offered_load": 0.3, "saturated": False}
-    summary = build(counts=counts).json()
+    traffic = Traffic({"offered_load": 0.3, "saturated": False})
+    summary = build(counts={"npus": np.int64(2)}, traffic=traffic).json()
     assert set(summary) == KEYS | {"offered_load", "saturated"}
     assert type(summary["npus"]) is int
 

@@ -313,11 +313,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         changed(system={"all_to_all": ["ring"] * 4}),
         "system.all_to_all: the list has 4 entries, the network 3 dimensions",
     ),
-    # later versions
-    (
-        {"network": GOOD["network"], "traffic": {"load": 0.3}},
-        "traffic: this table is not in this version; allowed: [coll",
-    ),
+    ({**GOOD, "traffic": {"load": 0.3}}, "traffic: [collective] is given, too; allowed: one of them"),
     ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a text"),
     ({**GOOD, "workload": {"file": "x.txt"}}, "workload: [collective] is given, too; allowed: one of them"),
     ({"network": GOOD["network"], "workload": {"file": "x", "comm_scale": 0}}, "workload.comm_scale: 0 is no scale"),

@@ -1,0 +1,132 @@
+"""[traffic]: what goes together, classes, and the same traffic at another load."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Experiment, load_experiment, resolved_toml
+from pyxsim.settings.traffic import MessageClass, OnOff, Traffic
+
+NETWORK = {"topology": "torus", "shape": [8, 8], "router": {"vcs": 4, "virtual_networks": [2, 2]}}
+
+
+def experiment(**traffic: Any) -> Experiment:
+    return load_experiment({"network": NETWORK, "traffic": traffic})
+
+
+def traffic(**settings: Any) -> Traffic:
+    found = experiment(**settings).traffic
+    assert found is not None
+    return found
+
+
+def test_what_is_written_reads_the_same() -> None:
+    found = experiment(
+        classes=[
+            {"name": "reads", "load": 0.1, "replies": {"delay": 10}},
+            {"load": 0.2, "packet_flits": [1, 5], "packet_weights": [3, 1], "pattern": "tornado", "priority": 2},
+            {"load": 0.3, "injection": {"process": "on-off", "alpha": 0.1, "r1": 0.9}},
+        ],
+        warmup=1000,
+        precision=0.02,
+    )
+    assert load_experiment(tomllib.loads(resolved_toml(found))) == found
+    hot = experiment(load=0.1, pattern="hotspot", pattern_options={"nodes": [0, 5], "share": 0.5})
+    assert load_experiment(tomllib.loads(resolved_toml(hot))) == hot
+
+
+def test_classes_inherit() -> None:
+    found = traffic(
+        load=0.1,
+        pattern="hotspot",
+        pattern_options={"nodes": [3]},
+        packet_flits=[1, 5],
+        packet_weights=[1, 3],
+        classes=[{}, {"pattern": "tornado", "load": 0.4}, {"packet_flits": 2}],
+    )
+    first, second, third = found.resolved
+    assert (first.name, first.load, first.pattern_options, first.mean_flits) == ("class 0", 0.1, {"nodes": [3]}, 4)
+    # Options and weights go with the pattern and the sizes that they were written for.
+    assert (second.load, second.pattern, second.pattern_options, second.weights) == (0.4, "tornado", {}, (1, 3))
+    assert (third.sizes, third.weights) == ((2,), (1,))
+    assert found.offered == pytest.approx(0.6)
+
+
+def test_another_load() -> None:
+    assert traffic(load=0.1).at(0.7).offered == 0.7
+    assert [each.load for each in traffic(load=0.1, classes=[{}, {}]).at(0.6).resolved] == [0.3, 0.3]
+    scaled = traffic(load=0.1, classes=[{}, {"load": 0.3}]).at(0.8)
+    assert [each.load for each in scaled.resolved] == pytest.approx([0.2, 0.6])
+    with pytest.raises(InputError, match="no load that could be changed"):
+        traffic(batch={"size": 4}).at(0.1)
+
+
+def test_message_classes() -> None:
+    found = traffic(classes=[{"load": 0.1, "replies": {}, "priority": 3}, {"load": 0.1, "name": "b"}])
+    assert found.message_classes() == (
+        MessageClass("class 0", 0, 3),
+        MessageClass("b", 0, 0),
+        MessageClass("replies to class 0", 1, 0),
+    )
+
+
+def test_mean_flits() -> None:
+    assert traffic(load=0.1, packet_flits=[1, 4]).resolved[0].mean_flits == 2.5
+    replies = {"read_request": 1, "read_reply": 9, "write_request": 5, "write_reply": 1, "write_share": 0.25}
+    assert traffic(load=0.1, replies=replies).resolved[0].mean_flits == 0.75 * 10 + 0.25 * 6
+
+
+def test_bursts() -> None:
+    found = traffic(load=0.1, injection={"process": "on-off", "beta": 0.1, "r1": 1}).injection
+    assert isinstance(found, OnOff)
+    assert (found.alpha, found.beta, found.r1) == (None, 0.1, 1)
+
+
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "traffic.load: is missing; allowed: flits per node and cycle, such as 0.3"),
+    ({"classes": [{"load": 0.1}, {}]}, "traffic.load: is missing"),
+    ({"load": 0}, "traffic.load: 0 is out of range; allowed: a number above 0, at most 1e+06"),
+    ({"load": "much"}, "traffic.load: 'much' is no number"),
+    ({"load": float("nan")}, "traffic.load: nan is out of range"),
+    ({"load": 0.1, "packet_flits": 0}, "traffic.packet_flits: 0 is too small"),
+    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2 sizes"),
+    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [0, 0]}, "traffic.packet_weights: all weights are zero"),
+    ({"load": 0.1, "injection": "poisson"}, "traffic.injection: 'poisson' is none of what is allowed; allowed: 'bern"),
+    (
+        {"load": 0.1, "injection": "on-off"},
+        "traffic.injection: 'on-off' needs its probabilities; allowed: 'bern",
+    ),
+    (
+        {"load": 0.1, "injection": {"process": "on-off", "alpha": 1}},
+        "traffic.injection: 1 of alpha, beta and r1 are",
+    ),
+    ({"load": 0.1, "injection": {"process": "on-off", "alpha": 2}}, "traffic.injection.alpha: 2 is out of range"),
+    ({"load": 0.1, "batch": {"size": 1}}, "traffic.load: a batch has no load; allowed: leave it out"),
+    ({"trace": "t.csv", "load": 1}, "traffic.load: a trace has no load; allowed: leave it out"),
+    ({"trace": "t.csv", "batch": {"size": 1}}, "traffic.trace: [traffic.batch] is given, too; allowed: one of them"),
+    ({"trace": "t.csv", "replies": {}}, "traffic.replies: messages of a trace are not answered"),
+    (
+        {"batch": {"size": 1}, "classes": [{}]},
+        "traffic.classes: a batch has one class of packets; allowed:",
+    ),
+    (
+        {"load": 0.1, "replies": {"virtual_network": 2}},
+        "traffic.replies.virtual_network: there is no virtual network",
+    ),
+    ({"load": 0.1, "virtual_network": 2}, "traffic.virtual_network: there is no virtual network 2, they count from 0"),
+    ({"load": 0.1, "warmup": "long"}, "traffic.warmup: 'long' is none of what is allowed; allowed: 'auto' or a whole"),
+    ({"load": 0.1, "precision": 0}, "traffic.precision: 0 is out of range; allowed: a number above 0"),
+    ({"load": 0.1, "patern": "x"}, "traffic.patern: unknown key"),
+]
+
+
+@pytest.mark.parametrize(("settings", "text"), FAULTS)
+def test_faults(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        experiment(**settings)
+    assert str(caught.value).startswith(text)
+    assert "\n" not in str(caught.value)
