@@ -201,8 +201,7 @@ def _graph(relation: Relation, made: Journeys, whole: bool) -> Dependencies:
             _extended(explorer, journey, channels, waited, edges)
         elif not (made.everything and entry.everywhere):
             # What these packets hold is waited for only once they are on the escape, and they stay there.
-            for part in entry.journeys:
-                _direct(relation, part, channels, edges)
+            _direct(relation, entry.journey, channels, edges)
     return Dependencies(relation, classes, *edges.arrays(), explorer.count)
 
 
@@ -211,43 +210,40 @@ class _Entry:
     """How packets come to an escape that they do not leave.
 
     taken       the channels that they take before
-    journeys    those on the escape, from wherever they may enter it
+    journey     theirs on the escape, from wherever they may enter it
     everywhere  these are no other packets than NPUs send on the escape plane itself
     """
 
     taken: Longs
-    journeys: tuple[Journey, ...]
+    journey: Journey
     everywhere: bool
 
 
 def _entries(relation: Relation, journey: Journey, channels: int, waited: NDArray[np.bool_]) -> _Entry | None:
-    """Adds what packets wait for to `waited`; None where packets do not stay on an escape, or escape from it again."""
+    """Adds what packets wait for to `waited`.
+
+    None where packets do not stay on an escape, or escape from it again, or come from a via and may hold something.
+    """
     walks = journey.walks
     plane, escape = walks.plane, int(relation.plane_escape[walks.plane])
-    stays = _has_escape(relation, plane) and bool(relation.plane_sticky[plane]) and not _has_escape(relation, escape)
+    stays = _has_escape(relation, plane) and bool(relation.plane_sticky[plane])
+    stays = stays and not _has_escape(relation, escape) and not journey.begins
     taken = np.zeros(channels, np.bool_)
-    reached, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    reached = [np.zeros(0, np.int64)]
     for moves in explored(Explorer(relation, escapes=True, compact=True), journey):
         waited[moves.channel[moves.waits]] = True
         if stays:
             taken[moves.channel[~moves.waits]] = True
-            code = moves.walk * relation.routers + moves.router
             here = (moves.plane == plane) & ~moves.home
-            reached.append(code[here & ~moves.start])
-            starts.append(code[here & moves.start])
+            reached.append(moves.walk[here] * relation.routers + moves.router[here])
     if not stays:
         return None
-    first, later = np.concatenate(starts), distinct(np.concatenate(reached))
-    parts = []
-    for code, begins in ((first, journey.begins), (later, ())):
-        entered = replace(
-            walks, plane=escape, start_walk=code // relation.routers, start_router=code % relation.routers
-        )
-        parts.append(replace(journey, walks=entered, begins=begins))
+    walk, router = np.divmod(distinct(np.concatenate(reached)), relation.routers)
     homes = np.zeros(relation.routers, np.bool_)
     homes[relation.home] = True
-    everywhere = not journey.ends and not journey.begins and bool(homes[later % relation.routers].all())
-    return _Entry(np.flatnonzero(taken), tuple(parts), everywhere)
+    everywhere = not journey.ends and bool(homes[router].all())
+    entered = replace(journey, walks=replace(walks, plane=escape, start_walk=walk, start_router=router))
+    return _Entry(np.flatnonzero(taken), entered, everywhere)
 
 
 def _direct(relation: Relation, journey: Journey, channels: int, edges: _Edges) -> None:
