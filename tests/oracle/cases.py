@@ -121,7 +121,7 @@ def free_nets(draw: st.DrawFn) -> Net:
         classes=draw(st.integers(1, 3)),
         columns=columns,
         groups=draw(flag),
-        nodes=draw(st.sampled_from([1, 1, 2, 3])),
+        nodes=draw(st.integers(1, 3)),
         seed=draw(st.integers(0, 999)),
     )
     return give_ways(net, draw(st.integers(0, 4)), draw(st.integers(0, 999)), least=draw(flag))
@@ -171,9 +171,9 @@ def router_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
     if draw(seldom):  # as Garnet's
         options.step_arbiter, options.ordered = draw(flag), not each and draw(flag)
         return options
-    options.va_allocator = draw(st.sampled_from([ROTATING, ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.va_allocator = draw(st.sampled_from([ROTATING, ROTATING, INPUT_FIRST, ISLIP, ISLIP, WAVEFRONT, AGE]))
     options.va_iterations = draw(st.integers(1, 3))
-    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, INPUT_FIRST, ISLIP, ISLIP, WAVEFRONT, AGE]))
     options.sa_iterations = draw(st.integers(1, 3))
     options.speculative = options.va > 0 and draw(flag)
     options.input_speedup = draw(st.sampled_from([1, 1, 1, 2, 3]))
@@ -219,9 +219,14 @@ def messages(draw: st.DrawFn, net: Net, limit: int, longest: int, classes: int) 
     planes = st.integers(0, net.planes - 1)
     if net.ways:
         planes = st.one_of(st.just(-1), planes)
+    exits = st.integers(0, len(net.ejection) - 1)
+    starts = st.one_of(st.just(0), st.integers(0, 9), st.integers(0, 60))
+    if draw(flag):  # all at once to a few: more of them meet
+        exits = st.sampled_from(draw(st.lists(exits, min_size=1, max_size=2)))
+        starts = st.integers(0, 3)
     for _ in range(draw(st.integers(1, limit))):
         inject = draw(st.integers(0, len(net.injection) - 1))
-        eject = draw(st.integers(0, len(net.ejection) - 1))
+        eject = draw(exits)
         flits = draw(st.integers(1, longest))
         sends.append(
             (
@@ -232,7 +237,7 @@ def messages(draw: st.DrawFn, net: Net, limit: int, longest: int, classes: int) 
                 draw(st.integers(1, 6)),
                 flits,
                 draw(st.integers(1, flits)),
-                draw(st.one_of(st.just(0), st.integers(0, 9), st.integers(0, 60))),
+                draw(starts),
                 draw(st.integers(0, classes - 1)),
             )
         )

@@ -114,7 +114,7 @@ def loosen(
             return Turn(0)  # the digit is right, or never asked for
         if manner.entries == "one":
             return turn(rng.choice(links))
-        return tuple(turn(rng.choice(links)) for _ in range(rng.choice([1, 1, 2, 2, 3, 4])))
+        return tuple(turn(rng.choice(links)) for _ in range(rng.choice([1, 2, 2, 3, 4])))
 
     def row(manner: Manner, router: int) -> Row:
         made: Row = []

@@ -37,16 +37,12 @@ class Routing:
             return [Candidate(lane, lane.ranges[message.kind.vnet][0])]
         target = message.dst if packet.via is None else packet.via
 
-        def found(plane: int, escape: bool) -> list[Candidate]:
-            entries = self.entries(plane, router, target)
-            return [self.candidate(entry, packet, incoming, vc, turned, escape) for entry in entries]
-
-        own = found(packet.plane, False)
+        entries = self.entries(packet.plane, router, target)
+        own = [self.candidate(entry, packet, incoming, vc, turned) for entry in entries]
         if self.routes.plane_select[packet.plane] == EACH:
-            escape = int(self.routes.plane_escape[packet.plane])
-            everything = own + (found(escape, True) if escape >= 0 else [])
+            everything = own + self.escape(packet, router, target)
         else:
-            everything = [self.select(own, packet, router)] if own else []
+            everything = [self.select(own, packet, router, packet.plane)] if own else []
         if not everything:
             raise AssertionError(f"router {router} has no way to node {target}")
         return everything
@@ -76,19 +72,30 @@ class Routing:
         first, last = routes.set_start[-2 - link], routes.set_start[-1 - link]
         return [(self.links[int(routes.set_link[k])], int(routes.set_class[k])) for k in range(first, last)]
 
-    def candidate(self, entry: Entry, packet: Packet, incoming: Link, vc: int, turned: bool, escape: bool) -> Candidate:
+    def candidate(self, entry: Entry, packet: Packet, incoming: Link, vc: int, turned: bool) -> Candidate:
         link, vc_class = entry
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
             vc_class = incoming.class_of(vc, vnet)
-        return Candidate(link, link.ranges[vnet][vc_class], escape)
+        return Candidate(link, link.ranges[vnet][vc_class])
 
-    def select(self, some: list[Candidate], packet: Packet, router: int) -> Candidate:
+    def escape(self, packet: Packet, router: int, target: int) -> list[Candidate]:
+        """What the escape plane of a plane with `each` offers: in the classes of its tables."""
+        plane = int(self.routes.plane_escape[packet.plane])
+        if plane < 0:
+            return []
+        vnet, entries = packet.message.kind.vnet, self.entries(plane, router, target)
+        some = [Candidate(link, link.ranges[vnet][vc_class], True) for link, vc_class in entries]
+        if not some or self.routes.plane_select[plane] == EACH:
+            return some
+        return [self.select(some, packet, router, plane)]
+
+    def select(self, some: list[Candidate], packet: Packet, router: int, plane: int) -> Candidate:
         n = len(some)
         if n == 1:
             return some[0]
         a = packet.draw(router, SELECT) % n
-        select = self.routes.plane_select[packet.plane]
+        select = self.routes.plane_select[plane]
         if select == RANDOM:
             return some[a]
         if select == LEAST:
