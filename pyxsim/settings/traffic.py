@@ -214,7 +214,7 @@ class Traffic(Table):
     max_cycles: Annotated[int | Literal["auto"], *whole(1000, MAX_CYCLES, "auto")] = Field(
         default="auto",
         description='When to stop though the precision is not reached, or packets are still missing; "auto": after '
-        "200000 cycles, or more in networks with a latency of more than 500 cycles.",
+        "200000 cycles, or more where packets are slow or rare.",
     )
     latency_limit: Annotated[int | Literal["auto"], *whole(1, MAX_CYCLES, "auto")] = Field(
         default="auto",

@@ -17,7 +17,7 @@ from pyxsim.study.finite import BatchRun, TraceRun
 from pyxsim.study.observe import Grid, Observer
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.record import record
-from pyxsim.study.steady import Method, Outcome, Rules, longest_run
+from pyxsim.study.steady import Method, Outcome, Rules
 from pyxsim.study.theory import Theory, bound, zero_load
 from pyxsim.traffic import Pattern, Place, Source
 from pyxsim.traffic.trace import read_trace
@@ -114,9 +114,7 @@ class Study:
             warmup=None if settings.warmup == "auto" else int(settings.warmup),
             measure=None if settings.measure == "auto" else int(settings.measure),
             precision=settings.precision,
-            max_cycles=longest_run(known.zero_load if known else None)
-            if settings.max_cycles == "auto"
-            else int(settings.max_cycles),
+            max_cycles=None if settings.max_cycles == "auto" else int(settings.max_cycles),
             latency_limit=float(limit) if limit != "auto" else LIMIT * known.zero_load if known else None,
         )
 

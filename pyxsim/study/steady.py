@@ -20,41 +20,40 @@ FIRST_LOOK = 60  # batches
 GROWTH = 1.25  # from one look to the next
 SHORTEST = 100  # cycles of a batch
 PACKETS = 16  # of a batch, at least
-LONGEST = 200_000  # cycles of a run, if no other number is given; at least so many batches:
-BATCHES = 400
+LONGEST = 200_000  # cycles of a run, if no other number is given; or so many batches, if that is more:
+MOST = 400
+LEAST = 100  # batches of a run with a limit
+MAX_LENGTH = 1 << 32
 ACCEPTED = 0.97  # of the load that was created: less is saturated
 
 
 @dataclass(frozen=True)
 class Rules:
-    """`warmup`, `measure`: cycles, None for as many as are needed. `latency_limit`: cycles; None: there is none."""
+    """`warmup`, `measure`: cycles, None for as many as are needed. `max_cycles`: when to stop, None for a time that
+    suits the network. `latency_limit`: cycles; None: there is none."""
 
     warmup: int | None = None
     measure: int | None = None
     precision: float = 0.01
-    max_cycles: int = LONGEST
+    max_cycles: int | None = None
     latency_limit: float | None = None
 
     def grid(self, packets_per_cycle: float, zero_load: float | None) -> Grid:
-        """The batches that suit a load."""
-        shortest = max(batch_cycles(zero_load), PACKETS / max(packets_per_cycle, 1e-9))
-        limit = max(self.max_cycles, (self.warmup or 0) + (self.measure or 0))
-        length = SHORTEST * math.ceil(min(max(shortest, 8 * limit / MAX_BATCHES), limit) / SHORTEST)
+        """The batches that suit a load and a network: long enough for one packet, and for some."""
+        wanted = max(SHORTEST, zero_load or 0, PACKETS / max(packets_per_cycle, 1e-9))
+        wanted = max(wanted, 8 * (self.max_cycles or 0) / MAX_BATCHES)
+        length = SHORTEST * math.ceil(min(wanted, MAX_LENGTH) / SHORTEST)
+        if self.max_cycles is not None:
+            length = max(1, min(length, self.max_cycles // LEAST))
         if self.measure is None:
             return Grid(self.warmup or 0, length)
         if self.warmup is None:
             return Grid(0, self.measure, max(1, round(self.measure / length)))
         return Grid(self.warmup, self.measure, min(FIRST_LOOK, self.measure))
 
-
-def batch_cycles(zero_load: float | None) -> float:
-    """The shortest batch that makes sense: a packet needs that time."""
-    return max(SHORTEST, zero_load or 0.0)
-
-
-def longest_run(zero_load: float | None) -> int:
-    """When to stop a run of a network, if nobody says so."""
-    return max(LONGEST, BATCHES * math.ceil(batch_cycles(zero_load)))
+    def longest(self, grid: Grid) -> int:
+        """The cycles after which a run is stopped."""
+        return self.max_cycles or max(LONGEST, MOST * grid.length // grid.parts)
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,7 @@ class Method:
         self.feed = feed
         self.observer = feed.observer
         self.rules = rules
+        self.longest = rules.longest(feed.observer.grid)
 
     def run(self) -> Outcome:
         """To the end. Raises what the network raises."""
@@ -146,8 +146,9 @@ class Method:
     def _watch(self) -> Outcome:
         """Look at it at longer and longer times."""
         grid, rules = self.observer.grid, self.rules
-        batches, before = FIRST_LOOK, None
-        last = max(FIRST_LOOK, grid.whole(rules.max_cycles))
+        before = None
+        last = max(1, grid.whole(self.longest))
+        batches = min(FIRST_LOOK, last)
         while True:
             self.feed.advance(grid.start(batches))
             look = self._look(batches)
@@ -205,10 +206,10 @@ class Method:
 
     def _drain(self, first: int) -> Outcome:
         """Measure the packets of a fixed time: go on until all of them have arrived."""
-        grid, rules = self.observer.grid, self.rules
+        grid = self.observer.grid
         end = first + grid.parts
         self.feed.advance(max(grid.start(end), self.feed.cycle))
-        limit = max(rules.max_cycles, 3 * grid.start(end))
+        limit = max(self.longest, 3 * grid.start(end))
         while self.observer.complete(end) < end:
             reason = self._saturated(end, self.observer.complete(end), first)
             if reason or self.feed.cycle >= limit:
