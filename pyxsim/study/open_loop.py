@@ -120,13 +120,17 @@ class Study:
 
     def run(self) -> None:
         """To the end. Raises what the network raises."""
-        if isinstance(method := self._started(), Method):
-            self._outcome = method.run()
+        run = self.start()
+        if isinstance(run, Method):
+            self._outcome = run.run()
         else:
-            method.run()
+            run.run()
             self._outcome = Outcome("finished", 0, 1, 0, 1, True, False)
 
-    def _started(self) -> Method | BatchRun | TraceRun:
+    def start(self) -> Method | BatchRun | TraceRun:
+        """Make everything ready; from here on there is something to record. Raises InputError."""
+        if self._run is not None:
+            return self._run
         settings, classes = self.settings, self.settings.resolved
         if settings.trace is not None:
             self._run = TraceRun(self.network, self.source)
@@ -178,6 +182,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     begin = time.process_time()
     experiment, network = prepared.experiment, prepared.network
     study = Study(prepared)
+    study.start()
     failure: SimulationError | None = None
     complete = False
     try:
