@@ -23,7 +23,7 @@ def minimal_adaptive(
     Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993. The classes of
     the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: who took an escape VC
     stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
-    long, a packet may go either way, or that of one plane of the base.
+    long, an adaptive packet may go either way, or that of one plane of the base; for the escape it is drawn.
 
     A sticky packet that entered the escape keeps its class round a ring as on the base. One that may leave it again,
     and come back anywhere, has its class read anew at every hop: 1 before the end of the ring is crossed, 0 behind it,
@@ -39,10 +39,8 @@ def minimal_adaptive(
             key=f"{ROUTING}_options.adaptive_vcs",
             allowed="0 (all that are left) or more",
         )
-    if ties != "both":
-        escape = plane(base, "+-".index(ties))
-    else:
-        escape = plane(base, number) if number else all_ways_round(base, "minimal-adaptive")
+    escape = plane(base, number) if number else all_ways_round(base, "minimal-adaptive")
+    own = escape if ties == "both" else plane(base, "+-".index(ties))
     switched = (escape.own == ALWAYS).any(axis=0)
     if switched.any() and escape.own.shape[1] > 1:
         dim = int(np.argmax(switched))
@@ -53,8 +51,8 @@ def minimal_adaptive(
         )
     classes = base.classes
     adaptive = replace(
-        escape,
-        vc_class=np.full_like(escape.vc_class, classes),
+        own,
+        vc_class=np.full_like(own.vc_class, classes),
         any=1,
         select=EACH,
         escape=1,
