@@ -195,13 +195,14 @@ cdef class Engine:
         queued = np.asarray(links.output_queue) != 0
         if s.ticks > 1:   # a switch that is faster than its links
             queued |= np.asarray(links.src) >= 0
+        s.pool = self._ints("pool", links.pool)
         s.low = self._ints("low", links.low)
         s.high = self._ints("high", links.high)
         records = self._records("link", LINK, count)
         s.link = <Link*> self._address(records)
         for name, values in {
             "src": links.src, "dst": links.dst, "vcs": vcs, "depth": depth, "num": num, "den": den, "delay": delay,
-            "credit_delay": credit, "queued": queued, "classes": classes, "group": links.group, "pool": links.pool,
+            "credit_delay": credit, "queued": queued, "classes": classes, "group": links.group,
             "pool_left": links.pool, "range": links.ranges, "pick_vc": NONE, "queue_head": NONE, "queue_tail": NONE,
         }.items():
             records[name] = values
@@ -284,7 +285,8 @@ cdef class Engine:
         vc = self._records("vc", VC, s.vcs)
         s.vc = <Vc*> self._address(vc)
         for name, values in {
-            "want": NONE, "hold": NONE, "head": NONE, "tail": NONE, "link": at, "router": link["dst"][at],
+            "want": NONE, "hold": NONE, "head": NONE, "tail": NONE, "packet": NONE, "link": at,
+            "router": link["dst"][at], "credit_delay": link["credit_delay"][at],
             "number": np.arange(s.vcs) - link["base"][at], "port": link["port"][at],
             "vc_class": classes_of_vcs(
                 link["base"], link["vcs"], s.vnets, link["classes"], link["range"], self.arrays["low"],
@@ -293,7 +295,9 @@ cdef class Engine:
             vc[name] = values
         out = self._records("out", OUT, s.vcs)
         s.out = <Out*> self._address(out)
-        for name, values in {"credit": link["depth"][at], "link": at, "va_pick": NONE, "send_packet": NONE}.items():
+        for name, values in {
+            "credit": link["depth"][at], "link": at, "src": link["src"][at], "va_pick": NONE, "send_packet": NONE,
+        }.items():
             out[name] = values
 
     def _allocate(self):
@@ -305,7 +309,7 @@ cdef class Engine:
         per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
         per_input = np.zeros(len(self.arrays["in_links"]) * s.parts)
         s.in_pointer = self._ints("in_pointer", per_input)
-        s.out_pointer = self._ints("out_pointer", per_link)
+        s.sa_grant = self._ints("sa_grant", per_link)
         s.accept_pointer = self._ints("accept_pointer", per_input)
         s.va_grant = self._ints("va_grant", per_vc)
         s.va_accept = self._ints("va_accept", per_vc)
@@ -319,6 +323,8 @@ cdef class Engine:
         s.unheld = self._mask("unheld", words)
         s.opened = self._mask("opened", words)
         s.front = self._longs("front", per_vc)
+        s.rank = self._longs("rank", per_vc)
+        s.closing = self._bytes("closing", s.vcs)
         s.bid = self._longs("bid", per_vc - 1)
         s.bid_link = self._ints("bid_link", per_vc - 1)
         s.source_head = self._ints("source_head", np.full(s.injection_links * s.classes, NONE))

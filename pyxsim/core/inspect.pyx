@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.crossbar cimport complete
-from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, IDLE, NONE, ROUTING, WAITING, Router
+from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, HOLDING, IDLE, NONE, ROUTING, WAITING, Router
 from pyxsim.core.routing cimport offers
 
 
@@ -42,8 +42,8 @@ cdef list stuck_flits(State* s):
         link = s.vc[vc].link
         if s.vc[vc].occupancy == 0 or s.vc[vc].state == IDLE:
             continue
-        packet = s.nodes_pool[s.vc[vc].head].packet
-        held = s.vc[vc].hold - s.link[s.vc[vc].want].base if s.vc[vc].state == ACTIVE else NONE
+        packet = s.vc[vc].packet
+        held = s.vc[vc].hold - s.link[s.vc[vc].want].base if s.vc[vc].state & (HOLDING | ACTIVE) else NONE
         asks = []
         if s.vc[vc].state == WAITING and s.vc[vc].many:
             offers(s, vc, &count)
@@ -106,7 +106,7 @@ cdef int prove_invariants(State* s) except -1:
                 waiting[router] += 1
         where = f"link {link} in cycle {s.now}"
         left = s.link[link].pool_left
-        require(borrowed + left == s.link[link].pool, f"{where}: {borrowed} slots of the pool are taken, {left} left")
+        require(borrowed + left == s.pool[link], f"{where}: {borrowed} slots of the pool are taken, {left} left")
         require(s.link[link].pool_left >= 0, f"{where}: more slots of the pool are taken than it has")
     for router in range(s.routers):
         counted = s.router[router].waiting
@@ -138,8 +138,7 @@ cdef list reservations(State* s):
             if s.out[vc].send_left < s.packets[s.out[vc].send_packet].flits:
                 found[vc] += s.out[vc].send_left
         if s.link[link].dst != NONE and s.vc[vc].state == ACTIVE:
-            if s.vc[vc].left < s.packets[s.nodes_pool[s.vc[vc].head].packet].flits:
-                found[<int32_t> s.vc[vc].hold] += s.vc[vc].left
+            found[<int32_t> s.vc[vc].hold] += s.vc[vc].left
     return found
 
 
@@ -148,7 +147,7 @@ cdef int prove_owner(State* s, str where, int32_t link, int32_t vc) except -1:
     cdef bint held = not has_bit(&s.unheld[s.link[link].word], vc - s.link[link].base)
     cdef int32_t target, out
     packets = packets_of(s, vc)
-    if s.out[vc].closing:
+    if s.closing[vc]:
         require(held and s.drained, f"{where}: closing, but not held")
     if s.drained and not held:
         require(s.out[vc].credit == s.link[link].depth and not packets, f"{where}: free with credits out")

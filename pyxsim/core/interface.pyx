@@ -29,6 +29,7 @@ from pyxsim.core.state cimport (
     Arrival,
     Message,
     Packet,
+    Vc,
     free_message,
     free_packet,
     grown,
@@ -231,13 +232,15 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
     cdef int32_t vc = s.link[link].base + number
     cdef int32_t packet = s.out[vc].send_packet
     cdef Packet* p = &s.packets[packet]
+    cdef int32_t flit
     if p.launched < 0:
         p.launched = t
         if s.messages[p.message].first < 0:
             s.messages[p.message].first = t
     s.in_flight += 1
     s.out[vc].send_left -= 1
-    send_flit(s, vc, packet, p.flits - s.out[vc].send_left - 1, t, t)
+    flit = p.flits - s.out[vc].send_left - 1
+    send_flit(s, vc, needed(s, p.flits, flit == 0), packet, flit, t, t)
     # Stay with a packet until its tail is launched, then turn to the next VC.
     s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
     if s.out[vc].send_left == 0:
@@ -303,20 +306,22 @@ cdef void record_arrival(State* s, Message* m) noexcept nogil:
 
 cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A flit arrives at the end of an ejection lane; its slot is empty again at once."""
-    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
-    cdef Packet* p = &s.packets[packet]
-    cdef Message* message = &s.messages[p.message]
-    if s.vc[vc].left == 0:
-        s.vc[vc].left = p.flits
-    s.vc[vc].left -= 1
+    cdef Vc* v = &s.vc[vc]
+    cdef Packet* p
+    cdef Message* message
+    if v.left == 0:   # the head
+        v.packet = s.nodes_pool[v.head].packet
+        v.left = s.packets[v.packet].flits
+        v.occupancy_max = 1
+    v.left -= 1
     s.in_flight -= 1
     s.flits_delivered += 1
-    if s.vc[vc].occupancy_max == 0:
-        s.vc[vc].occupancy_max = 1
     return_credit(s, vc, t)
-    if s.vc[vc].left:
+    if v.left:
         return
     pop_packet(s, vc)
+    p = &s.packets[v.packet]
+    message = &s.messages[p.message]
     s.packets_delivered += 1
     s.latency_sum += t - message.at
     s.network_latency_sum += t - p.launched
@@ -329,4 +334,4 @@ cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
         if s.recycling:
             record_arrival(s, message)
             free_message(s, p.message)
-    free_packet(s, packet)
+    free_packet(s, v.packet)

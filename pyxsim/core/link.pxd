@@ -23,6 +23,11 @@ cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil
     return (credit if credit > 0 else 0) + s.link[s.out[vc].link].pool_left >= count
 
 
+cdef inline bint told(State* s) noexcept nogil:
+    """Does somebody want to know which flit of which packet is launched?"""
+    return s.tracing or s.watch_serial >= 0
+
+
 cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:
     """How many credits a flit takes: a head those of its whole packet where packets are what is buffered."""
     if s.flow == 0:
@@ -32,7 +37,9 @@ cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:
 
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil
 cdef void release_vc(State* s, int32_t vc) noexcept nogil
-cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t, int64_t enter) noexcept nogil
+cdef void send_flit(
+    State* s, int32_t vc, int32_t credits, int32_t packet, int32_t flit, int64_t t, int64_t enter
+) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
 cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil
 cdef int64_t in_use(State* s, int32_t link) noexcept nogil

@@ -17,6 +17,7 @@ from pyxsim.core.state cimport (
     NONE,
     Link,
     Node,
+    Out,
     free_node,
     log_launch,
     new_node,
@@ -35,12 +36,13 @@ cdef void release_vc(State* s, int32_t vc) noexcept nogil:
     """The tail has been sent. "tail": free for the next packet; "drained": only when all credits are back."""
     cdef int32_t link = s.out[vc].link
     if s.drained:
-        s.out[vc].closing = 1
+        s.closing[vc] = 1
     else:
         set_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
 
 
 cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
+    """`packet` and `flit` are told (see `told`) only if somebody wants to know."""
     cdef int32_t link = s.out[vc].link
     cdef Link* wire = &s.link[link]
     cdef int64_t start = t * wire.den
@@ -54,8 +56,8 @@ cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) 
     if s.tracing:
         log_launch(s, t, vc, packet, flit)
     if s.watch_serial >= 0:
-        note(s, packet, t, LAUNCHED, link, vc - s.link[link].base, flit)
-        note(s, packet, arrival, ARRIVES, link, vc - s.link[link].base, flit)
+        note(s, packet, t, LAUNCHED, link, vc - wire.base, flit)
+        note(s, packet, arrival, ARRIVES, link, vc - wire.base, flit)
     schedule(s, arrival, vc, FLIT)
 
 
@@ -67,11 +69,16 @@ cdef void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
         s.link[s.out[vc].link].pool_left -= count - (before if before > 0 else 0)
 
 
-cdef void send_flit(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t, int64_t enter) noexcept nogil:
-    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`."""
+cdef void send_flit(
+    State* s, int32_t vc, int32_t credits, int32_t packet, int32_t flit, int64_t t, int64_t enter
+) noexcept nogil:
+    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`.
+
+    It takes so many credits. `packet`, `flit`: see `launch`.
+    """
     cdef int32_t link = s.out[vc].link
     cdef int32_t node
-    take_slots(s, vc, needed(s, s.packets[packet].flits, flit == 0))
+    take_slots(s, vc, credits)
     if not s.link[link].queued or (enter == t and s.link[link].queue_head == NONE and available(s, link, t)):
         launch(s, vc, packet, flit, t)
         return
@@ -120,20 +127,19 @@ cdef int64_t in_use(State* s, int32_t link) noexcept nogil:
 
 cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil:
     """The slot of a flit became empty in cycle `t`; the sender will know after the credit's way back."""
-    schedule(s, t + s.link[s.vc[vc].link].credit_delay, vc, CREDIT)
+    schedule(s, t + s.vc[vc].credit_delay, vc, CREDIT)
 
 
 cdef void take_credit(State* s, int32_t vc) noexcept nogil:
     """A credit arrives at the sender: count it, and let the sender look again."""
-    cdef int32_t link = s.out[vc].link
-    cdef int32_t router = s.link[link].src
-    if s.out[vc].credit < 0:
-        s.link[link].pool_left += 1
-    s.out[vc].credit += 1
-    if s.out[vc].closing and s.out[vc].credit == s.link[link].depth:
-        s.out[vc].closing = 0
-        set_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
-    if router == NONE:
-        set_bit(s.lane_active, link - s.network_links)
+    cdef Out* out = &s.out[vc]
+    if out.credit < 0:
+        s.link[out.link].pool_left += 1
+    out.credit += 1
+    if s.drained and s.closing[vc] and out.credit == s.link[out.link].depth:
+        s.closing[vc] = 0
+        set_bit(vcs_of(s.unheld, s, out.link), vc - s.link[out.link].base)
+    if out.src == NONE:
+        set_bit(s.lane_active, out.link - s.network_links)
     else:
-        set_bit(s.router_active, router)
+        set_bit(s.router_active, out.src)

@@ -72,7 +72,7 @@ cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_cl
 cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t found) noexcept nogil:
     """Add what the tables of a plane give the packet at the front of `vc` to `found_link` and `found_class`, behind the
     `found` that are there; returns how many there are then."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t goal = p.dst if p.via == NONE else p.via
     cdef int64_t row = (<int64_t> plane * s.routers + s.vc[vc].router) * s.dims
     cdef int64_t entry = 0
@@ -98,7 +98,7 @@ cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_
 
 cdef void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
     """The packet at the front of `vc` wants this link, in this class."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t row = s.link[link].range + p.vnet * s.link[link].classes + vc_class
     s.vc[vc].want = link
     s.vc[vc].low = s.low[row]
@@ -129,7 +129,7 @@ cdef int32_t selected(
 cdef int32_t offers(State* s, int32_t vc, int32_t* count) noexcept nogil:
     """What a head may ask for that asks for each: how many candidates of its plane there are, and (`count`) how many
     with those of the escape plane, which it would enter: it has no class there to keep."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t own = candidates(s, vc, p.plane, (s.vc[vc].many & MANY_TURNED) != 0, 0)
     cdef int32_t escape = s.plane_escape[p.plane]
     cdef int32_t pick
@@ -191,8 +191,10 @@ cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     """The head of the next packet is at the front of its input VC from tick `u` on."""
     cdef Vc* v = &s.vc[vc]
     cdef int32_t packet = s.nodes_pool[v.head].packet
+    v.packet = packet
     v.left = s.packets[packet].flits
-    v.rank = s.packets[packet].rank
+    if s.priorities:
+        s.rank[vc] = s.packets[packet].rank
     set_bit(inputs_of(s.heads, s, v.router), place_of(s, vc))
     s.front[vc] = u
     if s.lazy:
@@ -213,7 +215,7 @@ cdef void find_routes(State* s, int32_t router, int64_t u) noexcept nogil:
     while place >= 0:
         vc = r.base + place
         if s.vc[vc].state == ROUTING and s.vc[vc].ready <= u:
-            compute_route(s, vc, s.nodes_pool[s.vc[vc].head].packet)
+            compute_route(s, vc, s.vc[vc].packet)
             wait_for_vc(s, vc, s.vc[vc].ready)
             r.unrouted -= 1
         place = next_bit(heads, place + 1, r.input_vcs)

@@ -6,8 +6,9 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 cdef enum VcState:
     IDLE = 0      # no packet at the front
     WAITING = 1   # its head wants an output VC
-    ACTIVE = 2    # it holds one
-    ROUTING = 3   # its head is about to be routed, from the credits of the coming step
+    HOLDING = 2   # it holds one, and has not left
+    ACTIVE = 4    # it has left, other flits of its packet have not
+    ROUTING = 8   # its head is about to be routed, from the credits of the coming step
 
 
 cdef enum Event:
@@ -172,7 +173,8 @@ cdef struct Arrival:
 cdef struct Vc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
     int64_t ready            # tick of its next try
-    int64_t rank             # of the front packet, by priority
+    int32_t packet           # the front packet
+    int32_t credit_delay     # fixed
     int32_t occupancy        # flits in the buffer
     int32_t left             # flits of the front packet that have not left (sinks: not arrived)
     int32_t want             # output link of the front packet
@@ -200,50 +202,50 @@ cdef struct Out:
     int32_t va_pick          # scratch: its best requester
     int32_t send_packet      # lanes: the open packet
     int32_t send_left        # lanes: its flits not yet launched
-    int32_t closing          # tail sent, credits still out ("drained")
+    int32_t src              # fixed: router, or NONE: a lane
 
 
 cdef struct Link:
-    # --- what every launch touches ---
+    # --- what the switch and a launch touch: one cache line ---
     int64_t free             # in units of 1 / den
     int64_t num              # s = num / den cycles per flit
     int64_t den
     int64_t delay
-    int64_t credit_delay
+    int64_t flits            # counting
+    int64_t pick_key         # scratch, SA: best candidate for this output
+    int32_t pick_vc
+    int32_t eligible         # scratch, SA: how many flits could go
+    int32_t queued           # 1: has an output queue
+    int32_t out_pointer      # SA, separable input first: next input to look at
+    # --- routing, allocation, stalls ---
     int32_t src              # router, or NONE: an interface
     int32_t dst
     int32_t base             # its first VC
     int32_t vcs
-    int32_t word             # its words in the VC masks of senders: first
+    int32_t word             # its words in the VC masks of senders: first, and how many
+    int32_t words
     int32_t group
-    # --- routing and allocation ---
     int32_t range            # row of (virtual network 0, class 0) in low and high
     int32_t classes          # VC classes
-    int32_t queued           # 1: has an output queue
-    int32_t port             # number of the input port at its end
-    int32_t out_port         # number of the output port at its beginning
-    int32_t vc_offset        # number of its VC 0 among the input VCs of its router
-    int32_t out_offset       # number of its VC 0 among the output VCs of its router
     int32_t depth            # flits per VC
-    int32_t pool_left
+    int32_t out_port         # number of the output port at its beginning
+    int32_t out_offset       # number of its VC 0 among the output VCs of its router
+    int32_t pick_port        # scratch, SA
     int32_t launch_pointer   # lanes: next VC to launch from
-    int32_t pick_vc          # scratch, SA: best candidate for this output
-    int32_t pick_port
-    int32_t eligible         # scratch, SA: how many flits could go
-    int32_t pool             # slots that its VCs share
-    int64_t pick_key
-    # --- queues and counters ---
-    int32_t queue_head       # output queue
-    int32_t queue_tail
-    int32_t words
     uint8_t stalled          # causes in the last tick looked at
     uint8_t stalled_before   # causes in the ticks before, of the same cycle
-    int64_t queued_since
-    int64_t flits
+    # --- the rest ---
     int64_t stall_vc
     int64_t stall_credit
     int64_t stall_serial
     int64_t stall_arbitration
+    int64_t queued_since
+    int32_t credit_delay
+    int32_t queue_head       # output queue
+    int32_t queue_tail
+    int32_t port             # number of the input port at its end
+    int32_t vc_offset        # number of its VC 0 among the input VCs of its router
+    int32_t pool_left        # of the slots that its VCs share
 
 
 cdef struct Router:
@@ -287,6 +289,7 @@ cdef struct State:
     int64_t* class_rank          # [classes] of their priority
     int32_t* low                 # VC numbers of a range: [low, high)
     int32_t* high
+    int32_t* pool                # [links] slots that the VCs of a link share
     int32_t* in_links
     int32_t* out_links
     int32_t* home                # [nodes] router
@@ -316,7 +319,7 @@ cdef struct State:
     int32_t arrived              # step 1 of cycle `now` is done
     int64_t reported             # the last cycle at which the caller was told of a window's end
     int32_t* in_pointer          # SA: [input ports * parts] next VC to look at, at the input
-    int32_t* out_pointer         # SA: [links] next input to look at, at the output port
+    int32_t* sa_grant            # SA, matrix: [links] next input to look at, at the output port
     int32_t* accept_pointer      # SA, matrix: [input ports * parts] next output to look at, at the input
     int32_t* va_grant            # VA, matrix: [vcs] next input VC to look at, at the output VC
     int32_t* va_accept           # VA, matrix: [vcs] next output VC to look at, at the input VC
@@ -325,6 +328,8 @@ cdef struct State:
     int32_t* open_pointer        # [lanes * vnets] next VC to open a packet on
     int32_t* class_pointer       # [lanes] next class to open a packet of
     int32_t* open_count          # [lanes * classes] open packets
+    uint8_t* closing             # [vcs] tail sent, credits still out ("drained")
+    int64_t* rank                # [vcs] of the front packet, where there is more than one priority
     uint64_t* occupied           # input VCs of a router with a flit in the buffer
     uint64_t* heads              # input VCs whose head waits for an output VC, or to be routed
     uint64_t* unheld             # VCs of a link that no packet holds

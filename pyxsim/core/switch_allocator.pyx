@@ -16,6 +16,7 @@ from pyxsim.core.state cimport (
     ACTIVE,
     AGE,
     BID_SHIFT,
+    HOLDING,
     IDLE,
     INPUT_FIRST,
     NONE,
@@ -41,16 +42,13 @@ cdef enum:
 
 
 cdef inline Packet* front_packet(State* s, int32_t vc) noexcept nogil:
-    return &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    return &s.packets[s.vc[vc].packet]
 
 
 cdef inline bint has_its_credits(State* s, int32_t vc) noexcept nogil:
     """Has the VC that the front flit's packet holds the credits which that flit needs?"""
-    cdef int32_t flits
-    if s.flow == 0:
-        return has_credits(s, s.vc[vc].hold, 1)
-    flits = front_packet(s, vc).flits
-    return has_credits(s, s.vc[vc].hold, needed(s, flits, s.vc[vc].left == flits))
+    cdef int32_t flits = front_packet(s, vc).flits if s.flow else 0
+    return has_credits(s, s.vc[vc].hold, needed(s, flits, s.vc[vc].state == HOLDING))
 
 
 cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
@@ -60,7 +58,7 @@ cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexce
     cdef int32_t pick
     if v.ready > u:
         return -1
-    if v.state == ACTIVE:
+    if v.state & (HOLDING | ACTIVE):
         if s.out[v.hold].credit <= 0 or s.flow:
             if not has_its_credits(s, vc):
                 return STALL_CREDIT
@@ -84,7 +82,7 @@ cdef inline bint bids(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
 
 cdef inline bint bid_holds(State* s, int32_t vc) noexcept nogil:
     """A bid that won the switch: did VA grant it a VC of that link, with the credits?"""
-    return s.vc[vc].state == ACTIVE and s.vc[vc].want == s.bid_link[vc] and has_its_credits(s, vc)
+    return s.vc[vc].state == HOLDING and s.vc[vc].want == s.bid_link[vc] and has_its_credits(s, vc)
 
 
 cdef void tell_hindrance(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
@@ -133,14 +131,14 @@ cdef inline int32_t input_of(State* s, int32_t router, int32_t vc) noexcept nogi
 
 
 cdef inline void move_past(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """The VC pointer of an input goes past the VC that was granted."""
-    s.in_pointer[input_of(s, router, vc)] = after(s.vc[vc].number, s.link[s.vc[vc].link].vcs)
+    """The VC pointer of an input goes past the VC that was granted. It need not wrap: distances are reckoned round."""
+    s.in_pointer[input_of(s, router, vc)] = s.vc[vc].number + 1
 
 
 cdef void waste(State* s, int32_t vc, int32_t out) noexcept nogil:
     """A bid won the switch for nothing."""
     if s.watch_serial >= 0:
-        note(s, s.nodes_pool[s.vc[vc].head].packet, s.now, WASTED, out, NONE, 0)
+        note(s, s.vc[vc].packet, s.now, WASTED, out, NONE, 0)
 
 
 # --- separable, input first -----------------------------------------------------------------------------------------
@@ -178,9 +176,9 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
         else:
             s.link[out].eligible -= 1
         if s.step_arbiter:
-            s.out_pointer[out] = after(s.out_pointer[out], ports)
+            s.link[out].out_pointer = after(s.link[out].out_pointer, ports)
         else:
-            s.out_pointer[out] = after(s.link[out].pick_port, ports)
+            s.link[out].out_pointer = after(s.link[out].pick_port, ports)
             move_past(s, router, pick)
         traverse(s, router, pick, t, u)
     return asked
@@ -194,7 +192,7 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
     if v.state == IDLE:   # store-and-forward: the packet is not complete
         return
     part = v.number % s.parts if s.parts > 1 else 0
-    key = v.rank
+    key = s.rank[vc] if s.priorities else 0
     if s.speculative and bids(s, vc, t, u):
         key += (<int64_t> 1) << BID_SHIFT
     else:
@@ -230,7 +228,7 @@ cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t 
         out = s.bid_link[pick] if bid else s.vc[pick].want
         link = &s.link[out]
         number = port * s.parts + part
-        key = s.vc[pick].rank + distance(number, s.out_pointer[out], ports)
+        key = (s.rank[pick] if s.priorities else 0) + distance(number, link.out_pointer, ports)
         if bid:
             key += (<int64_t> 1) << BID_SHIFT
         if link.pick_vc == NONE:
@@ -299,7 +297,7 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
         return 0
     found = match(
         s, asked, s.sa_allocator, s.sa_iterations, (r.in_end - r.in_start) * s.parts, r.out_end - r.out_start,
-        s.out_pointer, s.accept_pointer, &s.sa_wave[router],
+        s.sa_grant, s.accept_pointer, &s.sa_wave[router],
     )
     for i in range(found):
         request = &s.requests[s.matched[i]]
@@ -319,7 +317,7 @@ cdef int32_t add_request(State* s, int32_t router, int32_t vc, int32_t out, bint
     cdef int32_t in_id = input_of(s, router, vc)
     cdef int32_t pointer = s.in_pointer[in_id]
     cdef int32_t place
-    cdef int64_t rank = v.rank
+    cdef int64_t rank = s.rank[vc] if s.priorities else 0
     cdef Request* r
     if s.sa_allocator == AGE:
         rank += front_packet(s, vc).born

@@ -17,10 +17,10 @@ from pyxsim.core.link cimport has_credits, hold_vc, in_use, needed
 from pyxsim.core.match cimport match
 from pyxsim.core.routing cimport aim, offers
 from pyxsim.core.state cimport (
-    ACTIVE,
     AGE,
     ESCAPE_SHIFT,
     GRANTED,
+    HOLDING,
     MANY_ESCAPE,
     NONE,
     ROTATING,
@@ -88,10 +88,10 @@ cdef void bid_for(State* s, int32_t vc, int32_t link, int64_t u) noexcept nogil:
 
 cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u) noexcept nogil:
     """The VC `target` goes to the packet at the front of an input VC."""
-    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
+    cdef int32_t packet = s.vc[vc].packet
     hold_vc(s, target, packet)
     s.vc[vc].hold = target
-    s.vc[vc].state = ACTIVE
+    s.vc[vc].state = HOLDING
     s.vc[vc].ready = u + 1
     s.router[router].waiting -= 1
     clear_bit(inputs_of(s.heads, s, router), vc - s.router[router].base)
@@ -101,7 +101,7 @@ cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u)
 
 cdef void to_escape(State* s, int32_t vc) noexcept nogil:
     """The packet has taken a VC of its escape plane: a sticky plane lets it go for good."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     if s.plane_sticky[p.plane]:
         p.plane = s.plane_escape[p.plane]
 
@@ -110,7 +110,7 @@ cdef void to_escape(State* s, int32_t vc) noexcept nogil:
 
 cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Of many candidates the one to ask for now becomes the one wanted. False: none has a free VC."""
-    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
+    cdef int32_t packet = s.vc[vc].packet
     cdef int32_t count = 0
     cdef int32_t own = offers(s, vc, &count)
     cdef int32_t best = NONE
@@ -152,12 +152,12 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
         stall(s, out, STALL_VC)
         return asked
     if s.speculative and free_vc(
-        s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.nodes_pool[s.vc[vc].head].packet].flits
+        s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.vc[vc].packet].flits
     ) >= 0:
         bid_for(s, vc, out, u)
     ranged = s.link[out].base + s.vc[vc].low
     number = vc - s.router[router].base
-    key = s.vc[vc].rank + distance(number, s.out[ranged].va_requester, s.router[router].input_vcs)
+    key = (s.rank[vc] if s.priorities else 0) + distance(number, s.out[ranged].va_requester, s.router[router].input_vcs)
     if s.out[ranged].va_pick == NONE:
         s.va_touched[asked] = ranged
         asked += 1
@@ -190,7 +190,7 @@ cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexc
 
 cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
     """One head asks for every free VC of all of its candidates."""
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t count = 1
     cdef int32_t own = 1
     cdef int32_t i, first, bid, pick, out
@@ -232,7 +232,7 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
 cdef int32_t add_request(
     State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t asked
 ) noexcept nogil:
-    cdef Packet* p = &s.packets[s.nodes_pool[s.vc[vc].head].packet]
+    cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t target = s.link[out].base + pick
     cdef int32_t place
     cdef Request* r
@@ -253,7 +253,7 @@ cdef int32_t add_request(
     r.target = target
     r.escape = escape
     r.empty = 0
-    r.rank = s.vc[vc].rank
+    r.rank = s.rank[vc] if s.priorities else 0
     if s.va_allocator == AGE:
         r.rank += p.born
     if escape and not s.plane_equal[p.plane]:
