@@ -14,6 +14,7 @@ from pyxsim import library
 from pyxsim.cli.talk import Talk
 from pyxsim.collective.kinds import KINDS
 from pyxsim.registry import Entry, blocks, collectives, topologies
+from pyxsim.traffic import patterns
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def list_shelves(talk: Talk, libraries: Iterable[str] = ()) -> None:
         "collectives": [
             _item(entry, ("kind", "npus"), list(entry.info.get("kinds", KINDS))) for entry in collectives.entries
         ],
+        "patterns": [_item(entry, ("place",)) for entry in patterns.entries],
     }
     systems = library.data_files(extra_dirs=libraries)
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHELVES}
@@ -84,6 +86,7 @@ _TITLES = {
     "topologies": "topologies: [network] topology = ...",
     "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
     "collectives": "collective algorithms: [system] all_reduce = ...",
+    "patterns": "patterns of open traffic: [traffic] pattern = ...",
 }
 
 

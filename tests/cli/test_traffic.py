@@ -204,3 +204,23 @@ def test_ctrl_c_keeps_the_points_that_are_there(start: Start, folder: Path) -> N
     assert process.returncode == 130
     assert "Traceback" not in err
     assert json.loads((folder / "curve.json").read_text(encoding="utf-8"))["complete"] is False
+
+
+def test_patterns_are_listed(pyxsim: Command) -> None:
+    data = json.loads(pyxsim("list", "--json").out)
+    listed = {entry["name"]: entry for entry in data["patterns"]}
+    assert {"uniform", "tornado", "hotspot", "adversarial", "matrix"} <= set(listed)
+    assert listed["hotspot"]["options"] == {"nodes": "", "rates": "null", "share": "1.0"}
+    assert all(len(entry["help"]) > 15 for entry in listed.values())
+    assert "patterns of open traffic" in pyxsim("list").err
+
+
+def test_a_pattern_of_a_library(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "topologies"
+    shelf.mkdir(parents=True)
+    text = Path(__file__).parents[2].joinpath("docs", "traffic.md").read_text(encoding="utf-8")
+    (shelf / "mirror.py").write_text(text.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    words = ("--set", "traffic.pattern=mirror", "--json", "--library", "mine")
+    data = json.loads(pyxsim("run", "traffic.toml", *words).out)
+    # On 4x4, (x, y) to (3 - x, 3 - y): one or one link in each dimension of a ring of four.
+    assert data["hops"] == pytest.approx(3)
