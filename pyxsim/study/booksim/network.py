@@ -36,6 +36,8 @@ class Net:
 
 NOTHING = Net({}, {}, Nodes(1, (1,)))
 _VALIANT = "packets turn at a random node, as in BookSim2, but keep to the VCs of their phase up to the last router"
+_SHARES = "each phase has its share of num_vcs; in BookSim2 one VC"
+_UNSAFE = "with BookSim2's VC classes, which can deadlock; network.router.routing = 'ugal' cannot"
 _BIASED = "the cost of a way is flits in use times hops, with a random node to turn at"
 
 
@@ -221,7 +223,7 @@ def _dragonfly(config: Config) -> Net:
     p, n = _cube(config)
     if n != 1:
         config.fault("n", "a group of a dragonfly has one dimension", allowed="1")
-    a, groups = 2 * p, 2 * p * p + 1
+    a, groups, vcs = 2 * p, 2 * p * p + 1, config.count("num_vcs", least=1)
     return Net(
         {
             "topology": "dragonfly",
@@ -229,8 +231,10 @@ def _dragonfly(config: Config) -> Net:
             "latency": [f"{LOCAL} cycles", f"{GLOBAL} cycles"],
         },
         {
-            "min": Routing("minimal", {}, "each phase has its share of num_vcs; in BookSim2 one VC"),
-            "ugal": Routing("ugal", {"bias": 30}, _BIASED),
+            "min": Routing(
+                "minimal", {}, "" if vcs == 2 else "each phase has its share of num_vcs; in BookSim2 one VC"
+            ),
+            "ugal": Routing("ugal-booksim2", {"bias": 60}, _UNSAFE),
         },
         Nodes(min(p * a * groups, 2 * MAX_NODES), (p * a, groups)),
     )

@@ -1,4 +1,8 @@
-"""No network carries more than what its routes put on its busiest link allows."""
+"""No network carries more than what its routes put on its busiest link allows.
+
+The bound is of traffic in which every node gets what it asks for. Beyond it a network may carry more in all, as flows
+that do not meet the busiest link go on; so of a permutation the node counts that receives least.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 CYCLES = 10_000
 LOADS = (0.25, 0.5, 0.75, 1.0)  # of a node's own lane
+EVEN = ("uniform", "uniform-other")  # every flow is like every other
 PATTERNS = ("uniform", "uniform-other", "tornado", "neighbor", "bit-complement", "transpose", "random-permutation")
 NETWORKS: dict[str, dict[str, Any]] = {
     "torus-8x8": {"topology": "torus", "shape": [8, 8]},
@@ -61,10 +66,9 @@ def never_above(name: str) -> Found:
         accepted = []
         for load in LOADS:
             told = run(experiment(network, pattern, load)).json()
-            accepted.append(told["accepted_load"])
-            # What is measured is a sample: a source that is below the bound may do a little more in a while.
-            least = told["accepted_load"] - told["accepted_load_interval"]
-            worst = max(worst, 100 * least / bound)
+            accepted.append(told["accepted_load" if pattern in EVEN else "accepted_load_min"])
+            # A sample: in a while a source that is below the bound may do a little more.
+            worst = max(worst, 100 * (accepted[-1] - told["accepted_load_interval"]) / bound)
         shares.append(f"{pattern} {100 * max(accepted) / bound:.0f} %")
         series.append(Series(pattern, LOADS, [value / bound for value in accepted]))
     picture = Picture("offered load", "accepted, over the bound", [Series("bound", [0, 1], [1, 1], "limit"), *series])
@@ -72,7 +76,10 @@ def never_above(name: str) -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "What is accepted is never above the load at which the routes fill the busiest link, whatever is offered"
+    claim = (
+        "What is accepted (of a permutation: by the node that receives least) is never above the load at which the "
+        "routes fill the busiest link, whatever is offered"
+    )
     for name in NETWORKS:
         source = "channel loads of the routes (Dally and Towles, section 3.3)"
         yield Case(f"load-bound/{name}", claim, source, 100, "% of the bound", partial(never_above, name), 60)
