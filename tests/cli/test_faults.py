@@ -88,7 +88,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "window of a ring": (system('all_reduce = "ring:4"'), "system.all_reduce: ring has no window"),
     "too few VCs": (router("vcs = 1"), "network.router.vcs: 1 VCs...needs 2 VC classes...at least 2"),
     "no buffer": (router("buffer = 0"), "network.router.buffer: 0 is too small"),
-    "unknown routing": (router('routing = "valiant"'), "network.router.routing: unknown routing 'valiant'"),
+    "unknown routing": (router('routing = "valiantly"'), "network.router.routing: torus has no routing 'valiantly'"),
     "nothing to do": (
         '[network]\ntopology = "ring"\nshape = [4]',
         "e.toml: collective: the table [collective] is missing",
