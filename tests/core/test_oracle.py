@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from tests.oracle.cases import Case, cases, classed_nets, risky_nets
+from tests.oracle.cases import (
+    Case,
+    adaptive_nets,
+    cases,
+    classed_nets,
+    nets,
+    ranked_options,
+    risky_nets,
+    speculative_options,
+)
 from tests.oracle.machine import Oracle
 from tests.oracle.networks import garnet, hub, options, ring, star, style
 
@@ -157,6 +166,18 @@ def test_vc_classes(case: Case) -> None:
     whole_run(case)
 
 
+@settings(few, max_examples=60)
+@given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=16, how=ranked_options))
+def test_ranks(case: Case) -> None:
+    whole_run(case)
+
+
+@settings(few, max_examples=60)
+@given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=16, how=speculative_options, longest=3))
+def test_speculation(case: Case) -> None:
+    whole_run(case)
+
+
 @settings(few, max_examples=15)
 @given(case=cases(vcs=st.sampled_from([1, 31, 63, 64, 65, 70]), limit=5))
 def test_many_vcs(case: Case) -> None:
@@ -238,4 +259,18 @@ def test_vc_classes_many(case: Case) -> None:
 @settings(many, max_examples=1000)
 @given(case=cases(of=risky_nets(), vcs=st.integers(1, 2), limit=20))
 def test_deadlocks_many(case: Case) -> None:
+    whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=2000)
+@given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=ranked_options))
+def test_ranks_many(case: Case) -> None:
+    whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=2000)
+@given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=20, how=speculative_options, longest=3))
+def test_speculation_many(case: Case) -> None:
     whole_run(case)

@@ -127,6 +127,38 @@ def free_nets(draw: st.DrawFn) -> Net:
     return give_ways(net, draw(st.integers(0, 4)), draw(st.integers(0, 999)), least=draw(flag))
 
 
+@st.composite
+def adaptive_nets(draw: st.DrawFn) -> Net:
+    """Planes with `each` and an escape, on the same VCs: what is an escape for one packet is not for another."""
+    net = draw(
+        st.one_of(
+            st.builds(ring, st.integers(3, 5), datelines=flag, keep=flag),
+            st.builds(digraph, st.integers(2, 4), st.integers(2, 8), st.just(0), st.integers(0, 999)),
+            st.builds(lambda wrap: grid([3, 2], wrap=[wrap, False], datelines=False), flag),
+        )
+    )
+    dimensions = len(net.digits[0])
+    made = st.builds(
+        Manner,
+        entries=st.just("sets"),
+        any=flag,
+        select=st.just(EACH),
+        escape=st.just(True),
+        sticky=flag,
+        equal=seldom,
+    )
+    loosen(
+        net,
+        draw(st.lists(made, min_size=1, max_size=2)),
+        classes=draw(st.sampled_from([1, 1, 2])),
+        columns=list(range(dimensions)),
+        groups=False,
+        nodes=draw(st.integers(1, 3)),
+        seed=draw(st.integers(0, 999)),
+    )
+    return give_ways(net, draw(st.integers(0, 2)), draw(st.integers(0, 999)), least=draw(flag))
+
+
 def nets() -> st.SearchStrategy[Net]:
     return st.one_of(plain_nets(), free_nets(), free_nets())
 
@@ -183,14 +215,39 @@ def router_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
 
 
 @st.composite
+def ranked_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Matrix allocators, and classes with different priorities that meet in them."""
+    options = draw(router_options(each=each))
+    options.step_arbiter = options.ordered = False
+    options.va = max(1, options.va)
+    options.va_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT, AGE]))
+    options.vnets, options.class_vnet, options.class_priority = 1, (0, 0, 0), (0, 1, 0)
+    return options
+
+
+@st.composite
+def speculative_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    options = draw(router_options(each=each))
+    options.step_arbiter = options.ordered = options.drained = False
+    options.rc, options.va, options.speculative = draw(st.integers(0, 1)), draw(st.integers(1, 2)), True
+    return options
+
+
+@st.composite
 def cases(
-    draw: st.DrawFn, of: st.SearchStrategy[Net] | None = None, vcs: st.SearchStrategy[int] = FEW_VCS, limit: int = 8
+    draw: st.DrawFn,
+    of: st.SearchStrategy[Net] | None = None,
+    vcs: st.SearchStrategy[int] = FEW_VCS,
+    limit: int = 8,
+    how: Callable[..., st.SearchStrategy[RouterOptions]] = router_options,
+    longest: int = 9,
 ) -> Case:
-    """`of`: which networks, all kinds unless told; `vcs`: VCs per link; `limit`: the most messages."""
+    """`of`: which networks, all kinds unless told; `vcs`: VCs per link; `limit`: the most messages; `how`: options."""
     net = draw(nets() if of is None else of)
-    options = draw(router_options(each=any(manner.select == EACH for manner in net.manners.values())))
+    options = draw(how(each=any(manner.select == EACH for manner in net.manners.values())))
     net.vnets = options.vnets
-    longest = draw(st.integers(1, 9))
+    longest = draw(st.integers(1, longest))
     palette = draw(st.lists(styles(vcs, 1 if options.flow == WORMHOLE else longest), min_size=1, max_size=3))
 
     def pattern(values: st.SearchStrategy[int]) -> Callable[[int], int]:
