@@ -14,6 +14,10 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+# No test depends on what another run has proved, nor writes into the user's cache.
+os.environ.setdefault("PYXSIM_CACHE", "")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow, too")
 

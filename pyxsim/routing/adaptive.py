@@ -13,10 +13,16 @@ from pyxsim.routing.planes import ROUTING, plain_plane, plane, rebuilt
 from pyxsim.routing.relation import ALWAYS, EACH, Relation, Way
 
 Ties = Literal["both", "+", "-"]
+Dimensions = Literal["any", "first"]
 
 
 def minimal_adaptive(
-    base: Relation, adaptive_vcs: int = 0, sticky: bool = False, equal: bool = False, ties: Ties = "both"
+    base: Relation,
+    adaptive_vcs: int = 0,
+    sticky: bool = False,
+    equal: bool = False,
+    ties: Ties = "both",
+    dimensions: Dimensions = "any",
 ) -> Relation:
     """A packet goes on in any dimension that it must go in, over the last VC class; the base is its escape.
 
@@ -24,6 +30,7 @@ def minimal_adaptive(
     the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: who took an escape VC
     stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
     long, an adaptive packet may go either way, or that of one plane of the base; for the escape it is drawn.
+    `dimensions`: an adaptive packet may go in any that it must go in, or ("first", as BookSim2 has it) in the first.
 
     A sticky packet that entered the escape keeps its class round a ring as on the base. One that may leave it again,
     and come back anywhere, has its class read anew at every hop: 1 before the end of the ring is crossed, 0 behind it,
@@ -33,6 +40,13 @@ def minimal_adaptive(
     allowed = ["both", "+", "-"] if base.planes > 1 else ["both"]
     if ties not in allowed:
         raise InputError(f"no ties '{ties}' here", key=f"{ROUTING}_options.ties", allowed=allowed, given=ties)
+    if dimensions not in ("any", "first"):
+        raise InputError(
+            f"no dimensions '{dimensions}' here",
+            key=f"{ROUTING}_options.dimensions",
+            allowed=["any", "first"],
+            given=dimensions,
+        )
     if adaptive_vcs < 0:
         raise InputError(
             f"{adaptive_vcs} adaptive VCs",
@@ -53,7 +67,7 @@ def minimal_adaptive(
     adaptive = replace(
         own,
         vc_class=np.full_like(own.vc_class, classes),
-        any=1,
+        any=int(dimensions == "any"),
         select=EACH,
         escape=1,
         sticky=int(sticky),

@@ -11,7 +11,7 @@ from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.graph import FAR, adaptive_up_down, shortest, up_down
 from pyxsim.routing.grid import Kind, adaptive_xy_yx, balanced, steps, tie_random, xy_yx
 from pyxsim.routing.planes import plane
-from pyxsim.routing.relation import Relation
+from pyxsim.routing.relation import ALWAYS, Relation
 from pyxsim.routing.via import romm, ugal, valiant
 from pyxsim.topology.topology import Routing, same
 from pyxsim.topology.wires import Wires, WiresRouting
@@ -34,7 +34,9 @@ def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
         found["dimension-order-balanced"] = partial(balanced, base)
     if (base.digits.max(axis=0, initial=0) > 0).sum() > 1:
         found |= {"xy-yx": partial(xy_yx, base), "adaptive-xy-yx": partial(adaptive_xy_yx, base)}
-    found |= {"minimal-adaptive": partial(minimal_adaptive, base), "valiant": partial(valiant, base)}
+    if len(kinds) == 1 or not (base.own == ALWAYS).any():  # over switches there is no escape in order
+        found["minimal-adaptive"] = partial(minimal_adaptive, base)
+    found["valiant"] = partial(valiant, base)
     # A via in the box is an NPU that is named by its digits.
     if set(kinds) <= {"ring", "line"} and (base.stride.any() or base.npus == 1):
         found["romm"] = partial(romm, base)

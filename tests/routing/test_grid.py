@@ -240,3 +240,12 @@ def test_one_way_rings() -> None:
         prove(made(base), whole=True)
     with pytest.raises(InputError, match="neither"):
         romm(base)
+
+
+def test_an_adaptive_packet_may_be_confined_to_the_first_dimension() -> None:
+    base = grid("mesh", (4, 4))
+    relation = minimal_adaptive(base, dimensions="first")
+    assert relation.plane_any[0] == 0
+    prove(relation, whole=True)
+    with pytest.raises(InputError, match="dimensions"):
+        minimal_adaptive(base, dimensions="last")  # type: ignore[arg-type]
