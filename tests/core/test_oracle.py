@@ -56,6 +56,7 @@ def counts(machine: Engine | Oracle, messages: int) -> dict[str, Any]:
         "messages": [tuple(machine.message_times(m)) for m in range(messages)],
         "counters": {name: [int(v) for v in values] for name, values in sorted(counters.items())},
         "buffer_max": [int(v) for v in machine.buffer_max()],
+        "totals": {name: value for name, value in machine.totals().items() if name != "router_visits"},
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pyxsim.core.options import STORE_AND_FORWARD, Links, RouterOptions, Routes
 from tests.oracle.lane import Lane
-from tests.oracle.parts import CAUSES, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Pool
+from tests.oracle.parts import CAUSES, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Packet, Pool
 from tests.oracle.router import Router
 from tests.oracle.routing import Routing
 
@@ -40,6 +40,7 @@ class Oracle:
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
         self.in_network = 0
+        self._done: list[tuple[Packet, int]] = []  # packets that have arrived, and when
         self._arrived = -1  # the last cycle whose arrivals have been dealt with
         self.last_change = -1  # the last cycle in which something arrived, started, was opened, granted or launched
         self._patience = int(options.rc) + int(options.va) + 1
@@ -134,9 +135,9 @@ class Oracle:
             opened, flit = lane.open_packet(t), lane.launch_flit(t)
             if flit is not None:
                 self.in_network += 1
-                message = flit.packet.message
-                if message.first_launch < 0:
-                    message.first_launch = t
+                for sent in (flit.packet, flit.packet.message):
+                    if sent.first_launch < 0:
+                        sent.first_launch = t
             changed |= opened or flit is not None
         for u in range(t * m, (t + 1) * m):
             for router in self._in_any_order(self._routers):
@@ -177,7 +178,7 @@ class Oracle:
         for flit, vc in flits:
             if link.dst >= 0:
                 link.inputs[vc].put(flit, t * int(self._options.speedup))
-                flit.packet.message.hops += flit.head
+                flit.packet.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # it fills a slot in the cycle in which it empties it
                 link.return_credit(vc, t)
@@ -191,6 +192,9 @@ class Oracle:
             raise AssertionError(f"message {message.number} packet {packet.index}: flit {flit.index} out of order")
         packet.arrived += 1
         message.arrived += 1
+        if flit.tail:
+            self._done.append((packet, t))
+            message.hops += packet.hops
         self.in_network -= 1
         if message.arrived == message.total:
             message.last_arrival = t
@@ -199,6 +203,18 @@ class Oracle:
         """Totals per link, named as the engine names them."""
         totals = {f"stall_{cause}": [link.stalls[cause] for link in self._links] for cause in CAUSES}
         return {"flits": [link.flits for link in self._links], **totals}
+
+    def totals(self) -> dict[str, int]:
+        """What has arrived. Latencies are those of packets: from the start of their message, from their launch."""
+        return {
+            "messages": len(self.messages),
+            "messages_delivered": sum(m.last_arrival >= 0 for m in self.messages),
+            "packets": len(self._done),
+            "flits": sum(m.arrived for m in self.messages),
+            "latency_sum": sum(end - packet.message.at for packet, end in self._done),
+            "network_latency_sum": sum(end - packet.first_launch for packet, end in self._done),
+            "hops_sum": sum(packet.hops for packet, _ in self._done),
+        }
 
     def buffer_max(self) -> list[int]:
         return [vc.most for link in self._links for vc in link.inputs]

@@ -44,7 +44,7 @@ class Message:
     seed: int = 0
     opened: int = 0
     arrived: int = 0
-    hops: int = 0  # routers visited by the heads of its packets
+    hops: int = 0  # routers visited by the heads of its packets that have arrived
     first_launch: int = -1
     last_arrival: int = -1
 
@@ -75,6 +75,8 @@ class Packet:
     last: int = -1  # the plane from there on
     launched: int = 0
     arrived: int = 0
+    first_launch: int = -1
+    hops: int = 0  # routers visited
 
     def next_flit(self) -> Flit:
         flit = Flit(self, self.launched)
