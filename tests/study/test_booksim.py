@@ -53,7 +53,7 @@ def test_values(text: str, value: object) -> None:
     assert parse_value(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "{1,", "a(", "1 2", "{1}}", "f(1;)", "{" * 40 + "}" * 40, "9" * 99])
+@pytest.mark.parametrize("text", ["", "{1,", "a(", "1 2", "{1}}", "f(1;)", "{" * 40 + "}" * 40, "9" * 99, "1e999"])
 def test_what_is_no_value(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_value(text)

@@ -6,6 +6,7 @@ everywhere; the original takes none inside of braces.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -142,9 +143,13 @@ class _Reader:
 
 
 def _number(text: str) -> int | float:
+    if not re.fullmatch(r"-?\d+", text):
+        if math.isfinite(number := float(text)):
+            return number
+        raise ValueError
     if len(text) > MOST_DIGITS:
         raise ValueError
-    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+    return int(text)
 
 
 def parse_value(text: str) -> Value:
