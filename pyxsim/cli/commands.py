@@ -232,6 +232,9 @@ def topology(
             metavar="NAME_OR_FILE", callback=_name, help="A topology of the shelf, or an experiment (.toml)."
         ),
     ],
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Options of the topology; routing=NAME.")
+    ] = None,
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
     settings: Settings = None,
     library: Libraries = None,
@@ -251,7 +254,7 @@ def topology(
 
         show_topology(
             talk,
-            name,
+            " ".join([name, *(options or ())]),
             shape=shape,
             overrides=settings or (),
             libraries=library or (),
