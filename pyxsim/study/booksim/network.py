@@ -134,8 +134,11 @@ def _mesh(config: Config) -> Net:
 
 
 def _adaptive(config: Config) -> dict[str, Any]:
-    """BookSim2 asks for escape VCs with a worse priority, of which some of its allocators take no notice."""
-    return {"sticky": True, "equal": config.named("vc_allocator").name in _SIMPLE}
+    """BookSim2 asks for escape VCs with a worse priority, of which some of its allocators take no notice.
+
+    Of the outputs with one priority it keeps the first only, so packets never choose between dimensions.
+    """
+    return {"sticky": True, "equal": config.named("vc_allocator").name in _SIMPLE, "dimensions": "first"}
 
 
 def _concentrated_mesh(config: Config) -> Net:
