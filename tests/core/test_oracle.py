@@ -138,10 +138,33 @@ def sliced_run(case: Case, slices: list[int], window: int, slack: int) -> None:
     same_verdict(engine, stop.reason, delivered, oracle)
 
 
+def watched_run(case: Case, which: int) -> None:
+    """One packet, watched."""
+    engine, oracle = engine_of(case), oracle_of(case)
+    for send in case.messages:
+        engine.send(*send)
+        oracle.send(*send)
+    message = which % len(case.messages)
+    packet = which % case.messages[message][4]
+    engine.watch(message, packet)
+    run_to(engine, FAR)
+    oracle.run(engine.now)
+    oracle.arrive()
+    rows = engine.watched()
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert sorted(rows) == sorted(oracle.watched(message, packet))
+
+
 @few
 @given(case=cases())
 def test_engine_agrees_with_the_oracle(case: Case) -> None:
     whole_run(case)
+
+
+@settings(few, max_examples=60)
+@given(case=cases(), which=st.integers(0, 50))
+def test_watched_packets(case: Case, which: int) -> None:
+    watched_run(case, which)
 
 
 @few
@@ -275,3 +298,10 @@ def test_ranks_many(case: Case) -> None:
 @given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=20, how=speculative_options, longest=3))
 def test_speculation_many(case: Case) -> None:
     whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=1000)
+@given(case=cases(limit=14, how=speculative_options), which=st.integers(0, 50))
+def test_watched_packets_many(case: Case, which: int) -> None:
+    watched_run(case, which)

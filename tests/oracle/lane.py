@@ -42,6 +42,7 @@ class Lane:
         self.opening_pointers[vnet] = vc + 1
         message = queue[0]
         self.open[vc] = message.next_packet()
+        self.open[vc].note(t, "opened", self.link.number, vc)
         self.link.outputs[vc].hold(self.open[vc])
         if len(self.open) == 1:
             self.launch_pointer = vc

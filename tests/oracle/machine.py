@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pyxsim.core.options import STORE_AND_FORWARD, Links, RouterOptions, Routes
 from tests.oracle.lane import Lane
-from tests.oracle.parts import CAUSES, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Packet, Pool
+from tests.oracle.parts import CAUSES, Event, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Packet, Pool
 from tests.oracle.router import Router
 from tests.oracle.routing import Routing
 
@@ -176,6 +176,7 @@ class Oracle:
         for vc in slots:
             link.outputs[vc].regain()
         for flit, vc in flits:
+            flit.packet.note(t, "arrives", link.number, vc, flit.index)
             if link.dst >= 0:
                 link.inputs[vc].put(flit, t * int(self._options.speedup))
                 flit.packet.hops += flit.head
@@ -223,6 +224,11 @@ class Oracle:
         """(start asked for, first flit launched, last flit arrived); -1 where it has not happened."""
         m = self.messages[message]
         return m.at, m.first_launch, m.last_arrival
+
+    def watched(self, message: int, packet: int) -> list[Event]:
+        """What happened to a packet, in order of the cycle."""
+        sent = self.messages[message].sent
+        return sent[packet].events if packet < len(sent) else []
 
     def waiting(self) -> list[dict[str, Any]]:
         """Every front flit in a router: where it sits, the VC it holds (-1: none), and what it asks for until then."""

@@ -47,6 +47,7 @@ class Message:
     hops: int = 0  # routers visited by the heads of its packets that have arrived
     first_launch: int = -1
     last_arrival: int = -1
+    sent: list[Packet] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -59,6 +60,7 @@ class Message:
 
     def next_packet(self) -> Packet:
         packet = Packet(self, self.opened, self.next_size, self.plane)
+        self.sent.append(packet)
         self.opened += 1
         return packet
 
@@ -77,6 +79,10 @@ class Packet:
     arrived: int = 0
     first_launch: int = -1
     hops: int = 0  # routers visited
+    events: list[Event] = field(default_factory=list)
+
+    def note(self, t: int, what: str, link: int, vc: int = -1, flit: int = -1) -> None:
+        self.events.append((t, what, link, vc, flit))
 
     def next_flit(self) -> Flit:
         flit = Flit(self, self.launched)
@@ -232,6 +238,7 @@ class OutputVC:
 
 
 Launch = tuple[int, int, int, int, int, int]  # (cycle, link, vc, message, packet, flit)
+Event = tuple[int, str, int, int, int]  # (cycle, what, link, vc, flit), -1 where there is no such number
 
 
 @dataclass(eq=False)
@@ -280,6 +287,7 @@ class Link:
         flit.arrival = math.ceil(end) + self.delay
         self.flying.append((flit, vc))
         self.flits += 1
+        flit.packet.note(t, "launched", self.number, vc, flit.index)
         self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
     def accept(self, flit: Flit, vc: int, t: int, enters: int) -> None:

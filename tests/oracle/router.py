@@ -97,13 +97,14 @@ class Router:
                 front.vc.candidates = self.routing.candidates(
                     front.flit.packet, self.inputs[front.place[0]], front.place[1]
                 )
+                front.flit.packet.note(t, "routed", front.vc.candidates[0].link.number, flit=0)
                 routed = True
         asks = self.asks(fronts, u) if self.options.va > 0 else []
         # What speculation would bid is found from the VCs as they are before VA, and so is every other bid.
         bids = [bid for bid in (self.bid(front, t, u) for front in fronts) if bid is not None]
         if self.options.speculative:
             bids += [bid for bid in (self.speculate(ask, t, u) for ask in asks) if bid is not None]
-        granted = self.allocate_vcs(asks, u)
+        granted = self.allocate_vcs(asks, t, u)
         moved = self.allocate_switch(bids, t, u)
         return routed or granted or moved
 
@@ -129,7 +130,7 @@ class Router:
             asks.append(Ask(self.first_input[front.place[0]] + front.place[1], front, usable))
         return asks
 
-    def allocate_vcs(self, asks: list[Ask], u: int) -> bool:
+    def allocate_vcs(self, asks: list[Ask], t: int, u: int) -> bool:
         """VA. Every head asks before any VC is granted, so all see the VCs of the beginning of the step."""
         for ask in asks:
             if not ask.usable:
@@ -147,6 +148,7 @@ class Router:
                 continue
             candidate, vc = grants[ask.number]
             ask.front.vc.grant(candidate.link, vc)
+            ask.packet.note(t, "granted", candidate.link.number, vc, 0)
             candidate.link.outputs[vc].hold(ask.packet)
             if candidate.escape:
                 self.routing.stick(ask.packet)
@@ -261,7 +263,11 @@ class Router:
 
     def allocate_switch(self, bids: list[Bid], t: int, u: int) -> bool:
         """SA. True if a flit won."""
-        won = self.input_first(bids) if self.options.sa_allocator == INPUT_FIRST else self.match(bids)
+        picked = self.input_first(bids) if self.options.sa_allocator == INPUT_FIRST else self.match(bids)
+        won = [bid for bid in picked if self.counts(bid)]
+        for bid in picked:
+            if bid not in won:
+                bid.front.flit.packet.note(t, "wasted", self.outputs[bid.port].number, flit=0)
         for bid in bids:
             if bid in won:
                 self.traverse(bid, t, u)
@@ -283,7 +289,7 @@ class Router:
         return vc.output is link and link.outputs[vc.granted].has(bid.front.flit.price(self.options.flow))
 
     def input_first(self, bids: list[Bid]) -> list[Bid]:
-        """Separable: each input picks a VC, then each output an input. The bids that won, and can use it."""
+        """Separable: each input picks a VC, then each output an input. The bids that won."""
         step = self.options.step_arbiter
         picks: dict[int, Bid] = {}
         for i in range(self.parts):
@@ -299,9 +305,9 @@ class Router:
             if not ranks:
                 continue
             i = best(ranks, self.output_pointers[output])
+            won.append(picks[i])
             if not self.counts(picks[i]):
                 continue
-            won.append(picks[i])
             if step:
                 self.output_pointers[output] = (self.output_pointers[output] + 1) % len(self.inputs)
             else:
@@ -310,7 +316,7 @@ class Router:
         return won
 
     def match(self, bids: list[Bid]) -> list[Bid]:
-        """A matrix of inputs and outputs. The bids that won, and can use it."""
+        """A matrix of inputs and outputs. The bids that won."""
         rivals: dict[tuple[int, int], dict[int, Bid]] = {}  # by input and output, by VC
         for bid in bids:
             rivals.setdefault((self.part(bid), bid.port), {})[bid.front.vc.number] = bid
@@ -321,8 +327,8 @@ class Router:
         won = []
         for pair in self.sa.match({pair: bid.rank for pair, bid in standing.items()}):
             bid = standing[pair]
+            won.append(bid)
             if self.counts(bid):
-                won.append(bid)
                 self.sa.settle(pair)
                 self.input_pointers[pair[0]] = bid.front.vc.number + 1
         return won
@@ -336,6 +342,7 @@ class Router:
             target.outputs[bid.vc].hold(bid.front.flit.packet)
         granted = vc.granted
         flit = vc.take(u)
+        flit.packet.note(t, "switched", target.number, granted, flit.index)
         source.return_credit(number, t)
         target.outputs[granted].spend(flit, self.options.flow, u)
         m = self.options.speedup
