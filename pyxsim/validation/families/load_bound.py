@@ -16,7 +16,7 @@ from pyxsim.study.open_loop import traffic_bound
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.validation.case import Case, Found, Picture, Series, must
 
-CYCLES = 10_000
+CYCLES = 5_000
 LOADS = (0.25, 0.5, 0.75, 1.0)  # of a node's own lane
 EVEN = ("uniform", "uniform-other")  # every flow is like every other
 PATTERNS = ("uniform", "uniform-other", "tornado", "neighbor", "bit-complement", "transpose", "random-permutation")
