@@ -126,6 +126,7 @@ class Router:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
             if not front.flit.head or front.vc.granted >= 0 or u < due:
                 continue
+            front.vc.candidates = self.routing.anew(front.vc.candidates, front.flit.packet, self.number)
             usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
             asks.append(Ask(self.first_input[front.place[0]] + front.place[1], front, usable))
         return asks

@@ -40,7 +40,7 @@ class Routing:
         entries = self.entries(packet.plane, router, target)
         own = [self.candidate(entry, packet, incoming, vc, turned) for entry in entries]
         if self.routes.plane_select[packet.plane] == EACH:
-            everything = own + self.escape(packet, router, target)
+            everything = own + self.escape(packet, router)
         else:
             everything = [self.select(own, packet, router, packet.plane)] if own else []
         if not everything:
@@ -79,11 +79,16 @@ class Routing:
             vc_class = incoming.class_of(vc, vnet)
         return Candidate(link, link.ranges[vnet][vc_class])
 
-    def escape(self, packet: Packet, router: int, target: int) -> list[Candidate]:
+    def anew(self, before: Sequence[Candidate], packet: Packet, router: int) -> list[Candidate]:
+        """The candidates of another try of VA: what the escape plane offers may be another one."""
+        return [c for c in before if not c.escape] + (self.escape(packet, router) if before[-1].escape else [])
+
+    def escape(self, packet: Packet, router: int) -> list[Candidate]:
         """What the escape plane of a plane with `each` offers: in the classes of its tables."""
         plane = int(self.routes.plane_escape[packet.plane])
         if plane < 0:
             return []
+        target = packet.message.dst if packet.via is None else packet.via
         vnet, entries = packet.message.kind.vnet, self.entries(plane, router, target)
         some = [Candidate(link, link.ranges[vnet][vc_class], True) for link, vc_class in entries]
         if not some or self.routes.plane_select[plane] == EACH:
