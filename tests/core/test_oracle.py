@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
+from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from tests.oracle.cases import (
     Case,
     adaptive_nets,
@@ -21,7 +22,7 @@ from tests.oracle.cases import (
     speculative_options,
 )
 from tests.oracle.machine import Oracle
-from tests.oracle.networks import garnet, hub, options, ring, star, style
+from tests.oracle.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
 
 FAR = 50_000  # no case here has so much to do
 AFTER = 40  # cycles after a deadlock in which the oracle must not move either
@@ -209,18 +210,43 @@ def test_many_vcs(case: Case) -> None:
     whole_run(case)
 
 
-@pytest.mark.parametrize("step", [False, True])
 @pytest.mark.parametrize("nodes", [64, 70])
-def test_many_ports(nodes: int, step: bool) -> None:
+@pytest.mark.parametrize(
+    ("stages", "how"),
+    [
+        (garnet(1), {}),
+        (garnet(1), {"step_arbiter": True}),
+        (BOOKSIM, {"va_allocator": INPUT_FIRST, "input_speedup": 2}),
+        (BOOKSIM, {"va_allocator": ISLIP, "va_iterations": 2, "sa_allocator": ISLIP, "speedup": 2}),
+        (BOOKSIM, {"va_allocator": WAVEFRONT, "sa_allocator": WAVEFRONT, "speculative": True}),
+        (BOOKSIM, {"va_allocator": AGE, "sa_allocator": AGE}),
+    ],
+    ids=str,
+)
+def test_many_ports(nodes: int, stages: Stages, how: dict[str, Any]) -> None:
     """More ports than a machine word has bits: all send to three of them."""
     for net, last in ((hub(nodes), 0), (star(nodes), 3)):
-        net.plain(style(garnet(1), 2, vcs=2, depth=3))
+        net.plain(style(stages, 2, vcs=2, depth=3))
         case = Case(
             net,
-            options(garnet(1), step_arbiter=step),
-            [(n, n % 3, n % 3, 0, 1, 2, 2, n % 5) for n in reversed(range(nodes)) if n > last],
+            options(stages, **how),
+            [(n, n % 3, n % 3, 0, 1, 2, 2, n % 5, 0) for n in reversed(range(nodes)) if n > last],
         )
         whole_run(case)
+
+
+@settings(few, max_examples=30)
+@given(case=cases(), start=st.sampled_from([2**31 - 20, 2**33]))
+def test_late_in_time(case: Case, start: int) -> None:
+    """Nothing happens for long: the oracle is told so, the engine passes over it."""
+    engine, oracle = engine_of(case), oracle_of(case)
+    oracle.now = start
+    for *what, at, klass in case.messages:
+        assert engine.send(*what, start + at, klass) == oracle.send(*what, start + at, klass)
+    reason, delivered = run_to(engine, start + FAR)
+    agree(engine, oracle, len(case.messages), reason)
+    same_launches(engine, oracle)
+    same_verdict(engine, reason, delivered, oracle)
 
 
 def test_deadlock_is_seen_by_both() -> None:

@@ -197,7 +197,7 @@ def router_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
         flow=draw(st.sampled_from([WORMHOLE, WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])),
         vnets=vnets,
         class_vnet=tuple(draw(st.integers(0, vnets - 1)) for _ in range(classes)),
-        class_priority=tuple(draw(st.integers(0, 2)) for _ in range(classes)),
+        class_priority=tuple(draw(st.integers(0, 3)) for _ in range(classes)),
         seed=draw(st.integers(0, 2**63 - 1)),
     )
     if draw(seldom):  # as Garnet's
