@@ -140,9 +140,11 @@ def _table(found: Curve) -> Iterable[Any]:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, overflow="ellipsis")
     keys = ("accepted_load_interval", "packet_latency", "packet_latency_interval", "packet_latency_p99")
+    failed: dict[str, str] = {}  # each fault once
     for point in found.points:
         if "error" in point:
-            table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), Text(str(point["error"])))
+            table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), "failed")
+            failed[str(point["error"])] = f"{point['offered_load']:g}"
             continue
         # The latency of a saturated network grows with the time that is simulated.
         told = point["steady"] or not point["saturated"]
@@ -153,6 +155,7 @@ def _table(found: Curve) -> Iterable[Any]:
         table.add_row(f"{point['offered_load']:g}", *numbers, note)
     yield Text(found.title, style="bold")
     yield table
+    yield from (Text(f"load {load}: {fault}", overflow="fold") for fault, load in failed.items())
     if found.bound is not None:
         yield f"bound: links and lanes carry {number(found.bound)} flits per node and cycle at most"
 

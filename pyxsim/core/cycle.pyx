@@ -152,12 +152,16 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
             following = INT64_MAX
             if s.scheduled:
                 following = next_scheduled(s)
+            elif s.in_flight:   # flits inside, and nothing that could move them: new messages cannot, either
+                s.now += 1
+                s.arrived = 0
+                return DEADLOCK
             if s.pending_count and s.messages[s.pending[0]].at < following:
                 following = s.messages[s.pending[0]].at
             if following == INT64_MAX:
                 s.now += 1
                 s.arrived = 0
-                return DEADLOCK if s.in_flight else NOTHING_LEFT
+                return NOTHING_LEFT
             if following > stop:
                 following = stop
             if following > boundary and (s.in_flight or s.changed):

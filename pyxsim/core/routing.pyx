@@ -146,7 +146,7 @@ cdef int32_t offers(State* s, int32_t vc, int32_t* count) noexcept nogil:
     return own
 
 
-cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
+cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcept nogil:
     """Fill `want`, `range_low`, `range_high` and `many` of the input VC whose front packet this is."""
     cdef Packet* p = &s.packets[packet]
     cdef int32_t router = s.vc[vc].router
@@ -178,7 +178,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet) noexcept nogil:
             return
         aim(s, vc, s.found_link[pick], s.found_class[pick])
     if s.watch_serial >= 0:
-        note(s, packet, s.now, ROUTED, s.vc[vc].want, NONE, 0)
+        note(s, packet, u // s.ticks, ROUTED, s.vc[vc].want, NONE, 0)
 
 
 cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
@@ -202,7 +202,7 @@ cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
         v.ready = u
         s.router[v.router].unrouted += 1
         return
-    compute_route(s, vc, packet)
+    compute_route(s, vc, packet, u)
     wait_for_vc(s, vc, u)
 
 
@@ -215,7 +215,7 @@ cdef void find_routes(State* s, int32_t router, int64_t u) noexcept nogil:
     while place >= 0:
         vc = r.base + place
         if s.vc[vc].state == ROUTING and s.vc[vc].ready <= u:
-            compute_route(s, vc, s.vc[vc].packet)
+            compute_route(s, vc, s.vc[vc].packet, u)
             wait_for_vc(s, vc, s.vc[vc].ready)
             r.unrouted -= 1
         place = next_bit(heads, place + 1, r.input_vcs)

@@ -288,7 +288,7 @@ def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -
                 begins, ends = vc_ranges(vcs, count, () if lane else fixed)
             except InputError as error:
                 where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
-                problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes (datelines)"
+                problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes"
                 raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
             low += (first + begins).tolist()
             high += (first + ends).tolist()

@@ -206,7 +206,9 @@ class Traffic(Table):
         default="auto", description='Cycles that are left out at the beginning; "auto": as many as are found needed.'
     )
     measure: Annotated[int | Literal["auto"], *whole(1, MAX_CYCLES, "auto")] = Field(
-        default="auto", description='Cycles whose packets are measured; "auto": until the precision is reached.'
+        default="auto",
+        description='Cycles whose packets are measured; "auto": until the precision is reached. In a saturated network '
+        "only those count that have arrived by then; and its warm-up has no end: give `warmup`, too.",
     )
     precision: Annotated[float, *_number(0, 1, above=True)] = Field(
         default=0.01, description="Half of the 95 % interval of the mean packet latency, over the mean, to be reached."

@@ -70,7 +70,7 @@ def test_the_routing_is_told(pyxsim: Command) -> None:
 @pytest.mark.usefixtures("files")
 def test_a_routing_with_choices_and_kinds_of_links(pyxsim: Command) -> None:
     text = " ".join(pyxsim("check", "dragonfly.toml").err.split())
-    assert "routing valiant: packets choose" in text
+    assert "routing valiant: packets choose between routes" in text
     assert "proved free of deadlock" in text
     for kind in ("local", "global"):
         assert f"{kind} links: " in text
