@@ -263,9 +263,7 @@ def _show(talk: Talk, report: Report) -> None:
 
 def _routing(routing: Routing) -> str:
     """One line: "dimension-order: one route for each pair; 2 VC classes, VCs 0-1, 2-3"."""
-    kind = (
-        "one route for each pair" if routing.deterministic else "several routes for a pair, of which packets choose one"
-    )
+    kind = "one route for each pair" if routing.deterministic else "packets choose between routes"
     if routing.ways > 1:
         kind += f" one of {routing.ways} ways"
     text = f"{routing.name}: {kind}"
