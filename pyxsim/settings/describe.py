@@ -22,6 +22,16 @@ def words_of(model: type[BaseModel], key: str) -> str:
     return _words(schema["properties"][key], schema.get("$defs", {}))
 
 
+def list_words(model: type[BaseModel], key: str, path: str) -> str:
+    """What a key may be that only a list can be, with an example. `path`: of the key in the file."""
+    schema = model.model_json_schema()["properties"][key]
+    items = next(option for option in schema.get("anyOf", [schema]) if option.get("type") == "array")["items"]
+    if "$ref" in items:
+        return f"a table [[{path}]] for each entry"
+    each = {"integer": 4, "number": 1.5}.get(items["type"], "..")
+    return f"a list such as [{each}, {each}], each {_words(items, {})}"
+
+
 def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:

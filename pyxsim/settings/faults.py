@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pyxsim.errors import InputError, InputErrors
-from pyxsim.settings.describe import models_in, words_of
+from pyxsim.settings.describe import list_words, models_in, words_of
 from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
 
 Loc = Sequence[str | int]
@@ -87,11 +87,21 @@ def _literal(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     )
 
 
-def _is_no(what: str) -> Callable[[type[BaseModel], Mapping[str, Any]], InputError]:
-    def told(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
-        return InputError(f"{shown(error['input'])} is no {what}", key=key_path(error["loc"]))
+def _no_table(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    loc = error["loc"]
+    model, path = model_at(root, loc), key_path(loc)
+    allowed = "a table such as { key = value }"
+    if model is not None:
+        head = f"[[{key_path(loc[:-1])}]]" if isinstance(loc[-1], int) else f"[{path}]"
+        allowed = f"a table {head} with the keys {', '.join(model.model_fields)}"
+    return InputError(f"{shown(error['input'])} is no table", key=path, allowed=allowed)
 
-    return told
+
+def _no_list(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    loc = error["loc"]
+    model, path = model_at(root, loc[:-1]), key_path(loc)
+    allowed = list_words(model, str(loc[-1]), path) if model is not None else None
+    return InputError(f"{shown(error['input'])} is no list", key=path, allowed=allowed)
 
 
 def _empty(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
@@ -110,12 +120,12 @@ _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputErr
     "extra_forbidden": _unknown,
     "missing": _missing,
     "literal_error": _literal,
-    "model_type": _is_no("table"),
-    "model_attributes_type": _is_no("table"),
-    "dict_type": _is_no("table"),
-    "mapping_type": _is_no("table"),
-    "tuple_type": _is_no("list"),
-    "list_type": _is_no("list"),
+    "model_type": _no_table,
+    "model_attributes_type": _no_table,
+    "dict_type": _no_table,
+    "mapping_type": _no_table,
+    "tuple_type": _no_list,
+    "list_type": _no_list,
     "too_short": _empty,
     "invalid_key": _no_text,
 }

@@ -108,6 +108,8 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     for table, key in ((data["network"], "options"), (data, "sweep")):
         if not table[key]:
             del table[key]
+    for key in experiment.traffic.without_effect if experiment.traffic is not None else ():
+        del data["traffic"][key]
     return data
 
 

@@ -161,6 +161,8 @@ class TrafficClass(Table):
                 yield InputError("all weights are zero", key=f"{key}packet_weights")
 
 
+_METHOD = ("warmup", "measure", "precision", "max_cycles", "latency_limit")  # how long traffic with a load is measured
+_PACKETS = ("pattern", "pattern_options", "packet_flits", "packet_weights")  # which a trace tells itself
 _INHERITED = tuple(name for name in TrafficClass.model_fields if name != "name")
 
 
@@ -240,12 +242,27 @@ class Traffic(Table):
                 faults.append(InputError(f"a {finite} has no process of injection", key="injection"))
             if self.trace and self.replies:
                 faults.append(InputError("messages of a trace are not answered", key="replies"))
+            for key in self.without_effect:
+                if key in self.model_fields_set and getattr(self, key) not in (None, {}):
+                    why = "that is measured to its end" if key in _METHOD else "whose messages it tells"
+                    faults.append(InputError(f"has no effect with a {finite}, {why}", key=key, allowed="leave it out"))
         elif self.load is None and (not loads or None in loads):
             faults.append(InputError("is missing", key="load", allowed="flits per node and cycle, such as 0.3"))
+        elif self.max_cycles != "auto":
+            fixed = {key: int(value) for key in ("warmup", "measure") if (value := getattr(self, key)) != "auto"}
+            least = sum(fixed.values()) + ("measure" not in fixed)
+            if least > self.max_cycles:
+                problem = f"{self.max_cycles} cycles are over before {' and '.join(fixed)}"
+                faults.append(InputError(problem, key="max_cycles", allowed=f"at least {least}"))
         for key, each in self._complete():
             faults += each.faults(key)
         raise_all(faults)
         return self
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The keys that tell nothing of a batch or of a trace."""
+        return (*_PACKETS, *_METHOD) if self.trace else _METHOD if self.batch else ()
 
     def _complete(self) -> Iterator[tuple[str, TrafficClass]]:
         """The key and the complete settings of each class."""

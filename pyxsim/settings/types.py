@@ -113,7 +113,7 @@ def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonS
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise InputError(f"{shown(value)} is neither true nor false", allowed="true, false")
+        raise InputError(f"{shown(value)} is neither true nor false", allowed="true or false")
     return value
 
 
@@ -135,7 +135,7 @@ def _plain(value: object) -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InputError(f"{shown(value)} is no finite number")
+            raise InputError(f"{shown(value)} is no finite number", allowed="a number")
         return value
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
@@ -149,7 +149,7 @@ def _plain(value: object) -> Any:
 
 def _plain_table(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"{shown(value)} is no table")
+        raise InputError(f"{shown(value)} is no table", allowed="a table such as { key = value }")
     return {key: _plain(each) for key, each in value.items()}
 
 

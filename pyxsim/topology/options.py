@@ -9,7 +9,14 @@ from typing import Any
 
 from pyxsim.errors import InputError
 
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "the name of a file"}
+# type of an option -> what a value of another type is, and what is allowed
+_WORDS = {
+    bool: ("is neither true nor false", "true or false"),
+    int: ("is no whole number", "a whole number such as 4"),
+    float: ("is no number", "a number such as 0.5"),
+    str: ("is no text", "a text in quotes"),
+    Path: ("is no name of a file", "the name of a file, in quotes"),
+}
 
 
 def checked_options(
@@ -25,7 +32,8 @@ def checked_options(
     given = {k: v for k, v in options.items() if v is not None}
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in given:
-            raise InputError(f"the option '{parameter.name}' is missing", key=key)
+            allowed = _WORDS[parameter.annotation][1] if parameter.annotation in _WORDS else None
+            raise InputError(f"the option '{parameter.name}' is missing", key=key, allowed=allowed)
     for name, value in given.items():
         if name not in known:
             raise InputError("unknown option", key=f"{key}.{name}", allowed=known, given=name)
@@ -36,5 +44,7 @@ def checked_options(
         # True is an int to Python, but not to the author of an experiment; a whole number is a number, too.
         right = (int, float) if wanted is float else wanted
         if wanted in _WORDS and (not isinstance(value, right) or (wanted is not bool and isinstance(value, bool))):
-            raise InputError(f"{value!r} is no {wanted.__name__}", key=f"{key}.{name}", allowed=_WORDS[wanted])
+            text = str(value).lower() if isinstance(value, bool) else repr(value)
+            is_no, allowed = _WORDS[wanted]
+            raise InputError(f"{text} {is_no}", key=f"{key}.{name}", allowed=allowed)
     return given

@@ -21,7 +21,8 @@ def check_npus(npus: object, key: str | None = "network.shape") -> int:
             raise TypeError
         number = operator.index(npus)  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(f"{npus!r} is no number of NPUs", key=key, allowed=allowed) from None
+        text = str(npus).lower() if isinstance(npus, bool) else repr(npus)
+        raise InputError(f"{text} is no number of NPUs", key=key, allowed=allowed) from None
     if number < 1:
         raise InputError(f"a dimension of {number} NPUs is no dimension", key=key, allowed=allowed)
     if number > MAX_DIMENSION:

@@ -71,7 +71,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "option of another type": (
         network("options = { bidirectional = 3 }"),
-        "bidirectional: 3 is no bool...true or false",
+        "bidirectional: 3 is neither true nor false...true or false",
     ),
     "unknown block": (
         '[[network.dims]]\nblock = "rin"\nnpus = 4\n[collective]\nkind = "all-reduce"\nsize = "1 B"',

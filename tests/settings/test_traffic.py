@@ -39,6 +39,19 @@ def test_what_is_written_reads_the_same() -> None:
     assert load_experiment(tomllib.loads(resolved_toml(hot))) == hot
 
 
+@pytest.mark.parametrize("finite", [{"trace": "t.csv", "priority": 1}, {"batch": {"size": 4}, "pattern": "tornado"}])
+def test_what_has_no_effect_is_not_written(finite: dict[str, Any]) -> None:
+    found = experiment(**finite)
+    assert load_experiment(tomllib.loads(resolved_toml(found))) == found
+    assert load_experiment(found) == found
+    assert "precision" not in resolved_toml(found)
+    assert ("pattern" in resolved_toml(found)) == ("batch" in finite)
+
+
+def test_the_whole_time_may_be_the_measured_one() -> None:
+    assert traffic(load=0.1, warmup=1000, measure=3000, max_cycles=4000).measure == 3000
+
+
 def test_classes_inherit() -> None:
     found = traffic(
         load=0.1,
@@ -118,6 +131,21 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "traffic.replies.virtual_network: there is no virtual network",
     ),
     ({"load": 0.1, "virtual_network": 2}, "traffic.virtual_network: there is no virtual network 2, they count from 0"),
+    (
+        {"trace": "t.csv", "pattern": "uniform"},
+        "traffic.pattern: has no effect with a trace, whose messages it tells; allowed: leave it out",
+    ),
+    ({"trace": "t.csv", "packet_flits": 4}, "traffic.packet_flits: has no effect with a trace"),
+    ({"trace": "t.csv", "warmup": 0}, "traffic.warmup: has no effect with a trace, that is measured to its end"),
+    ({"batch": {"size": 1}, "precision": 0.1}, "traffic.precision: has no effect with a batch"),
+    (
+        {"load": 0.1, "warmup": 5000, "max_cycles": 2000},
+        "traffic.max_cycles: 2000 cycles are over before warmup; allowed: at least 5001",
+    ),
+    (
+        {"load": 0.1, "warmup": 1000, "measure": 3000, "max_cycles": 3999},
+        "traffic.max_cycles: 3999 cycles are over before warmup and measure; allowed: at least 4000",
+    ),
     ({"load": 0.1, "warmup": "long"}, "traffic.warmup: 'long' is none of what is allowed; allowed: 'auto' or a whole"),
     ({"load": 0.1, "precision": 0}, "traffic.precision: 0 is out of range; allowed: a number above 0"),
     ({"load": 0.1, "patern": "x"}, "traffic.patern: unknown key"),

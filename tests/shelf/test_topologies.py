@@ -306,7 +306,7 @@ def test_random_regular_graphs() -> None:
             "'palm-tree'?",
         ),
         ("dragonfly", {"p": 1, "a": 2}, "network.options", "the option 'h' is missing"),
-        ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is no int"),
+        ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is no whole number"),
         ("slim-fly", {"q": 6}, "network.options.q", "no field has 6 elements"),
         ("slim-fly", {"q": 2}, "network.options.q", "no field has 2 elements"),
         ("random-regular", {"routers": 5, "degree": 3}, "network.options", "5 routers of degree 3"),

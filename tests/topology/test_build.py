@@ -52,7 +52,7 @@ def test_a_product_of_blocks() -> None:
         (
             {"name": "torus", "shape": [4], "options": {"bidirectional": 1}},
             "network.options.bidirectional",
-            "1 is no bool; allowed: true or false",
+            "1 is neither true nor false; allowed: true or false",
         ),
         ({"name": None, "dims": [{"npus": 4}]}, "network.dims[0]", "'block' is missing"),
         ({"name": None, "dims": [{"block": "ring"}]}, "network.dims[0]", "'npus' is missing"),
@@ -94,7 +94,7 @@ def test_what_a_users_file_may_get_wrong() -> None:
             build("test-none", [4])
         with pytest.raises(InputError, match=r"network\.options: the option 'radix' is missing"):
             build("test-radix", [4])
-        with pytest.raises(InputError, match="True is no int; allowed: a whole number"):
+        with pytest.raises(InputError, match="true is no whole number; allowed: a whole number"):
             build("test-radix", [4], options={"radix": True})
         assert build("test-radix", [4], options={"radix": 2}).switches == 1
         with pytest.raises(InputError, match="'test-list' returned list and not Block"):

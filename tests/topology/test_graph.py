@@ -149,7 +149,7 @@ def test_other_routings() -> None:
     [
         ("valiantt", {}, "network.router.routing", "did you mean 'valiant'?"),
         ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: nothing here"),
-        ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is no int"),
+        ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is no whole number"),
         ("minimal-adaptive", {"ties": "?"}, "network.router.routing_options.ties", "no ties"),
         ("dimension-order", {"x": 1}, "network.router.routing_options.x", "unknown option"),
     ],

@@ -24,7 +24,7 @@ def test_numbers_of_any_kind_become_a_tuple_of_ints(shape: object) -> None:
         ([-4], None, "a dimension of -4 NPUs"),
         ([4.0], None, "4.0 is no number of NPUs"),
         (["4"], None, "'4' is no number of NPUs"),
-        ([True], None, "True is no number of NPUs"),
+        ([True], None, "true is no number of NPUs"),
         ([None], None, "None is no number of NPUs"),
         ("444", None, "'444' is no shape"),
         (4, None, "4 is no shape"),
