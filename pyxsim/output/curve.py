@@ -27,7 +27,7 @@ KINDS = (".h5", ".json", ".csv")
 @dataclass(eq=False, repr=False)
 class Curve:
     """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
-    failed only `offered_load` and `error`. `bound`: flits per node and cycle that links and lanes carry at most.
+    failed only `offered_load` and `error`. `bound`: the load at which the busiest link or lane is full.
     `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
 
     title: str
@@ -98,7 +98,9 @@ class Curve:
 
     def _csv(self) -> bytes:
         out = io.StringIO()
-        keys = [key for key in TRAFFIC_KEYS if any(_plain(point.get(key)) is not None for point in self.points)]
+        keys = [
+            key for key in (*TRAFFIC_KEYS, "error") if any(_plain(point.get(key)) is not None for point in self.points)
+        ]
         writer = csv.DictWriter(out, keys, extrasaction="ignore", restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _plain(point.get(key)) for key in keys} for point in self.points)

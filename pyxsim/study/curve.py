@@ -85,7 +85,7 @@ class Points:
         return [self.known[load] for load in wanted]
 
     def bound(self) -> float | None:
-        """Flits per node and cycle that links and lanes carry at most."""
+        """The load, in flits per node and cycle, at which the busiest link or lane is full."""
         return traffic_bound(self.prepared())
 
 
