@@ -15,7 +15,7 @@ from pyxsim.validation.reference import TREE
 
 TIMEOUT = 7200  # seconds
 _COUNTS = re.compile(r"(\d+) (passed|failed|error|skipped)")
-_EXAMPLES = re.compile(r"(\d+) passing examples, (\d+) failing examples")
+_EXAMPLES = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing")
 
 CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "engine": (
