@@ -11,7 +11,7 @@ from typing import Any
 from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.talk import Talk
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.curve import KINDS, Curve, check_curve
 from pyxsim.report.latency import number
 from pyxsim.study.curve import Point, Points, Saturation, curve, points_of, saturation
@@ -49,17 +49,22 @@ def show_curve(
         which = "both --loads and --auto are" if auto else "neither --loads nor --auto is"
         raise InputError(f"{which} given", key="curve", allowed="one of them")
     if file is not None and plot is None and Path(file).suffix.lower() not in KINDS:
+        check_plot(file, KINDS)
         file, plot = None, file  # a name may say that it is a picture
+    elif file is not None and Path(file).suffix.lower() not in KINDS:
+        raise InputError(f"'{Path(file).suffix}' is no kind of file for a curve", file=file, allowed=KINDS)
     wanted = None if loads is None else read_loads(loads)
     points = _points(talk, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)
     written = _written(found, file, plot)
-    talk.put(found.json())
+    talk.put({**found.json(), **_faults(found)})
     talk.say(*_table(found))
     if not found.complete:
         kept = f"the points that are there are in {written}" if written else "without -o nothing was written"
         raise KeyboardInterrupt(kept)
     talk.say(*(["", f"wrote {written}"] if written else []))
+    if failed := [point for point in found.points if "error" in point]:
+        raise SimulationError(f"{len(failed)} of {len(found.points)} loads failed")
 
 
 def show_saturation(
@@ -78,9 +83,10 @@ def show_saturation(
 
 def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
     overrides = tuple(options.get("overrides") or ())
+    checkers: tuple[Callable[[str], Path], ...] = (check_curve, check_plot)
     checks = [
         partial(_check_output, check, name, path)
-        for name, check in zip(outputs, (check_curve, check_plot), strict=True)
+        for name, check in zip(outputs, checkers, strict=True)
         if name is not None
     ]
 
@@ -105,6 +111,12 @@ def _placed(work: Callable[[], Any], path: str, options: dict[str, Any]) -> Any:
         return work()
     except InputError as error:
         raise placed(error, path, tuple(options.get("overrides") or ())) from None
+
+
+def _faults(found: Curve) -> dict[str, Any]:
+    """What scripts are told besides, if loads failed: as of a run that failed."""
+    errors = [f"load {point['offered_load']:g}: {point['error']}" for point in found.points if "error" in point]
+    return {"exit_code": SimulationError.exit_code, "errors": errors} if errors else {}
 
 
 def _written(found: Curve, file: str | None, plot: str | None) -> str:
@@ -140,11 +152,11 @@ def _table(found: Curve) -> Iterable[Any]:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, overflow="ellipsis")
     keys = ("accepted_load_interval", "packet_latency", "packet_latency_interval", "packet_latency_p99")
-    failed: dict[str, str] = {}  # each fault once
+    failed: dict[str, list[str]] = {}  # each fault once
     for point in found.points:
         if "error" in point:
             table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), "failed")
-            failed[str(point["error"])] = f"{point['offered_load']:g}"
+            failed.setdefault(str(point["error"]), []).append(f"{point['offered_load']:g}")
             continue
         # The latency of a saturated network grows with the time that is simulated.
         told = point["steady"] or not point["saturated"]
@@ -155,9 +167,9 @@ def _table(found: Curve) -> Iterable[Any]:
         table.add_row(f"{point['offered_load']:g}", *numbers, note)
     yield Text(found.title, style="bold")
     yield table
-    yield from (Text(f"load {load}: {fault}", overflow="fold") for fault, load in failed.items())
+    yield from (Text(f"load {', '.join(loads)}: {fault}", overflow="fold") for fault, loads in failed.items())
     if found.bound is not None:
-        yield f"bound: links and lanes carry {number(found.bound)} flits per node and cycle at most"
+        yield f"bound: at a load of {number(found.bound)} flits per node and cycle the busiest link or lane is full"
 
 
 def _verdict(found: Saturation) -> str:

@@ -8,8 +8,9 @@ from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable
 
 
-def check_plot(path: str) -> Path:
-    """Make sure that a picture can be drawn and written to `path`. Raises InputError."""
+def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
+    """Make sure that a picture can be drawn and written to `path`. Raises InputError. `others`: ends of names that the
+    path may also have, and has not."""
     from pyxsim.report.style import need_matplotlib
 
     need_matplotlib()
@@ -21,10 +22,11 @@ def check_plot(path: str) -> Path:
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in known:
+        what = "a file" if others else "a picture"
         raise InputError(
-            f"'.{suffix}' is no format of a picture" if suffix else "the name does not tell the format of the picture",
+            f"'.{suffix}' is no format of {what}" if suffix else f"the name does not tell the format of {what}",
             file=path,
-            allowed=[f".{name}" for name in known],
+            allowed=[*others, *(f".{name}" for name in known)],
             given=f".{suffix}" if suffix else None,
         )
     return check_writable(path)

@@ -107,12 +107,11 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
             result = simulate(prepared, backend=job.backend)
     except SimulationError as error:
         _log(talk, watched, prepared.network)
-        _failed(talk, error, outputs)
+        _failed(talk, error, outputs, _events(watched, prepared.network))
     except InputError as error:
         raise job.place(error) from None
     _log(talk, watched, prepared.network)
-    more = {} if watched is None else {"watched": [list(row) for row in prepared.network.engine.watched()]}
-    _ended(talk, result, outputs, last_words, more)
+    _ended(talk, result, outputs, last_words, _events(watched, prepared.network))
 
 
 def _log(talk: Talk, watched: Watched | None, network: PacketNetwork) -> None:
@@ -121,17 +120,22 @@ def _log(talk: Talk, watched: Watched | None, network: PacketNetwork) -> None:
         talk.say(*watched.lines(network), "")
 
 
-def _failed(talk: Talk, error: SimulationError, outputs: Outputs) -> None:
+def _events(watched: Watched | None, network: PacketNetwork) -> dict[str, Any]:
+    """What happened to that packet, for scripts."""
+    return {} if watched is None else {"watched": [list(row) for row in network.engine.watched()]}
+
+
+def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:
     result: Result | None = getattr(error, "result", None)
     if result is None:
         raise error
-    talk.put({**numbers(result), "exit_code": error.exit_code, "errors": [str(error)]})
+    talk.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": [str(error)]})
     try:
         written = outputs.write(result)
-        more = f"; {_kept(written)}" if written else ""
+        words = f"; {_kept(written)}" if written else ""
     except InputError as fault:  # the failure of the simulated system is the news all the same
-        more = f"; {fault}"
-    error.args = (f"{error}{more}", *error.args[1:])
+        words = f"; {fault}"
+    error.args = (f"{error}{words}", *error.args[1:])
     raise error
 
 

@@ -141,7 +141,17 @@ def _write_root(file: h5py.File, result: Result) -> None:
 # Groups that are only there when there is something in them.
 _OPTIONAL = ("layers", "traffic")
 # What has no other place in the file in full precision.
-_RECORD = ("dimensions", "bound_ns", "sim_cpu_s", "total_cpu_s", "peak_rss_mb", "backend", "seed")
+_RECORD = (
+    "dimensions",
+    "link_kinds",
+    "failure",
+    "bound_ns",
+    "sim_cpu_s",
+    "total_cpu_s",
+    "peak_rss_mb",
+    "backend",
+    "seed",
+)
 
 
 def _write_table(group: h5py.Group, table: Table) -> None:
@@ -187,7 +197,7 @@ def _read(file: h5py.File) -> Result:
         layers={name: _column(file["layers"][name]) for name in file.get("layers", ()) if name != "layer"},
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         counts=record["counts"],
-        **{key: record[key] for key in _RECORD},
+        **{key: record[key] for key in _RECORD if key in record},
         experiment_toml=file.attrs["experiment"],
         warnings=json.loads(file.attrs["warnings"]),
         provenance=record["provenance"],

@@ -80,7 +80,7 @@ def _link_columns(result: Result) -> dict[str, Variable]:
         "name": Variable(dims, np.array(links.name, dtype=object), {"long_name": "name of the link"}),
         "src": _variable(dims, links.src, "1", "router that sends; NPU i is at router i"),
         "dst": _variable(dims, links.dst, "1", "router that receives"),
-        "dim": _variable(dims, links.dim, "1", "network dimension"),
+        "dim": _variable(dims, links.dim, "1", "network dimension, or kind of the link"),
         "bandwidth": _variable(dims, links.bandwidth, "bytes/second", "bandwidth"),
         "latency": _variable(dims, links.latency, "cycles", "latency"),
         "cycles_per_flit": _variable(dims, per_flit, "cycles", "time for which one flit holds the link"),

@@ -102,7 +102,8 @@ class Result:
     measured of open traffic. `counts`: npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and
     what else a backend counts. `bound_ns`: lower bound of the time, None if there is none. `topology` (optional) is
     what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
-    say.
+    say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
+    else empty. `failure`: how the simulated system failed, if it did.
     """
 
     time_cycles: int
@@ -127,6 +128,8 @@ class Result:
     warnings: list[str] = field(default_factory=list)
     topology: Any = None
     dimensions: list[str] = field(default_factory=list)
+    link_kinds: list[str] = field(default_factory=list)
+    failure: str = ""
     provenance: dict[str, str] = field(default_factory=provenance)
 
     views: ClassVar[dict[str, Callable[[Result], Any]]] = {}
@@ -150,6 +153,9 @@ class Result:
                 raise ValueError(f"counter {name}: {values.shape} and {counts[name].shape} for {count} links")
         if not self.dimensions:
             self.dimensions = self._known_dimensions()
+        if not self.link_kinds and self.topology is not None:
+            kinds = list(self.topology.link_kinds)
+            self.link_kinds = kinds if kinds != [f"d{dim}" for dim in range(len(kinds))] else []
         lengths = {len(values) for values in self.chunks.values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")

@@ -32,10 +32,8 @@ def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
     ax.errorbar(loads[steady], known[steady], half[steady], color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
     tail = curve.column("packet_latency_p99")
     ax.plot(loads[steady], tail[steady], color=colour(0), lw=0.9, ls=":")
-    where = float(loads[steady][-1]), float(tail[steady][-1])
-    if where[1] < top:
-        ax.annotate("p99", where, (-4, 4), textcoords="offset points", ha="right", fontsize=8, color=GREY)
-    _bounds(curve, ax)
+    _bounds(curve, ax, named=True)
+    _name_tail(ax, loads[steady], tail[steady], top)
     ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="packet latency (cycles)")
     titled(ax, curve.title)
     return ax
@@ -52,24 +50,57 @@ def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
     half = np.nan_to_num(curve.column("accepted_load_interval"))
     ax.errorbar(loads, mean, half, color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
     _bounds(curve, ax)
+    top = 1.1 * float(np.nanmax([*curve.column("accepted_load_max"), *mean]))
     if curve.bound is not None and curve.bound < FAR * loads.max():
+        top = max(top, 1.15 * curve.bound)
         ax.axhline(curve.bound, color=colour(4), lw=0.8, ls="--")
-    ax.set(ylim=(0, None), xlabel="offered load (flits per node and cycle)", ylabel="accepted load")
+        place: Any = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+        ax.annotate("bound", (0, curve.bound), (4, 4), fontsize=8, color=colour(4), **place)
+    ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="accepted load")
     titled(ax, "Accepted load (shade: all nodes)")
     return ax
 
 
-def _bounds(curve: Curve, ax: Axes) -> None:
-    """Grey: loads that the network cannot take. A line: what links and lanes carry at most, if it is not far off."""
+def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
+    """The name of the dotted line, on the side where there is no other one, and inside of the axes."""
+    known = np.flatnonzero(np.isfinite(tail))
+    if len(known) < 2:  # no line
+        return
+    inside = known[tail[known] < top]
+    last = inside[-1] if len(inside) else known[0]
+    where = float(loads[last]), float(min(tail[last], top))
+    if len(inside) and len(inside) < len(known):  # to where the line leaves the axes
+        after = known[len(inside)]
+        share = (top - where[1]) / float(tail[after] - tail[last])
+        where = where[0] + share * (float(loads[after]) - where[0]), top
+    low = where[1] > 0.9 * top
+    look: Any = {"textcoords": "offset points", "va": "top" if low else "bottom", "fontsize": 8, "color": GREY}
+    first = where[0] < 0.1 * ax.get_xlim()[1]
+    ax.annotate("p99", where, (4 if first else -6, -2 if low else 4), ha="left" if first else "right", **look)
+
+
+def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
+    """Grey: loads that the network cannot take. A line: what links and lanes carry at most, if it is not far off.
+    Crosses below: loads at which the simulation failed."""
     high, loads = curve.saturation[1], curve.column("offered_load")
     near = curve.bound is not None and curve.bound < FAR * loads.max()
     right = 1.05 * max(float(loads.max()), curve.bound if curve.bound is not None and near else 0.0)
+    look: Any = {"textcoords": "offset points", "fontsize": 8}
     if high is not None:
         ax.axvspan(high, right, color=GREY, alpha=0.12, lw=0)
+        if named:
+            place = ((high + right) / 2, 0)
+            ax.annotate("saturated", place, (0, 12), ha="center", color=GREY, xycoords=ax.get_xaxis_transform(), **look)
+    failed = [float(point["offered_load"]) for point in curve.points if "error" in point]
+    if failed:
+        below = ax.get_xaxis_transform()
+        ax.plot(failed, [0.0] * len(failed), transform=below, color=colour(4), ls="", marker="x", clip_on=False)
+        ax.annotate("failed", (failed[0], 0), (4, 6), ha="left", color=colour(4), xycoords=below, **look)
     if curve.bound is not None and near:
         ax.axvline(curve.bound, color=colour(4), lw=1, ls="--")
-        place: Any = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
-        ax.annotate("bound", (curve.bound, 1), (-3, -10), ha="right", fontsize=8, color=colour(4), **place)
+        if named:
+            top = (curve.bound, 1)
+            ax.annotate("bound", top, (-3, -10), ha="right", color=colour(4), xycoords=ax.get_xaxis_transform(), **look)
     ax.set_xlim(0, right)
 
 

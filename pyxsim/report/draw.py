@@ -32,11 +32,13 @@ def draw(
     values: ArrayLike | None = None,
     label: str = "",
     cmap: str = "YlOrRd",
+    scale: tuple[float, float] | None = None,
 ) -> Axes:
     """Draw a topology and return the axes.
 
     values   one number per link, shown by colour and width with a colour bar called `label`; NaN: no value (grey).
              Without values links are coloured by dimension.
+    scale    the values at the ends of the colours; without it, the least and the greatest one
     Raises InputError when matplotlib is missing, the values do not fit, or the network is too large for a picture.
     """
     need_matplotlib()
@@ -56,7 +58,7 @@ def draw(
     if values is None:
         colours, widths = _by_dimension(topology, ax), np.full(topology.links, _thin(topology))
     else:
-        colours, widths = _by_value(topology, ax, values, label, cmap)
+        colours, widths = _by_value(topology, ax, values, label, cmap, scale)
     _draw_links(ax, plan, colours, widths)
     _draw_routers(ax, topology, plan)
     return ax
@@ -121,7 +123,7 @@ def _kind(topology: Topology, kind: int) -> str:
 
 
 def _by_value(
-    topology: Topology, ax: Axes, values: ArrayLike, label: str, cmap: str
+    topology: Topology, ax: Axes, values: ArrayLike, label: str, cmap: str, scale: tuple[float, float] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -137,9 +139,9 @@ def _by_value(
     pale = min(whole(0.0)[:3]) > 0.7
     ramp = LinearSegmentedColormap.from_list(cmap, whole(np.linspace(0.25 if pale else 0.0, 1, 256)))
     known = np.isfinite(numbers)
-    top = float(numbers[known].max(initial=0))
-    norm = Normalize(float(numbers[known].min(initial=0)), top or 1.0)
-    share = np.asarray(norm(np.where(known, numbers, 0)))
+    low, top = scale or (float(numbers[known].min(initial=0)), float(numbers[known].max(initial=0)))
+    norm = Normalize(low, top or 1.0)
+    share = np.clip(np.asarray(norm(np.where(known, numbers, 0))), 0, 1)
     colours = ramp(share)
     colours[~known] = to_rgba(UNKNOWN)
     bar = ax.figure.colorbar(ScalarMappable(norm, ramp), ax=ax, shrink=0.7, fraction=0.05, pad=0.02)

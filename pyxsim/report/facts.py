@@ -103,8 +103,8 @@ _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered
 
 
 def dimensions(result: Result) -> list[Use]:
-    """How the links of each network dimension were used."""
-    names = dimension_names(result)
+    """How the links of each network dimension, or of each kind, were used."""
+    names = link_names(result)
     found = np.unique(result.links.dim).tolist()
     return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in found]
 
@@ -125,6 +125,26 @@ def equals(result: Result, count: int = 5) -> int:
 def dimension_names(result: Result) -> dict[int, str]:
     """Dimension -> "0: ring 4", as far as the result knows."""
     return {i: f"{i}: {text}" for i, text in enumerate(result.dimensions)}
+
+
+def link_names(result: Result) -> dict[int, str]:
+    """Value of `links.dim` -> "0: ring 4" where that is a dimension, else the kind of the links: "local"."""
+    return {**dimension_names(result), **_kinds(result)}
+
+
+def link_name(result: Result, dim: int) -> str:
+    """The same in a word: "dim 0", or "local"."""
+    return _kinds(result).get(dim, f"dim {dim}")
+
+
+def link_title(result: Result, dim: int) -> str:
+    """The same as a label: "dim 0: ring 4", or "local"."""
+    name = link_names(result).get(dim, str(dim))
+    return name if dim in _kinds(result) else f"dim {name}"
+
+
+def _kinds(result: Result) -> dict[int, str]:
+    return {i: name for i, name in enumerate(result.link_kinds) if name != f"d{i}"}
 
 
 def _use(result: Result, name: str, links: Longs) -> Use:

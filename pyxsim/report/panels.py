@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyxsim.output.result import STALLS, Longs, Result
-from pyxsim.report.facts import STALL_WORDS, dimension_names, dimensions
+from pyxsim.report.facts import STALL_WORDS, dimension_names, dimensions, link_name, link_title
 from pyxsim.report.style import (
+    GREY,
     STALL_COLOURS,
     Clock,
     axes,
@@ -40,7 +41,7 @@ _TAG = re.compile(r"d\d+([^:]{0,12}):")
 
 @dataclass(frozen=True)
 class Band:
-    """Rows of the heat map that belong together, from `top` down: links of one dimension and direction."""
+    """Rows of the heat map that belong together, from `top` down: links of one dimension (or kind) and direction."""
 
     dim: int
     tag: str
@@ -103,20 +104,19 @@ def utilization(result: Result, ax: Axes | None = None) -> Axes:
 
 def _row_labels(result: Result, rows: list[Band]) -> Iterator[tuple[float, str]]:
     """(row, text): names of links, else of directions, else of dimensions, whatever there is room for."""
-    names = dimension_names(result)
     if len(result.links) <= MAX_NAMED:
         for band in rows:
             yield from ((band.top + 0.5 + i, result.links.name[link]) for i, link in enumerate(band.links))
     elif len(rows) <= MAX_NAMED:
-        yield from ((band.middle, f"dim {names.get(band.dim, band.dim)} {band.tag}".strip()) for band in rows)
+        yield from ((band.middle, f"{link_title(result, band.dim)} {band.tag}".strip()) for band in rows)
     else:
         for dim in sorted({band.dim for band in rows}):
             inside = [band for band in rows if band.dim == dim]
-            yield (inside[0].top + inside[-1].bottom) / 2, f"dim {names.get(dim, dim)}"
+            yield (inside[0].top + inside[-1].bottom) / 2, link_title(result, dim)
 
 
 def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
-    """How busy the links of each dimension were over time: on average (line) and up to the busiest one (shade)."""
+    """How busy the links of each dimension, or kind, were over time: on average (line), up to the busiest (shade)."""
     ax = axes(ax, 9, 2.5)
     use = result.utilization
     if not use.size:
@@ -127,10 +127,11 @@ def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
         lines, starts = thinned(np.stack([mine.mean(axis=1), mine.max(axis=1)], axis=1), MAX_COLUMNS)
         edges = np.append(clock.at(result.windows.start[starts]), clock.end)
         ax.stairs(lines[:, 1], edges, baseline=lines[:, 0], fill=True, color=colour(dim), alpha=0.15, lw=0)
-        ax.stairs(lines[:, 0], edges, baseline=None, color=colour(dim), lw=1.4, label=f"dim {dim}")
+        ax.stairs(lines[:, 0], edges, baseline=None, color=colour(dim), lw=1.4, label=link_name(result, dim))
     ax.set(xlim=(0, clock.end), ylim=(0, nice_top(float(use.max())) * 1.02), xlabel=clock.label)
     percent_axis(ax.yaxis, 4)
-    titled(ax, "Dimensions over time: the average link (line), up to the busiest (shade)")
+    what = "Kinds of links" if result.link_kinds else "Dimensions"
+    titled(ax, f"{what} over time: the average link (line), up to the busiest (shade)")
     _legend(ax)
     return ax
 
@@ -179,7 +180,8 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
                 ink = "black" if tint[i][1] > 0.6 else "white"  # viridis is light where it is green
                 place = ((start[i] + end[i]) / 2, row + lanes[i] + 0.5)
                 ax.annotate(str(table["chunk"][inside[i]]), place, ha="center", va="center", fontsize=7, color=ink)
-        strip(ax, row, row + height, colour(dim))
+        # Colours stand for kinds of links where these are not the dimensions.
+        strip(ax, row, row + height, GREY if result.link_kinds else colour(dim))
         ticks.append((row + height / 2, f"dim {names.get(dim, dim)}" if dim >= 0 else "all dims"))
         row += height + 0.25
     ax.set_yticks(*zip(*ticks, strict=True))
@@ -217,7 +219,7 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
     dims = np.unique(result.links.dim).tolist()
     for place, dim in enumerate(dims):
         strip(ax, place - 0.3, place + 0.3, colour(dim))
-    ax.set_yticks(places, [f"dim {dim}" for dim in dims])
+    ax.set_yticks(places, [link_name(result, dim) for dim in dims])
     ax.tick_params(axis="y", length=0, pad=9, labelsize=8)
     ax.set(ylim=(max(3, len(uses)) - 0.5, -0.5), xlim=(0, max(1e-3, float(left.max()) * 1.05)))
     percent_axis(ax.xaxis)
@@ -235,9 +237,9 @@ def link_lines(result: Result, ax: Axes | None = None) -> Axes:
     for dim in np.unique(result.links.dim).tolist():
         share = np.sort(result.link_utilization[result.links.dim == dim])[::-1]
         edges = np.linspace(0, 1, len(share) + 1)
-        ax.stairs(share, edges, baseline=None, color=colour(dim), lw=1.6, label=f"dim {dim}")
+        ax.stairs(share, edges, baseline=None, color=colour(dim), lw=1.6, label=link_name(result, dim))
     ax.set(xlim=(0, 1), ylim=(0, nice_top(float(result.link_utilization.max())) * 1.02))
-    ax.set_xlabel("links of the dimension, the busiest first")
+    ax.set_xlabel(f"links of the {'kind' if result.link_kinds else 'dimension'}, the busiest first")
     percent_axis(ax.xaxis)
     percent_axis(ax.yaxis, 4)
     titled(ax, "Balance of the links")

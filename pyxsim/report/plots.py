@@ -19,7 +19,7 @@ from pyxsim.output.result import Result
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import course, latencies, number
 from pyxsim.report.panels import chunks, dimension_lines, link_lines, stalls, utilization
-from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nothing, percent_axis, titled
+from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nice_top, nothing, percent_axis, titled
 from pyxsim.topology import build
 from pyxsim.units import format_time_ns
 
@@ -83,7 +83,10 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
 
     figure = ax.get_figure()
     before = set(figure.axes) if figure else set()
-    draw(topology, ax=ax, values=result.link_utilization, cmap=heat())
+    use = result.link_utilization
+    # The scale of the links over time: the same colour, the same share.
+    top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))
+    draw(topology, ax=ax, values=use, cmap=heat(), scale=(0.0, top))
     for bar in set(figure.axes) - before if figure else ():
         percent_axis(bar.yaxis)
     ax.set_title("")
@@ -105,6 +108,7 @@ def _topology(result: Result) -> Any:
     return topology if list(topology.link_name) == result.links.name else None
 
 
+LONGEST_WHY = 60  # letters, in a headline
 _LINK_SETTINGS = ("bandwidth", "latency")
 
 
@@ -120,24 +124,24 @@ def figure(result: Result) -> Figure:
         dims = len(np.unique(result.chunks["dimension"]))
         measured = result.traffic is not None
         heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else []) + [1.5] * measured
-        grid = page.add_gridspec(len(heights), 2, width_ratios=(63, 37), height_ratios=heights)
+        # What is over time takes two columns, so that the pair below begins and ends where it does.
+        grid = page.add_gridspec(len(heights), 3, width_ratios=(31, 31, 38), height_ratios=heights)
         _header(page.add_subplot(grid[0, :]), result)
 
-        over_time = [dimension_lines(result, page.add_subplot(grid[1, 0]))]
-        over_time.append(utilization(result, page.add_subplot(grid[2, 0])))
+        over_time = [dimension_lines(result, page.add_subplot(grid[1, :2]))]
+        over_time.append(utilization(result, page.add_subplot(grid[2, :2])))
         if dims:
-            over_time.append(chunks(result, page.add_subplot(grid[3, 0])))
+            over_time.append(chunks(result, page.add_subplot(grid[3, :2])))
         for ax in over_time[:-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
 
         if measured:
-            pair = grid[len(heights) - 1, 0].subgridspec(1, 2)
-            latencies(result, page.add_subplot(pair[0]))
-            course(result, page.add_subplot(pair[1]))
+            latencies(result, page.add_subplot(grid[-1, 0]))
+            course(result, page.add_subplot(grid[-1, 1]))
 
         shown = [network, link_lines, stalls] if _topology(result) is not None else [link_lines, stalls]
-        right = grid[1:, 1].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
+        right = grid[1:, 2].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
         for i, panel in enumerate(shown):
             ax = panel(result, page.add_subplot(right[i]))
             if panel is link_lines and (legend := ax.get_legend()) is not None:
@@ -154,6 +158,14 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
         raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
 
 
+def _why(result: Result) -> str:
+    """Why a run is not complete, in a few words: "deadlock in cycle 40"."""
+    if not result.failure:
+        return "interrupted"
+    words = result.failure.partition(":")[0]
+    return words if len(words) <= LONGEST_WHY else "failed"
+
+
 def _header(ax: Axes, result: Result) -> None:
     """What was simulated, and its key numbers in one line."""
     time = format_time_ns(Fraction(result.time_cycles) * 10**9 / result.clock_hz)
@@ -162,7 +174,8 @@ def _header(ax: Axes, result: Result) -> None:
         parts.append(f"{result.ratio:.3f} x the bound")
     if result.traffic is not None:
         told = result.traffic.summary
-        parts.append(f"packet latency {number(told['packet_latency'])} cycles")
+        if told["packet_latency"] is not None:
+            parts.append(f"packet latency {number(told['packet_latency'])} cycles")
         parts.append(f"accepted load {number(told['accepted_load'])} of {number(told['offered_load'])}")
     if rates := result.rates:
         parts.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
@@ -171,7 +184,7 @@ def _header(ax: Axes, result: Result) -> None:
         share = result.link_utilization
         parts.append(f"links busy {percent(float(share.mean()))} on average, {percent(float(share.max()))} at most")
     ax.set_axis_off()
-    title = result.title if result.complete else f"{result.title} (interrupted)"
+    title = result.title if result.complete else f"{result.title} ({_why(result)})"
     by = f"{result.backend}, pyxsim {result.provenance.get('version', '')}"
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
     ax.annotate(title, (0, 1), (0, 0), fontsize=15, weight="bold", **place)

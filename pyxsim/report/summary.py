@@ -21,6 +21,7 @@ MAX_DIMENSIONS = 5
 MAX_CLASSES = 4
 MAX_WARNINGS = 3
 INCOMPLETE = "interrupted: this is what was simulated so far"
+FAILED = "the simulated system failed: this is what was simulated until then"
 
 
 class Summary:
@@ -41,7 +42,7 @@ class Summary:
         head.add_row(Text(result.title), Text(by))
         yield head
         if not result.complete:
-            yield Text(INCOMPLETE, style="bold yellow")
+            yield Text(FAILED if result.failure else INCOMPLETE, style="bold yellow")
 
         lines = Table.grid(padding=(0, 2))
         for style, align in (("dim", "left"), ("bold cyan", "right"), ("", "left")):
@@ -55,7 +56,7 @@ class Summary:
             yield _class_table(result.traffic)
         if len(result.links):
             yield Text()
-            yield _dimension_table(dimensions(result))
+            yield _dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension")
             yield Text()
             yield _link_table(hottest(result), plain)
             if more := equals(result):
@@ -92,12 +93,12 @@ _CLASS_KEYS = (
 )
 
 
-def _dimension_table(uses: list[Use]) -> RenderableType:
+def _dimension_table(uses: list[Use], title: str) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("dimension", no_wrap=True, overflow="ellipsis", max_width=22)
+    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=22)
     first, *others = (words.split()[-1] for words in STALL_WORDS.values())
     # The other causes read on from the first: waited: credit, VC, ...
     for title in ("links", "bandwidth", "busy", "most", f"waited: {first}", *others):
@@ -178,7 +179,10 @@ def html(result: Result) -> str:
         for use in (hottest(result) if len(result.links) else [])
     )
     head = "<tr><th style='text-align:left'>busiest links</th><th>busy</th><th>flits waited most for</th></tr>"
-    notes = [*([] if result.complete else [INCOMPLETE]), *(f"warning: {warning}" for warning in result.warnings)]
+    notes = [
+        *([] if result.complete else [FAILED if result.failure else INCOMPLETE]),
+        *(f"warning: {warning}" for warning in result.warnings),
+    ]
     return (
         f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
         + (f"<table>{head}{links}</table>" if links else "")

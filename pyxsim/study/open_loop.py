@@ -217,6 +217,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         topology=prepared.topology,
     )
     if failure is not None:
+        result.failure = str(failure)
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result

@@ -106,6 +106,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
     prepared.network.finish(end)
     result = _result(prepared, end, complete, cpu, backend)
     if failure is not None:
+        result.failure = str(failure)
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result

@@ -33,6 +33,21 @@ load = 0.2
 packet_flits = 5
 precision = 0.05
 """
+DEADLOCK = """
+[network]
+topology = "graph"
+options = {file = "ring.txt"}
+
+[network.router]
+vcs = 1
+buffer = 2
+routing = "table"
+
+[traffic]
+pattern = "tornado"
+load = 0.9
+packet_flits = 6
+"""
 # docs/output.md, and the face of the program.
 PROMISED = (
     "offered_load",
@@ -160,6 +175,27 @@ def test_a_curve_as_a_picture_only(pyxsim: Command, folder: Path) -> None:
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_loads_that_fail(pyxsim: Command, folder: Path) -> None:
+    """A ring of 8 with one VC, whose packets are longer than its buffers: it locks up."""
+    ring = "\n".join(f"r{i} r{(i + 1) % 8}" for i in range(8))
+    (folder / "ring.txt").write_text(ring + "\n", encoding="utf-8")
+    (folder / "ring.toml").write_text(DEADLOCK, encoding="utf-8")
+    words = ("ring.toml", "--allow-deadlock")
+    ended = pyxsim("curve", *words, "--loads", "0.5,0.9", "--workers", "1", "-o", "ring.csv")
+    assert ended.code == 3
+    assert ended.lines[-1] == "pyxsim: 2 of 2 loads failed"
+    assert any(line.startswith("load 0.5: deadlock in cycle ") for line in ended.lines)
+    with (folder / "ring.csv").open(encoding="utf-8") as file:
+        assert all("deadlock" in row["error"] for row in csv.DictReader(file))
+    data = json.loads(pyxsim("curve", *words, "--loads", "0.9", "--workers", "1", "--json").out)
+    assert data["exit_code"] == 3
+    assert data["errors"][0].startswith("load 0.9: deadlock in cycle ")
+    assert len(data["points"]) == 1
+    data = json.loads(pyxsim("run", *words, "--json", "--watch", "0").out)
+    assert data["exit_code"] == 3
+    assert data["watched"], "a deadlock is when one wants it"
+
+
 def test_saturation(pyxsim: Command) -> None:
     hot = ("--set", "traffic.pattern=hotspot", "--set", "traffic.pattern_options={nodes=[5]}")
     ended = pyxsim("saturation", "traffic.toml", "--resolution", "0.02", "--workers", "1", *hot)
@@ -176,7 +212,7 @@ FAULTS = [
     (("curve", "traffic.toml", "--loads", "x"), "pyxsim: --loads: 'x' is no list of loads"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "-o", "traffic.toml"),
-        "pyxsim: traffic.toml: '.toml' is no format",
+        "pyxsim: traffic.toml: '.toml' is no format of a file; allowed: .h5, .json, .csv, .",
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
     (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),

@@ -278,3 +278,9 @@ def test_load_refuses_other_files(tmp_path: Path) -> None:
         file["x"] = 1
     with pytest.raises(InputError, match="no result of pyxsim"):
         Result.load(tmp_path / "other.h5")
+
+
+def test_kinds_and_failures_come_back(build: Callable[..., Result], tmp_path: Path) -> None:
+    build(link_kinds=["local", "global"], complete=False, failure="deadlock in cycle 40").save(tmp_path / "out.h5")
+    back = Result.load(tmp_path / "out.h5")
+    assert (back.link_kinds, back.failure) == (["local", "global"], "deadlock in cycle 40")

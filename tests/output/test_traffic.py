@@ -145,6 +145,15 @@ def test_a_curve_as_text(tmp_path: Path) -> None:
     assert lines[2] == "0.2,,False,True,"
 
 
+def test_failed_points_tell_why(tmp_path: Path) -> None:
+    points = [point(0.1), {"offered_load": 0.2, "error": "deadlock in cycle 40: a -> b"}]
+    Curve("", points).save(tmp_path / "curve.csv")
+    lines = (tmp_path / "curve.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].endswith(",error")
+    assert lines[1].endswith(",")
+    assert lines[2].endswith(",deadlock in cycle 40: a -> b")
+
+
 def test_faults_of_curve_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'\.txt' is no kind of file for a curve; allowed: \.h5, \.json, \.csv"):
         make_curve().save(tmp_path / "curve.txt")

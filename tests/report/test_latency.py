@@ -121,6 +121,53 @@ def test_plots(build: Callable[..., Result], tmp_path: Path) -> None:
     matplotlib.pyplot.close("all")
 
 
+def test_the_course_ends_where_packets_are_still_under_way(build: Callable[..., Result]) -> None:
+    """Those of the last batches that have arrived are the quick ones."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    traffic = make_traffic(warmup_cycles=1000, measured_cycles=2000, saturated=True)
+    traffic.batches["latency"] = np.r_[np.linspace(10, 300, 30), np.linspace(300, 0, 44)]
+    ax = build(traffic=traffic).plot.course()
+    values, edges, _ = ax.patches[0].get_data()
+    assert (values[-1], edges[-1]) == (300, 3000)
+    assert ax.get_xlim() == (0, 7400)
+    assert [text.get_text() for text in ax.texts] == ["measured", "not all arrived"]
+    (span,) = [patch for patch in ax.patches if hasattr(patch, "get_width")]
+    assert (span.get_x(), span.get_width()) == (1000, 2000)
+    matplotlib.pyplot.close("all")
+
+
+def test_the_page_is_aligned(build: Callable[..., Result]) -> None:
+    pytest.importorskip("matplotlib")
+    page = build(traffic=make_traffic()).plot.figure()
+    page.draw_without_rendering()
+    places = {ax.get_title(loc="left"): ax.get_position() for ax in page.axes}
+    above = next(place for title, place in places.items() if title.startswith("Dimensions over time"))
+    assert places["Latency of the measured packets"].x0 == pytest.approx(above.x0, abs=1e-3)
+    assert places["Mean packet latency over time (cycles)"].x1 == pytest.approx(above.x1, abs=1e-3)
+
+
+def test_names_in_the_plots_of_curves() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from pyxsim.report.curve import throughput
+
+    tails = {0.1: 60, 0.2: 100, 0.3: 9000}
+    points = [{**SUMMARY, "offered_load": load, "packet_latency_p99": tail} for load, tail in tails.items()]
+    points += [{**SUMMARY, "offered_load": 0.4, "saturated": True}, {"offered_load": 0.45, "error": "deadlock"}]
+    curve = Curve("a torus", points, 0.5)
+    upper, lower = curve.plot(), throughput(curve)
+    assert sorted(text.get_text() for text in upper.texts) == ["bound", "failed", "p99", "saturated"]
+    (tail,) = [text for text in upper.texts if text.get_text() == "p99"]
+    assert 0.2 < tail.xy[0] < 0.3, "where the line leaves the axes"
+    assert tail.xy[1] <= upper.get_ylim()[1]
+    assert sorted(text.get_text() for text in lower.texts) == ["bound", "failed"]
+    assert lower.get_ylim()[1] > 1.1 * 0.5, "room for the name of the line"
+    one = Curve("one", points[:1], 0.2).plot()
+    assert [text.get_text() for text in one.texts] == ["bound"]
+    matplotlib.pyplot.close("all")
+
+
 def test_plots_of_curves(tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")

@@ -70,6 +70,32 @@ def test_utilization_shows_the_numbers(torus: Result) -> None:
     matplotlib.pyplot.close(ax.figure)
 
 
+def test_kinds_of_links_have_their_names(torus: Result) -> None:
+    torus.link_kinds = ["local", "global"]
+    ax = torus.plot.utilization()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["local +", "local -", "global +", "global -"]
+    for ax in (torus.plot.dimensions(), torus.plot.links()):
+        assert [label.get_text() for label in ax.get_legend().get_texts()] == ["local", "global"]
+    assert torus.plot.dimensions().get_title(loc="left").startswith("Kinds of links over time")
+    assert torus.plot.links().get_xlabel() == "links of the kind, the busiest first"
+    assert [label.get_text() for label in torus.plot.stalls().get_yticklabels()] == ["local", "global"]
+    matplotlib.pyplot.close("all")
+
+
+def test_the_network_has_the_scale_of_the_links_over_time(torus: Result) -> None:
+    ax = torus.plot.topology()
+    bar = next(other for other in ax.figure.axes if other is not ax)
+    assert bar.get_ylim() == (0, 1)
+    matplotlib.pyplot.close("all")
+
+
+def test_a_failure_is_in_the_headline(build: Callable[..., Result]) -> None:
+    for failure, words in (("", "(interrupted)"), ("deadlock in cycle 40: a -> b", "(deadlock in cycle 40)")):
+        page = build(complete=False, failure=failure).plot.figure()
+        assert any(text.get_text().endswith(words) for text in page.axes[0].texts)
+    assert "(failed)" in build(complete=False, failure="x" * 99).plot.figure().axes[0].texts[0].get_text()
+
+
 def test_axes_are_taken_and_returned(torus: Result) -> None:
     _, axes = matplotlib.pyplot.subplots(6)
     for name, ax in zip(("utilization", "dimensions", "chunks", "stalls", "links", "topology"), axes, strict=True):

@@ -7,9 +7,21 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from pyxsim import library
 from pyxsim.output.result import Result
-from pyxsim.report.facts import dimensions, equals, facts, hottest, percent, plural, rounded
+from pyxsim.report.facts import (
+    dimensions,
+    equals,
+    facts,
+    hottest,
+    link_name,
+    link_title,
+    percent,
+    plural,
+    rounded,
+)
 from pyxsim.report.summary import Summary, bar, html, print_summary, text
+from pyxsim.topology import build as build_topology
 
 
 @pytest.mark.parametrize(
@@ -90,6 +102,36 @@ def test_incomplete_is_said_and_not_judged(build: Callable[..., Result]) -> None
     assert "interrupted" in shown
     assert "times as long" not in shown
     assert "bandwidth; bus" not in shown
+
+
+def test_a_failure_is_said(build: Callable[..., Result]) -> None:
+    result = build(complete=False, failure="deadlock in cycle 40: all wait")
+    for shown in (text(result), html(result)):
+        assert "the simulated system failed" in shown
+        assert "interrupted" not in shown
+
+
+def test_links_have_kinds(build: Callable[..., Result]) -> None:
+    """Where the kinds of links are not the dimensions, their names are told and no numbers of dimensions."""
+    result = build(link_kinds=["local", "global"])
+    result.links.dim[:] = [0, 0, 1, 1]
+    assert [use.name for use in dimensions(result)] == ["local", "global"]
+    assert [link_name(result, kind) for kind in (0, 1)] == ["local", "global"]
+    assert link_title(result, 1) == "global"
+    shown = text(result)
+    assert re.search(r"^kind +links", shown, re.MULTILINE)
+    assert re.search(r"^local +2 ", shown, re.MULTILINE)
+    assert "2 NPUs " not in shown.partition("kind ")[2]
+
+
+def test_dimensions_have_numbers(build: Callable[..., Result]) -> None:
+    library.load_all()
+    result = build(topology=build_topology("torus", [2, 3]), dimensions=[])
+    assert result.link_kinds == []
+    assert [link_name(result, dim) for dim in (0, 1)] == ["dim 0", "dim 1"]
+    assert link_title(result, 1) == "dim 1: ring 3"
+    options = {"p": 1, "a": 2, "h": 1, "g": 3}
+    assert build(topology=build_topology("dragonfly", options=options)).link_kinds == ["local", "global"]
 
 
 def test_empty(empty: Result) -> None:
