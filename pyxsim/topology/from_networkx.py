@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
 from pyxsim.topology.graph import graph_network
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import check_shape
@@ -16,6 +20,10 @@ from pyxsim.topology.topology import Dimension, Topology
 from pyxsim.units import parse_bandwidth, parse_duration
 
 KEY = "network.options"
+NODE = ("npus", "kind", "npu_ids", "label")
+EDGE = ("bandwidth", "latency", "length", "kind", "link")
+KINDS = ("npu", "switch")
+NO_EDGE_LISTS = (".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
 UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
 
 
@@ -31,11 +39,42 @@ def read_graph(path: Path) -> Any:
             return nx.read_graphml(path, force_multigraph=True)
         if path.suffix.lower() == ".gml":
             return nx.read_gml(path, label="id")
-        return nx.read_edgelist(path, create_using=nx.MultiGraph)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", key=f"{KEY}.file", file=str(path)) from None
     except Exception as error:
         raise InputError(f"is no graph that networkx can read: {error}", key=f"{KEY}.file", file=str(path)) from None
+    if path.suffix.lower() in NO_EDGE_LISTS:
+        allowed = ".graphml, .gml, or an edge list such as net.edges"
+        raise InputError(
+            f"a graph in a {path.suffix} cannot be read", key=f"{KEY}.file", allowed=allowed, file=str(path)
+        )
+    graph = nx.MultiGraph()
+    try:
+        lines = read_text(path, "an edge list").splitlines()
+    except InputError as error:
+        raise error.at(key=f"{KEY}.file") from None
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split(None, 2)
+        if words:
+            _add_edge(graph, words, f"{path}:{number}")
+    return graph
+
+
+def _add_edge(graph: Any, words: Sequence[str], place: str) -> None:
+    """A line of an edge list: the two ends, and perhaps attributes."""
+    if len(words) < 2:
+        allowed = "a line `a b` for every link"
+        raise InputError(f"'{words[0]}' alone is no link", key=f"{KEY}.file", allowed=allowed, file=place)
+    a, b, *rest = words
+    try:
+        data = ast.literal_eval(rest[0].strip()) if rest else {}
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
+        allowed = 'a table such as {"bandwidth": "50 GB/s"}'
+        raise InputError(f"'{rest[0].strip()}' are no attributes", key=f"{KEY}.file", allowed=allowed, file=place)
+    _check_names(data, EDGE, f"the edge from {a} to {b}", place)
+    graph.edges[a, b, graph.add_edge(a, b)].update(data)
 
 
 def from_networkx(
@@ -55,11 +94,17 @@ def from_networkx(
     if not nodes:
         raise InputError("the graph has no nodes", key=f"{KEY}.file", file=file)
     number = {node: i for i, node in enumerate(nodes)}
+    names = [str(graph.nodes[node].get("label", f"({node})")) for node in nodes]
+    edges = list(graph.edges(data=True))
+    _check_words(graph, nodes, edges, file)
     home = _homes(graph, nodes, npus, file)
+    for a, b, _ in edges:
+        if a == b:
+            raise InputError(f"a link leads from {names[number[a]]} to itself", key=f"{KEY}.file", file=file)
+    _check_whole(graph, [nodes[router] for router in home], [names[router] for router in home], file)
     shape = check_shape(dims, key=f"{KEY}.dims") if dims is not None else (len(home),)
     if int(np.prod(shape)) != len(home):
         raise InputError(f"{shape} is no shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
-    edges = list(graph.edges(data=True))
     if all("link" in data for *_, data in edges):
         edges.sort(key=lambda edge: int(edge[2]["link"]))
     kinds = list(dict.fromkeys(str(data.get("kind", "link")) for *_, data in edges)) or ["link"]
@@ -77,8 +122,54 @@ def from_networkx(
         length=[_length(edge, file) for edge in edges],
         bandwidth=_texts(edges, "bandwidth", file),
         latency=_texts(edges, "latency", file),
-        router_names=[str(graph.nodes[node].get("label", f"({node})")) for node in nodes],
+        router_names=names,
     )
+
+
+def _check_words(graph: Any, nodes: Sequence[Any], edges: Sequence[Any], file: str | None) -> None:
+    """Attributes that are nearly ours, and kinds of nodes that are none."""
+    for node in nodes:
+        data = graph.nodes[node]
+        _check_names(data, NODE, f"node {node}", file)
+        kind = data.get("kind", "npu")
+        if kind not in KINDS:
+            given = kind if isinstance(kind, str) else None
+            raise InputError(
+                f"node {node} has kind = {kind!r}", key=f"{KEY}.file", allowed=KINDS, given=given, file=file
+            )
+    for a, b, data in edges:
+        _check_names(data, EDGE, f"the edge from {a} to {b}", file)
+
+
+def _check_names(data: Iterable[Any], known: tuple[str, ...], what: str, file: str | None) -> None:
+    """A graph may have any attributes of its own, but none that looks like one of ours and is not."""
+    for name in data:
+        if _misspelt(str(name), known):
+            raise InputError(
+                f"{what} has the unknown attribute '{name}'",
+                key=f"{KEY}.file",
+                allowed=known,
+                given=str(name),
+                file=file,
+            )
+
+
+@cache
+def _misspelt(name: str, known: tuple[str, ...]) -> bool:
+    return name not in known and bool(difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8))
+
+
+def _check_whole(graph: Any, homes: Sequence[Any], names: Sequence[str], file: str | None) -> None:
+    """All NPUs must be in one piece of the graph."""
+    import networkx as nx
+
+    if not homes:
+        raise InputError("no node has an NPU", key=f"{KEY}.file", file=file)
+    piece = nx.node_connected_component(graph.to_undirected(as_view=True), homes[0])
+    for node, name in zip(homes, names, strict=True):
+        if node not in piece:
+            problem = f"the graph is in pieces: no links lead from {names[0]} to {name}"
+            raise InputError(problem, key=f"{KEY}.file", file=file)
 
 
 def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Sequence[int]:

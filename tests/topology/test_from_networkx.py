@@ -8,9 +8,12 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.topology import Topology, build
 from pyxsim.topology.from_networkx import from_networkx
+
+library.load_all()
 
 SAME = ("link_src", "link_dst", "link_dim", "link_length", "home")
 
@@ -71,6 +74,21 @@ def test_numbers_are_in_order_and_names_as_in_the_file() -> None:
     assert from_networkx(nx.Graph([("x", "b"), ("b", "a")])).router_name == ["(x)", "(b)", "(a)"]
 
 
+def test_attributes_of_other_programs_are_theirs() -> None:
+    graph = nx.cycle_graph(3)
+    graph.nodes[0].update(Latitude=47.4, type="router", Country="CH")
+    graph.edges[0, 1].update(LinkType="fibre", weight=2.0, LinkLabel="10G", id=7)
+    assert from_networkx(graph).npus == 3
+
+
+def test_a_piece_without_npus_may_stand_alone() -> None:
+    graph = nx.Graph([("a", "b"), ("s", "t")])
+    nx.set_node_attributes(graph, {"a": 1, "b": 1, "s": 0, "t": 0}, "npus")
+    with pytest.raises(InputError, match="pieces"):
+        from_networkx(nx.Graph([("a", "b"), ("s", "t")]))
+    assert from_networkx(graph).npus == 2
+
+
 def test_directed_graphs() -> None:
     net = from_networkx(nx.cycle_graph(4).to_directed())
     assert net.links == 8
@@ -105,6 +123,15 @@ def test_formats(name: str, text: str, tmp_path: Path) -> None:
         ({"node": {"npus": -1}}, {}, "node 0 has npus = -1"),
         ({"node": {"npus": "two"}}, {}, "node 0 has npus = 'two'"),
         ({"node": {"npu_ids": "0 1"}}, {}, "npu_ids do not name each NPU once"),
+        (
+            {"edge": {"bandwith": "25 GB/s"}},
+            {},
+            "the edge from 0 to 1 has the unknown attribute 'bandwith'; .*'bandwidth'",
+        ),
+        ({"edge": {"Latency": "5 ns"}}, {}, "unknown attribute 'Latency'; .*; did you mean 'latency'"),
+        ({"node": {"npu": 2}}, {}, "node 0 has the unknown attribute 'npu'; allowed: npus, .*; did you mean 'npus'"),
+        ({"node": {"kind": "swich"}}, {}, "node 0 has kind = 'swich'; allowed: npu, switch; did you mean 'switch'"),
+        ({"node": {"kind": "switch"}}, {}, "no node has an NPU"),
         ({}, {"dims": [2, 2]}, r"\(2, 2\) is no shape of 3 NPUs"),
     ],
 )
@@ -121,7 +148,14 @@ def test_faults(attributes: dict[str, dict[str, object]], options: dict[str, Any
     [
         ("none.graphml", None, "cannot be read: No such file"),
         ("bad.graphml", "<graphml", "is no graph that networkx can read"),
-        ("bad.edges", "0 1 x y\n", "is no graph that networkx can read"),
+        ("bad.edges", "0 1 x y\n", "bad.edges:1: .*'x y' are no attributes; allowed: a table such as"),
+        ("bad.edges", "0 1 [1]\n", "bad.edges:1: .*are no attributes"),
+        ("bad.edges", "# ends\n0 1\n\n2\n", "bad.edges:4: network.options.file: '2' alone is no link; allowed: a line"),
+        ("bad.edges", "0 1\n1 2 {'bandwith': '5 GB/s'}\n", "bad.edges:2: .*from 1 to 2 has .*'bandwith'.*'bandwidth'"),
+        ("none.edges", None, "no such file"),
+        ("net.yaml", "a: b\n", "a graph in a .yaml cannot be read; allowed: .graphml, .gml, or an edge list"),
+        ("self.edges", "a b\nb b\n", r"a link leads from \(b\) to itself"),
+        ("two.edges", "a b\nc d\n", r"the graph is in pieces: no links lead from \(a\) to \(c\)"),
         ("empty.edges", "", "the graph has no nodes"),
     ],
 )
