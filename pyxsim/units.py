@@ -64,7 +64,7 @@ _MAX_PLACES = 15  # more decimals than that are shown as a power of ten
 
 
 def _shown(text: object) -> str:
-    shown = repr(text) if isinstance(text, str) else f"{text}"
+    shown = repr(text) if isinstance(text, str) else str(text).lower() if isinstance(text, bool) else f"{text}"
     return shown if len(shown) <= 60 else f"{shown[:56]}..."
 
 

@@ -82,7 +82,7 @@ def test_texts_mean_exactly_this(parse: Callable[[object], Any], text: str, valu
         (parse_bytes, "5", "has no unit"),
         (parse_bytes, 5, "5 has no unit"),
         (parse_bytes, 5.0, "has no unit"),
-        (parse_bytes, True, "True is no size"),
+        (parse_bytes, True, "true is no size"),
         (parse_bytes, None, "None is no size"),
         (parse_bytes, [], "is no size"),
         (parse_bytes, "", "is no size"),

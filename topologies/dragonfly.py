@@ -20,6 +20,7 @@ from pyxsim.routing.relation import Flags
 from pyxsim.topology import Dimension, Topology, Wires, graph_network
 from pyxsim.topology.place import circles
 from pyxsim.topology.routings import over
+from pyxsim.topology.shape import check_count
 
 
 @topologies.register("dragonfly")
@@ -29,8 +30,10 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
     `p` NPUs per router, `a` routers per group, `h` global links per router, `g` groups (0: a * h + 1, the most).
     With fewer groups than the most several links join each pair of groups.
     """
+    for name, value in (("p", p), ("a", a), ("h", h)):
+        check_count(value, f"network.options.{name}")
     g = g or a * h + 1
-    if min(p, a, h, g) < 1 or g > a * h + 1:
+    if not 1 <= g <= a * h + 1:
         raise InputError(f"{g} groups", key="network.options.g", allowed=f"1 to a * h + 1 = {a * h + 1}")
     if arrangement not in ORDER:
         key = "network.options.arrangement"

@@ -12,10 +12,12 @@ from math import prod
 
 import numpy as np
 
+from pyxsim.errors import InputError
 from pyxsim.registry import topologies
 from pyxsim.routing.graph import nca
 from pyxsim.topology import Dimension, Topology, check_shape, graph_network
 from pyxsim.topology.place import levels
+from pyxsim.topology.shape import MAX_NPUS, check_count
 
 
 @topologies.register("folded-clos", aliases=("fat-tree",))
@@ -62,10 +64,19 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
 @topologies.register("k-ary-n-tree")
 def k_ary_n_tree(k: int, n: int) -> Topology:
     """A full fat tree: `n` levels of switches with k links down and k up, k^n NPUs (Petrini and Vanneschi 1997)."""
+    check_count(k, "network.options.k")
+    check_count(n, "network.options.n")
+    if k**n > MAX_NPUS:
+        raise InputError(f"{k}^{n} NPUs are too many", key="network.options.n", allowed=f"at most {MAX_NPUS} NPUs")
     return replace(folded_clos([k] * n, [k] * (n - 1)), name="k-ary-n-tree")
 
 
 @topologies.register("leaf-spine")
 def leaf_spine(npus: int, leaves: int, spines: int, parallel: int = 1) -> Topology:
     """Leaves and spines: `leaves` switches with `npus` NPUs each, `parallel` links from each leaf to each spine."""
+    for name, value in (("npus", npus), ("leaves", leaves), ("spines", spines), ("parallel", parallel)):
+        check_count(value, f"network.options.{name}")
+    if npus * leaves > MAX_NPUS:
+        problem = f"{npus * leaves} NPUs are too many"
+        raise InputError(problem, key="network.options.leaves", allowed=f"at most {MAX_NPUS} NPUs")
     return replace(folded_clos([npus, leaves], [spines], [parallel]), name="leaf-spine")

@@ -287,6 +287,7 @@ def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -
             try:
                 begins, ends = vc_ranges(vcs, count, () if lane else fixed)
             except InputError as error:
+                _check_adaptive(vcs, count, fixed, network)
                 where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
                 problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes"
                 raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
@@ -294,6 +295,19 @@ def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -
             high += (first + ends).tolist()
             first += vcs
     return np.array(low, np.int32), np.array(high, np.int32), np.array([rows[key] for key in keys], np.int32)
+
+
+def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:
+    """Whether there would be VCs enough if the routing did not ask for so many adaptive ones. Raises InputError."""
+    wanted = network.router.routing_options.get("adaptive_vcs")
+    most = vcs - (count - 1)  # the escape has one of each class
+    if wanted and most >= 1:
+        classes = "class" if count == 2 else "classes"
+        raise InputError(
+            f"{wanted} adaptive VCs are too many: the escape needs {count - 1} VC {classes} of the {vcs} VCs",
+            key="network.router.routing_options.adaptive_vcs",
+            allowed=f"0 (all that are left) to {most}",
+        )
 
 
 def _routes(relation: Relation) -> Routes:

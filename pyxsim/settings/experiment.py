@@ -51,9 +51,11 @@ class Experiment(Table):
         if traffic is None or network is None:
             return traffic
         there = len(getattr(network.router, "virtual_networks", None) or (0,))
-        wanted = [(each.virtual_network or 0, "virtual_network") for each in traffic.resolved]
+        wanted = [(each.virtual_network or 0, each.key_of("virtual_network")) for each in traffic.resolved]
         wanted += [
-            (each.replies.virtual_network, "replies.virtual_network") for each in traffic.resolved if each.replies
+            (each.replies.virtual_network, each.key_of("replies.virtual_network"))
+            for each in traffic.resolved
+            if each.replies
         ]
         faults = [
             InputError(

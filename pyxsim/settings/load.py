@@ -30,7 +30,7 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
     """
     file, data = _source(source)
     if not data:
-        allowed = "an experiment with the tables [network] and [collective]"
+        allowed = "an experiment with the table [network] and one of [collective], [traffic] and [workload]"
         raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
     faults: list[InputError] = []
     overridden: list[Steps] = []
@@ -56,7 +56,8 @@ def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
     """Exactly one of the tables that say what the network has to do."""
     given = [table for table in LOADS if data.get(table) is not None]
     if not given:
-        return [InputError("the table [collective] is missing", key="collective", allowed="[collective] or [workload]")]
+        allowed = "one of [collective], [traffic] and [workload]"
+        return [InputError("the table [collective] is missing", key="collective", allowed=allowed)]
     return [InputError(f"[{given[0]}] is given, too", key=table, allowed="one of them") for table in given[1:]]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.types import Options, PerDimension, Table, Word, WordOrTable, shown, whole
@@ -129,6 +129,14 @@ class TrafficClass(Table):
         default=None, description="Which part of the VCs it uses."
     )
     priority: Annotated[int, *whole(0, 2**15)] | None = Field(default=None, description="The higher goes first.")
+    _own: tuple[str, frozenset[str]] = PrivateAttr(("", frozenset()))  # where the class is told, and what of it there
+
+    def key_of(self, key: str) -> str:
+        """The key below [traffic] of something of a complete class: inherited settings are told in [traffic] itself."""
+        prefix, told = self._own
+        name = key.partition(".")[0]
+        inside = name in told or (name == "pattern_options" and "pattern" in told)
+        return f"{prefix}{key}" if inside else key
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -247,15 +255,20 @@ class Traffic(Table):
                     why = "that is measured to its end" if key in _METHOD else "whose messages it tells"
                     faults.append(InputError(f"has no effect with a {finite}, {why}", key=key, allowed="leave it out"))
         elif self.load is None and (not loads or None in loads):
-            faults.append(InputError("is missing", key="load", allowed="flits per node and cycle, such as 0.3"))
+            key = f"classes[{loads.index(None)}].load" if any(loads) else "load"
+            faults.append(InputError("is missing", key=key, allowed="flits per node and cycle, such as 0.3"))
         elif self.max_cycles != "auto":
             fixed = {key: int(value) for key in ("warmup", "measure") if (value := getattr(self, key)) != "auto"}
             least = sum(fixed.values()) + ("measure" not in fixed)
             if least > self.max_cycles:
                 problem = f"{self.max_cycles} cycles are over before {' and '.join(fixed)}"
                 faults.append(InputError(problem, key="max_cycles", allowed=f"at least {least}"))
+        names: set[str | None] = set()
         for key, each in self._complete():
             faults += each.faults(key)
+            if each.name in names:
+                faults.append(InputError(f"two classes are called '{each.name}'", key=f"{key}name"))
+            names.add(each.name)
         raise_all(faults)
         return self
 
@@ -275,7 +288,9 @@ class Traffic(Table):
             inherited = inherited if each.pattern is None else {**inherited, "pattern_options": {}}
             given = {name: value for name in _INHERITED if (value := getattr(each, name)) is not None}
             full: dict[str, Any] = {**inherited, **given, "name": each.name or f"class {i}"}
-            yield f"classes[{i}].", TrafficClass.model_construct(**full)
+            complete = TrafficClass.model_construct(**full)
+            complete._own = (f"classes[{i}].", frozenset(given))
+            yield f"classes[{i}].", complete
 
     @property
     def resolved(self) -> tuple[TrafficClass, ...]:

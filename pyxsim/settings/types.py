@@ -44,8 +44,18 @@ def written(text: str) -> Any:
 
 def shown(value: object) -> str:
     """A value as the user wrote it, more or less, and not too long: texts in quotes, true for True."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    text = _as_toml(value)
     return text if len(text) <= 60 else f"{text[:56]}..."
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, Mapping) and value:
+        return f"{{ {', '.join(f'{key} = {_as_toml(each)}' for key, each in value.items())} }}"
+    return repr(value)
 
 
 def _quantity(

@@ -30,13 +30,14 @@ def checked_options(
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[skip:]
     known = {p.name: p.annotation for p in parameters}
     given = {k: v for k, v in options.items() if v is not None}
+    for name in given:
+        if name not in known:
+            raise InputError("unknown option", key=f"{key}.{name}", allowed=known, given=name)
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in given:
             allowed = _WORDS[parameter.annotation][1] if parameter.annotation in _WORDS else None
             raise InputError(f"the option '{parameter.name}' is missing", key=key, allowed=allowed)
     for name, value in given.items():
-        if name not in known:
-            raise InputError("unknown option", key=f"{key}.{name}", allowed=known, given=name)
         wanted = known[name]
         if wanted is Path and isinstance(value, str):
             given[name] = Path(folder) / value

@@ -30,6 +30,14 @@ def check_npus(npus: object, key: str | None = "network.shape") -> int:
     return number
 
 
+def check_count(value: int, key: str, most: int = MAX_DIMENSION) -> int:
+    """How many there are of something. Raises InputError."""
+    if not 1 <= value <= most:
+        problem = f"{value} is too {'small' if value < 1 else 'large'}"
+        raise InputError(problem, key=key, allowed=f"a whole number from 1 to {most}")
+    return value
+
+
 def check_shape(shape: object, dimensions: int | None = None, key: str = "network.shape") -> tuple[int, ...]:
     """The shape as a tuple; `dimensions`: how many numbers it must have (None: any). Raises InputError."""
     if isinstance(shape, str) or not isinstance(shape, Iterable):

@@ -155,6 +155,13 @@ def adversarial(place: Place, group: int | None = None, offset: int = 1) -> Patt
     if npus % size:
         raise InputError(f"{npus} NPUs are no whole number of groups of {size}", key="pattern_options.group")
     step = _whole([offset], "offset", 0, npus)[0]
+    if size == npus:
+        allowed = "nodes of a group, fewer than all"
+        raise InputError("all NPUs are in one group: there is no other", key="pattern_options.group", allowed=allowed)
+    if step * size % npus == 0:
+        groups = npus // size
+        problem = f"{step} groups further is the own group again, of {groups}"
+        raise InputError(problem, key="pattern_options.offset", allowed=f"no multiple of {groups}")
 
     def start(src: Longs) -> Longs:
         return (src // size + step) * size % npus

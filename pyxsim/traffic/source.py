@@ -81,7 +81,7 @@ class Source:
     """The packets of all classes. `until` hands them out in order, each once."""
 
     def __init__(self, classes: Sequence[TrafficClass], place: Place) -> None:
-        self.packets = [_placed(each, place, number, len(classes)) for number, each in enumerate(classes)]
+        self.packets = [_placed(each, place, number) for number, each in enumerate(classes)]
         self._processes = [
             _process(each, place, number, packets.pattern.rates())
             for number, (each, packets) in enumerate(zip(classes, self.packets, strict=True))
@@ -112,13 +112,12 @@ class Source:
             yield block if len(parts) == 1 else block.part(np.argsort(block.cycle, kind="stable"))
 
 
-def _placed(settings: TrafficClass, place: Place, number: int, classes: int) -> Packets:
+def _placed(settings: TrafficClass, place: Place, number: int) -> Packets:
     """The packets of a class; faults get the key of the settings."""
     try:
         return Packets(settings, place, number)
     except InputError as error:
-        inside = f"classes[{number}]." if classes > 1 else ""
-        key = f"traffic.{inside}{error.key}" if error.file is None else None
+        key = f"traffic.{settings.key_of(error.key or 'pattern')}" if error.file is None else None
         raise InputError(error.problem, file=error.file, key=key, allowed=error.allowed, given=error.given) from None
 
 
@@ -131,5 +130,7 @@ def _process(settings: TrafficClass, place: Place, number: int, shares: Floats |
         try:
             return OnOff(place.seed, number, place.npus, rates, bursts.alpha, bursts.beta, bursts.r1)
         except InputError as error:
-            raise InputError(error.problem, key=f"traffic.{error.key}", allowed=error.allowed) from None
+            raise InputError(
+                error.problem, key=f"traffic.{settings.key_of(error.key or 'injection')}", allowed=error.allowed
+            ) from None
     return Bernoulli(place.seed, number, place.npus, rates)

@@ -384,6 +384,16 @@ def test_escape_classes_have_one_vc_each() -> None:
     assert [vcs_of(m, 0, 0, c) for c in range(classes)] == [range(0, 1), range(1, 2), range(2, 6)]
 
 
+def test_too_many_adaptive_vcs_are_told_as_such() -> None:
+    router = {"vcs": 4, "routing": "minimal-adaptive", "routing_options": {"adaptive_vcs": 9}}
+    told = r"network\.router\.routing_options\.adaptive_vcs: 9 adaptive VCs are too many: the escape needs 2 VC classes"
+    with pytest.raises(InputError, match=told + r" of the 4 VCs; allowed: 0 \(all that are left\) to 2"):
+        machine("torus", [4, 4], router=router)
+    assert machine("torus", [4, 4], router={**router, "routing_options": {"adaptive_vcs": 2}}).links.vcs[0] == 4
+    with pytest.raises(InputError, match=r"network\.router\.vcs: 2 VCs per link are too few"):
+        machine("torus", [4, 4], router={**router, "vcs": 2})
+
+
 def test_links_may_differ_in_classes() -> None:
     dims = [{"block": "ring", "npus": 4}, {"block": "mesh", "npus": 3}]
     m = build_machine(*machine_of(dims=dims, latency=3, router={"vcs": 4}))

@@ -103,7 +103,8 @@ def test_a_folder_is_no_experiment(tmp_path: Path) -> None:
 def test_an_empty_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "exp.toml"
     path.write_text(content)
-    assert lines(path) == [f"{path}: is empty; allowed: an experiment with the tables [network] and [collective]"]
+    told = "is empty; allowed: an experiment with the table [network] and one of [collective], [traffic] and [workload]"
+    assert lines(path) == [f"{path}: {told}"]
 
 
 def test_binary_junk_is_told_with_the_line(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (changed(network={"latency": "500"}), "network.latency: '500' has no unit"),
     (changed(network={"flit": "1 KB"}), "network.flit: the unit 'KB' in '1 KB' has no clear base"),
-    (changed(collective={"size": True}), "collective.size: True is no size"),
+    (changed(collective={"size": True}), "collective.size: true is no size"),
     # zero, negative, absurd
     (
         changed(network={"clock": "0 GHz"}),
@@ -299,13 +300,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         changed(network={"topology": None, "shape": None, "options": {"a": 1}, "dims": [{"block": "ring", "npus": 4}]}),
         "network.options: goes with 'topology', not with 'dims'",
     ),
-    ({"network": GOOD["network"]}, "collective: the table [collective] is missing"),
+    ({"network": GOOD["network"]}, "the table [collective] is missing; allowed: one of [collective], [traffic] and"),
     ({"collective": GOOD["collective"]}, "network: the table [network] is missing"),
     (changed(collective={"size": None}), "collective.size: is missing; allowed: a size such as '4 KiB'"),
     (changed(network={"dims": [{"npus": 4}]}), "network.dims[0].block: is missing; allowed: a text"),
     (
         changed(network={"dims": [3]}),
         "network.dims[0]: 3 is no table; allowed: a table [[network.dims]] with the keys block",
+    ),
+    (
+        {"network": GOOD["network"], "traffic": {"classes": {"load": 0.1, "on": True}}},
+        "traffic.classes: { load = 0.1, on = true } is no list; allowed: a table [[traffic.classes]] for each entry",
     ),
     (changed(network={"dims": {}}), "network.dims: {} is no list; allowed: a table [[network.dims]] for each entry"),
     # one per dimension

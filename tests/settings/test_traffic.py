@@ -101,7 +101,12 @@ def test_bursts() -> None:
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "traffic.load: is missing; allowed: flits per node and cycle, such as 0.3"),
-    ({"classes": [{"load": 0.1}, {}]}, "traffic.load: is missing"),
+    ({"classes": [{"load": 0.1}, {}]}, "traffic.classes[1].load: is missing"),
+    ({"classes": [{}, {}]}, "traffic.load: is missing"),
+    ({"load": 0.1, "classes": [{"name": "a"}, {"name": "a"}]}, "traffic.classes[1].name: two classes are called 'a'"),
+    ({"load": 0.1, "classes": [{}, {"virtual_network": 2}]}, "traffic.classes[1].virtual_network: there is no"),
+    ({"load": 0.1, "virtual_network": 2, "classes": [{}]}, "traffic.virtual_network: there is no"),
+    ({"load": 0.1, "classes": [{"replies": {"virtual_network": 3}}]}, "traffic.classes[0].replies.virtual_network: "),
     ({"load": 0}, "traffic.load: 0 is out of range; allowed: a number above 0, at most 1e+06"),
     ({"load": "much"}, "traffic.load: 'much' is no number"),
     ({"load": float("nan")}, "traffic.load: nan is out of range"),

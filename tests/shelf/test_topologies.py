@@ -298,14 +298,15 @@ def test_random_regular_graphs() -> None:
     ("name", "options", "key", "words"),
     [
         ("dragonfly", {"p": 1, "a": 2, "h": 1, "g": 4}, "network.options.g", "4 groups; allowed: 1 to a * h + 1 = 3"),
-        ("dragonfly", {"p": 0, "a": 2, "h": 1}, "network.options.g", "groups"),
+        ("dragonfly", {"p": 0, "a": 2, "h": 1}, "network.options.p", "0 is too small; allowed: a whole number from 1"),
         (
             "dragonfly",
             {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
             "network.options.arrangement",
             "'palm-tree'?",
         ),
-        ("dragonfly", {"p": 1, "a": 2}, "network.options", "the option 'h' is missing"),
+        ("dragonfly", {"p": 1, "a": 2}, "network.options", "the option 'h' is missing; allowed: a whole number"),
+        ("dragonfly", {"p": 1, "a": 2, "hh": 1}, "network.options.hh", "unknown option; allowed: p, a, h, g,"),
         ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is no whole number"),
         ("slim-fly", {"q": 6}, "network.options.q", "no field has 6 elements"),
         ("slim-fly", {"q": 2}, "network.options.q", "no field has 2 elements"),
@@ -315,8 +316,16 @@ def test_random_regular_graphs() -> None:
         ("hyperx", {"routers": 4}, "network.options.routers", "4 is no shape"),
         ("hyperx", {"routers": [4, 4], "concentration": [2]}, "network.options.concentration", "a list of 2 numbers"),
         ("hyperx", {"routers": [4], "concentration": 0}, "network.options.concentration", "a dimension of 0 NPUs"),
-        ("k-ary-n-tree", {"k": 2, "n": 0}, "network.options.children", "the shape is empty"),
-        ("leaf-spine", {"npus": 2, "leaves": 2, "spines": 0}, "network.options.parents", "0 NPUs"),
+        ("k-ary-n-tree", {"k": 2, "n": 0}, "network.options.n", "0 is too small"),
+        ("k-ary-n-tree", {"k": 2, "n": 60}, "network.options.n", "2^60 NPUs are too many; allowed: at most 1048576"),
+        ("leaf-spine", {"npus": 2, "leaves": 2, "spines": 0}, "network.options.spines", "0 is too small"),
+        ("leaf-spine", {"npus": 2, "leaves": 0, "spines": 1}, "network.options.leaves", "0 is too small"),
+        (
+            "leaf-spine",
+            {"npus": 4096, "leaves": 4096, "spines": 1},
+            "network.options.leaves",
+            "16777216 NPUs are too many",
+        ),
     ],
 )
 def test_faults(name: str, options: dict[str, Any], key: str, words: str) -> None:

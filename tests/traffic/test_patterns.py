@@ -146,6 +146,25 @@ FAULTS: list[tuple[str, Place, dict[str, Any], str]] = [
     ("transpose", Place(8, (8,)), {}, "pattern: transpose needs a square number of NPUs, and there are 8"),
     ("uniform-other", Place(1, (1,)), {}, "pattern: this pattern needs at least 2 NPUs, and there are 1"),
     ("tornado", Place(40, (8, 8)), {}, "pattern: this pattern needs dimensions, and 40 NPUs are not laid out as 8x8"),
+    (
+        "adversarial",
+        SQUARE,
+        {"group": 16},
+        "pattern_options.group: all NPUs are in one group: there is no other; "
+        "allowed: nodes of a group, fewer than all",
+    ),
+    (
+        "adversarial",
+        SQUARE,
+        {"offset": 0},
+        "pattern_options.offset: 0 groups further is the own group again, of 4; allowed: no multiple of 4",
+    ),
+    (
+        "adversarial",
+        SQUARE,
+        {"offset": 4},
+        "pattern_options.offset: 4 groups further is the own group again, of 4; allowed: no multiple of 4",
+    ),
     ("adversarial", SQUARE, {"group": 3}, "pattern_options.group: 16 NPUs are no whole number of groups of 3"),
     ("hotspot", SQUARE, {}, "pattern_options.nodes: is missing: the pattern 'hotspot' needs it"),
     (

@@ -158,3 +158,21 @@ def test_faults_name_the_class() -> None:
     with pytest.raises(InputError) as caught:
         source(load=0.1, classes=[{}, {"pattern": "hotspot"}])
     assert str(caught.value) == "traffic.classes[1].pattern_options.nodes: is missing: the pattern 'hotspot' needs it"
+
+
+@pytest.mark.parametrize(
+    ("traffic", "key"),
+    [
+        ({"classes": [{"load": 0.1, "pattern": "hotspt"}]}, "traffic.classes[0].pattern"),
+        ({"load": 0.1, "pattern": "hotspt", "classes": [{}, {}]}, "traffic.pattern"),
+        ({"load": 0.1, "pattern": "hotspot", "classes": [{}, {}]}, "traffic.pattern_options.nodes"),
+        (
+            {"load": 0.6, "classes": [{"injection": {"process": "on-off", "alpha": 0.5, "r1": 0.1}}]},
+            "traffic.classes[0].injection",
+        ),
+    ],
+)
+def test_a_fault_is_told_where_it_was_written(traffic: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Source(Traffic.model_validate(traffic).resolved, Place(16, (4, 4)))
+    assert caught.value.key == key
