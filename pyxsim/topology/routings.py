@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from pyxsim.errors import InputError
 from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.graph import FAR, adaptive_up_down, shortest, up_down
 from pyxsim.routing.grid import Kind, adaptive_xy_yx, balanced, steps, tie_random, xy_yx
@@ -43,8 +44,8 @@ def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
     return {**found, "ugal": partial(ugal, base)}
 
 
-def graph_routings(first: str) -> dict[str, WiresRouting]:
-    """What any graph can do whose links go both ways; `first` is the routing that comes first."""
+def graph_routings(first: str = "up-down") -> dict[str, WiresRouting]:
+    """What any graph can do whose links go both ways; `first` is the routing that comes first, which is the default."""
     every: Mapping[str, WiresRouting] = {
         "up-down": up_down,
         "minimal": minimal,
@@ -52,6 +53,8 @@ def graph_routings(first: str) -> dict[str, WiresRouting]:
         **over(minimal),
         "table": table,
     }
+    if first not in every:
+        raise InputError(f"graphs have no routing '{first}'", allowed=list(every), given=first)
     return {first: every[first], **every}
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pyxsim.errors import DeadlockError
+from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import prove
 from pyxsim.topology import Block, product
+from pyxsim.topology.routings import graph_routings
 
 MOST_LINES = 40
 
@@ -108,6 +109,25 @@ except InputError as error:
     assert text.count("== step, crosses, classes=2)") == 1
     file.write_text(text.replace("== step, crosses, classes=2)", "== step)"), encoding="utf-8")
     assert python(code, library) == "refused\n" + told
+
+
+def test_a_topology_that_needs_only_its_links(tree: Path, tmp_path: Path) -> None:
+    text = section(tree, "A topology that needs only its links")
+    file = tmp_path / "mylib" / "topologies" / "circulant.py"
+    file.parent.mkdir(parents=True)
+    assert "`mylib/topologies/circulant.py`" in text
+    shelf, proof = parts(text, "python")
+    file.write_text(shelf, encoding="utf-8")
+    assert python(proof, tmp_path) == parts(text, "text")[0]
+    for name in ("table", "minimal-adaptive"):
+        with pytest.raises(AssertionError, match="DeadlockError"):
+            python(proof.replace('"valiant"', f'"{name}"'), tmp_path)
+
+
+def test_graphs_have_no_other_routings() -> None:
+    assert next(iter(graph_routings())) == "up-down"
+    with pytest.raises(InputError, match=r"graphs have no routing 'minimum'; allowed: up-down, .*'minimal'"):
+        graph_routings("minimum")
 
 
 def test_a_block_as_one_dimension_of_a_larger_network(block: str, library: Path) -> None:
