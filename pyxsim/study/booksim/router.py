@@ -147,6 +147,7 @@ def _priority(config: Config, table: dict[str, Any]) -> None:
                 config.note("priority", f"the {key} takes no notice of age in BookSim2, and does not here")
             else:
                 table[ours] = "age"
+                config.note("priority", f"the {key} is matched in order of age here, in BookSim2 input by input")
 
 
 def _small_differences(config: Config, table: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ EXPLAINED = {
 }
 NODES, FLITS = 64, 5  # of most curves: for the length of a measurement only
 ENDLESS = 2**40
+SAMPLES = 7  # that BookSim2 takes at most, behind three of warm-up
 LIMIT = 500  # cycles: a mean latency above is saturated, BookSim2's default
 
 
@@ -67,8 +68,10 @@ def saturation(curve: Mapping[str, Any]) -> float:
     return float(max(taken, default=0.0))
 
 
-def measured(curve: Mapping[str, Any], load: float, *, theirs: bool = False, limit: int = ENDLESS) -> dict[str, Any]:
-    """The result of this curve's configuration at a load; `theirs`: by BookSim2's own schedule, which is shorter."""
+def measured(
+    curve: Mapping[str, Any], load: float, *, theirs: bool = False, limit: int = ENDLESS, samples: int = 3
+) -> dict[str, Any]:
+    """The result of this curve's configuration at a load; `theirs`: by BookSim2's own schedule, of so many samples."""
     config: dict[str, Any] = {**curve["config"], "injection_rate": load}
     classes = int(config.get("classes", 1))
     if classes > 1:
@@ -76,7 +79,9 @@ def measured(curve: Mapping[str, Any], load: float, *, theirs: bool = False, lim
     tables = translate(config).tables
     traffic = tables["traffic"]
     traffic["latency_limit"] = limit
-    if not theirs:
+    if theirs:
+        traffic["measure"] = traffic["measure"] // 3 * samples
+    else:
         wanted = PACKETS / (load * NODES / FLITS)
         traffic |= {"warmup": WARMUP, "measure": round(min(max(wanted, SHORTEST), LONGEST))}
     traffic["max_cycles"] = 4 * (traffic["warmup"] + traffic["measure"])
@@ -113,7 +118,10 @@ def compare(name: str) -> Found:
 
 
 def _saturates(curve: Mapping[str, Any]) -> tuple[str, int]:
-    """Between which loads BookSim2 saturates, and how many of these two are more than 5 % off here."""
+    """Between which loads BookSim2 saturates, and how many of these two are more than 5 % off here.
+
+    BookSim2 gives up at the sample in which the mean latency is too long, the tenth one at the latest.
+    """
     taken = [p["load"] for p in curve["points"] if "latency" in p]
     full = [p["load"] for p in curve["points"] if p.get("saturated")]
     if not taken or not full:
@@ -121,7 +129,7 @@ def _saturates(curve: Mapping[str, Any]) -> tuple[str, int]:
     stable, first = max(load for load in taken if load < min(full)), min(full)
     margin = THROUGHPUT / 100
     early = measured(curve, (1 - margin) * stable, theirs=True, limit=LIMIT)["saturated"]
-    late = not measured(curve, (1 + margin) * first, theirs=True, limit=LIMIT)["saturated"]
+    late = not measured(curve, (1 + margin) * first, theirs=True, limit=LIMIT, samples=SAMPLES)["saturated"]
     told = f"{stable:g} to {first:g}"
     return told + (" (here before)" if early else "") + (" (here behind)" if late else ""), early + late
 
