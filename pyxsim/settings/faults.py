@@ -116,6 +116,11 @@ def _no_text(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     return InputError(f"the key {shown(error['input'])} is no text", key=key_path(error["loc"][:-1]))
 
 
+def _no_unicode(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
+    # Half of a character, which no file can hold: only from Python.
+    return InputError("a text is no Unicode", key=key_path(error["loc"]))
+
+
 _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputError]] = {
     "extra_forbidden": _unknown,
     "missing": _missing,
@@ -128,6 +133,7 @@ _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputErr
     "list_type": _no_list,
     "too_short": _empty,
     "invalid_key": _no_text,
+    "string_unicode": _no_unicode,
 }
 
 

@@ -158,6 +158,11 @@ class TrafficClass(Table):
 
     def faults(self, key: str = "") -> Iterator[InputError]:
         """What does not go together in a complete class."""
+        _, told = self._own
+        if self.replies is not None:
+            for name in told.intersection(_SIZES):
+                problem = "has no effect with replies, which have their own sizes"
+                yield InputError(problem, key=f"{key}{name}", allowed="leave it out")
         if self.packet_weights is not None:
             if len(self.weights) != len(self.sizes):
                 yield InputError(
@@ -170,7 +175,8 @@ class TrafficClass(Table):
 
 
 _METHOD = ("warmup", "measure", "precision", "max_cycles", "latency_limit")  # how long traffic with a load is measured
-_PACKETS = ("pattern", "pattern_options", "packet_flits", "packet_weights")  # which a trace tells itself
+_SIZES = ("packet_flits", "packet_weights")  # replies have others
+_PACKETS = ("pattern", "pattern_options", *_SIZES)  # which a trace tells itself
 _INHERITED = tuple(name for name in TrafficClass.model_fields if name != "name")
 
 
@@ -250,10 +256,6 @@ class Traffic(Table):
                 faults.append(InputError(f"a {finite} has no process of injection", key="injection"))
             if self.trace and self.replies:
                 faults.append(InputError("messages of a trace are not answered", key="replies"))
-            for key in self.without_effect:
-                if key in self.model_fields_set and getattr(self, key) not in (None, {}):
-                    why = "that is measured to its end" if key in _METHOD else "whose messages it tells"
-                    faults.append(InputError(f"has no effect with a {finite}, {why}", key=key, allowed="leave it out"))
         elif self.load is None and (not loads or None in loads):
             key = f"classes[{loads.index(None)}].load" if any(loads) else "load"
             faults.append(InputError("is missing", key=key, allowed="flits per node and cycle, such as 0.3"))
@@ -263,6 +265,12 @@ class Traffic(Table):
             if least > self.max_cycles:
                 problem = f"{self.max_cycles} cycles are over before {' and '.join(fixed)}"
                 faults.append(InputError(problem, key="max_cycles", allowed=f"at least {least}"))
+        for key in self.without_effect:
+            if key in self.model_fields_set and getattr(self, key) not in (None, {}):
+                what = f"a {finite}, that is measured to its end"
+                if key not in _METHOD:
+                    what = "a trace, whose messages it tells" if self.trace else "replies, which have their own sizes"
+                faults.append(InputError(f"has no effect with {what}", key=key, allowed="leave it out"))
         names: set[str | None] = set()
         for key, each in self._complete():
             faults += each.faults(key)
@@ -274,8 +282,11 @@ class Traffic(Table):
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """The keys that tell nothing of a batch or of a trace."""
-        return (*_PACKETS, *_METHOD) if self.trace else _METHOD if self.batch else ()
+        """The keys that tell nothing of a batch, a trace, or requests that are answered."""
+        if self.trace:
+            return (*_PACKETS, *_METHOD)
+        answered = _SIZES if self.replies is not None and self.classes is None else ()
+        return (*answered, *_METHOD) if self.batch else answered
 
     def _complete(self) -> Iterator[tuple[str, TrafficClass]]:
         """The key and the complete settings of each class."""

@@ -312,6 +312,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"network": GOOD["network"], "traffic": {"classes": {"load": 0.1, "on": True}}},
         "traffic.classes: { load = 0.1, on = true } is no list; allowed: a table [[traffic.classes]] for each entry",
     ),
+    (changed(network={"router": {"\ud800": 1}}), "network.router: a text is no Unicode"),
     (changed(network={"dims": {}}), "network.dims: {} is no list; allowed: a table [[network.dims]] for each entry"),
     # one per dimension
     (changed(network={"bandwidth": ["1 GB/s"]}), "network.bandwidth: the list has 1 entries, the network 3 dimensions"),

@@ -39,6 +39,13 @@ def test_what_is_written_reads_the_same() -> None:
     assert load_experiment(tomllib.loads(resolved_toml(hot))) == hot
 
 
+def test_sizes_are_for_the_classes_without_replies() -> None:
+    found = experiment(load=0.1, packet_flits=4, classes=[{"replies": {"virtual_network": 1}}, {}])
+    assert load_experiment(tomllib.loads(resolved_toml(found))) == found
+    answered = experiment(load=0.1, replies={})
+    assert load_experiment(tomllib.loads(resolved_toml(answered))) == answered
+
+
 @pytest.mark.parametrize("finite", [{"trace": "t.csv", "priority": 1}, {"batch": {"size": 4}, "pattern": "tornado"}])
 def test_what_has_no_effect_is_not_written(finite: dict[str, Any]) -> None:
     found = experiment(**finite)
@@ -142,6 +149,12 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"trace": "t.csv", "packet_flits": 4}, "traffic.packet_flits: has no effect with a trace"),
     ({"trace": "t.csv", "warmup": 0}, "traffic.warmup: has no effect with a trace, that is measured to its end"),
+    ({"load": 0.1, "replies": {}, "packet_flits": 4}, "traffic.packet_flits: has no effect with replies, which have"),
+    (
+        {"load": 0.1, "replies": {}, "classes": [{"packet_flits": 4}]},
+        "traffic.classes[0].packet_flits: has no effect with replies",
+    ),
+    ({"batch": {"size": 1}, "replies": {}, "packet_flits": 4}, "traffic.packet_flits: has no effect with replies"),
     ({"batch": {"size": 1}, "precision": 0.1}, "traffic.precision: has no effect with a batch"),
     (
         {"load": 0.1, "warmup": 5000, "max_cycles": 2000},
