@@ -19,12 +19,13 @@ from pyxsim.errors import DeadlockError, InputError, PyxsimError, UnreachableErr
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
 from pyxsim.report.facts import plural
-from pyxsim.routing import prove
-from pyxsim.settings import Experiment, load_experiment, read_toml
+from pyxsim.settings import Experiment, Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
+from pyxsim.study.prepare import prove_routes
 from pyxsim.topology import Topology, bounds, build
 
 FORMATS = ("graphml",)
+SEVERAL = 2  # flits of a packet, as far as the proof is concerned: more than one
 SHAPE = re.compile(r"\d{1,9}(?:[,xX]\d{1,9})*", re.ASCII)
 WORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 
@@ -81,8 +82,8 @@ def show_topology(
     """
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) else [name]
     write = _writer(talk, name, export, file)
-    topology = _topology(name, shape, (*map(_override, words), *overrides), list(libraries))
-    facts = facts_of(topology)
+    topology, network = _topology(name, shape, (*map(_override, words), *overrides), list(libraries))
+    facts = facts_of(topology, network)
     if write is not None:
         write(topology)
     _show(talk, facts)
@@ -91,7 +92,9 @@ def show_topology(
     talk.put({**asdict(facts), "file": file})
 
 
-def _topology(name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]) -> Topology:
+def _topology(
+    name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]
+) -> tuple[Topology, Network]:
     """From a name on the shelf, or from an experiment file; the file need not say what the network has to do."""
     library.load_all(libraries)
     systems = library.data_files(extra_dirs=libraries)
@@ -129,11 +132,11 @@ def _is_path(name: str) -> bool:
     return name.endswith(".toml") or "/" in name or Path(name).exists()
 
 
-def _build(experiment: Experiment, folder: Path) -> Topology:
+def _build(experiment: Experiment, folder: Path) -> tuple[Topology, Network]:
     network, router = experiment.network, experiment.network.router
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
     topology = build(network.topology, network.shape, dims or None, network.options, folder)
-    return topology.routed(router.routing, router.routing_options)
+    return topology.routed(router.routing, router.routing_options), network
 
 
 def _shape(text: str) -> list[int]:
@@ -142,8 +145,8 @@ def _shape(text: str) -> list[int]:
     return [int(part) for part in re.split("[,xX]", text.replace(" ", ""))]
 
 
-def facts_of(topology: Topology) -> Facts:
-    """Count and prove. Takes seconds for thousands of NPUs."""
+def facts_of(topology: Topology, network: Network) -> Facts:
+    """Count and prove, for the routers of `network`. Takes seconds for thousands of NPUs."""
     degrees = np.bincount(topology.link_src, minlength=topology.routers)[np.unique(topology.home)]
     kinds = np.bincount(topology.link_dim, minlength=len(topology.link_kinds)).tolist()
     known: bounds.Bounds | None = None
@@ -156,7 +159,7 @@ def facts_of(topology: Topology) -> Facts:
         unreachable = None if topology.confined else str(error)
     deadlock: str | None = None
     try:
-        prove(topology.relation, topology.pairs() if topology.confined else None)
+        prove_routes(topology.relation, network, topology.pairs() if topology.confined else None, SEVERAL)
     except DeadlockError as error:
         deadlock = str(error)
     except UnreachableError as error:

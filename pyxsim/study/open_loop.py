@@ -116,6 +116,7 @@ class Study:
             precision=settings.precision,
             max_cycles=None if settings.max_cycles == "auto" else int(settings.max_cycles),
             latency_limit=float(limit) if limit != "auto" else LIMIT * known.zero_load if known else None,
+            flight=known.zero_load if known else 0.0,
         )
 
     def run(self) -> None:

@@ -199,17 +199,22 @@ def _prove_routes(
 
     `longest`: flits of the longest packet.
     """
-    router = settings.router
-    # Whether a VC holds flits of one packet at a time, or of whole packets only.
-    whole = router.vc_reuse == "drained" or router.flow_control != "wormhole" or longest == 1
     try:
-        prove(_proved_relation(topology.relation, router.ordered), pairs, whole=whole)
+        prove_routes(topology.relation, settings, pairs, longest)
     except DeadlockError as error:
         if not allow_deadlock:
             hint = "; --allow-deadlock runs it all the same, up to the deadlock if it comes"
             raise DeadlockError(f"{error}{hint}", error.cycle) from None
         return [f"{error}; it runs all the same: a deadlock is found and named when it happens"]
     return []
+
+
+def prove_routes(relation: Relation, settings: Network, pairs: Longs | None, longest: int) -> None:
+    """Raise DeadlockError or UnreachableError unless packets of up to `longest` flits can never wait in a circle."""
+    router = settings.router
+    # Whether a VC holds flits of one packet at a time, or of whole packets only.
+    whole = router.vc_reuse == "drained" or router.flow_control != "wormhole" or longest == 1
+    prove(_proved_relation(relation, router.ordered), pairs, whole=whole)
 
 
 def _proved_relation(relation: Relation, ordered: bool) -> Relation:

@@ -30,13 +30,14 @@ ACCEPTED = 0.97  # of the load that was created: less is saturated
 @dataclass(frozen=True)
 class Rules:
     """`warmup`, `measure`: cycles, None for as many as are needed. `max_cycles`: when to stop, None for a time that
-    suits the network. `latency_limit`: cycles; None: there is none."""
+    suits the network. `latency_limit`: cycles; None: there is none. `flight`: the zero-load latency."""
 
     warmup: int | None = None
     measure: int | None = None
     precision: float = 0.01
     max_cycles: int | None = None
     latency_limit: float | None = None
+    flight: float = 0.0
 
     def grid(self, packets_per_cycle: float, zero_load: float | None) -> Grid:
         """The batches that suit a load and a network: long enough for one packet, and for some."""
@@ -187,6 +188,11 @@ class Method:
     def _saturated(self, batches: int, done: int, first: int | None = None) -> str:
         """Why the network is saturated, by the second half of the time; "" if it is not."""
         first = batches // 2 if first is None else first
+        # What is created reaches its end a flight later: the first time counts nothing that arrives.
+        while first < batches and self.observer.grid.start(first) < self.rules.flight:
+            first += 1
+        if first >= batches:
+            return ""
         rate, offered = accepted(self.observer, first, batches), created(self.observer, first, batches)
         if rate.high < ACCEPTED * offered:
             return f"it accepts {rate.mean:.4g} of {offered:.4g} flits per node and cycle, and its backlog grows"
