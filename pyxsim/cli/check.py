@@ -247,7 +247,9 @@ def _show(talk: Talk, report: Report) -> None:
     if report.theory is not None:
         rows.append(("latency", f"{report.theory.zero_load:.1f} cycles without any load"))
         if report.theory.bound is not None:
-            rows.append(("bound", f"{report.theory.bound:.3f} flits per node and cycle: there the busiest link or lane is full"))
+            rows.append(
+                ("bound", f"{report.theory.bound:.3f} flits per node and cycle: there the busiest link or lane is full")
+            )
     if isinstance(report.prepared, Prepared):
         speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
         rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
