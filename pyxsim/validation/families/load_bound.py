@@ -25,7 +25,11 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "mesh-8x8": {"topology": "mesh", "shape": [8, 8]},
     "mesh-8x8-xy-yx": {"topology": "mesh", "shape": [8, 8], "router": {"routing": "xy-yx"}},
     "torus-8x8-valiant": {"topology": "torus", "shape": [8, 8], "router": {"routing": "valiant"}},
-    "torus-8x8-adaptive": {"topology": "torus", "shape": [8, 8], "router": {"routing": "minimal-adaptive"}},
+    "torus-8x8-adaptive": {
+        "topology": "torus",
+        "shape": [8, 8],
+        "router": {"routing": "minimal-adaptive", "vc_reuse": "drained"},
+    },
     "4-ary-3-tree": {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 3}},
     "hyperx-4x4": {"topology": "hyperx", "options": {"routers": [4, 4], "concentration": [2, 2]}},
     "dragonfly": {"topology": "dragonfly", "options": {"p": 2, "a": 4, "h": 2}},
