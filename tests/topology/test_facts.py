@@ -11,6 +11,7 @@ import pytest
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import facts_of, show_topology
 from pyxsim.errors import InputError
+from pyxsim.settings import Network
 from pyxsim.topology import build
 
 
@@ -55,9 +56,18 @@ def test_faults(name: str, words: str) -> None:
 
 
 def test_a_routing_that_can_deadlock() -> None:
-    found = facts_of(build("dragonfly", options={"p": 1, "a": 4, "h": 1}).routed("ugal-booksim2"))
+    net = build("dragonfly", options={"p": 1, "a": 4, "h": 1}).routed("ugal-booksim2")
+    found = facts_of(net, Network(topology="dragonfly"))
     assert not found.deadlock_free
     assert "may wait in a circle" in str(found.deadlock)
+
+
+def test_what_a_router_does_decides_of_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "mesh routing=minimal-adaptive"
+    for reuse, free in (("tail", False), ("drained", True)):
+        with Talk(json=True) as talk:
+            show_topology(talk, name, shape="3,3", overrides=[f'network.router.vc_reuse="{reuse}"'])
+        assert json.loads(capsys.readouterr().out)["deadlock_free"] is free
 
 
 def test_a_graph_is_written_and_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
