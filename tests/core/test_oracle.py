@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.core.engine import Engine
+from pyxsim.core.engine import Engine, build_info
 from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from tests.oracle.cases import (
     Case,
@@ -91,6 +91,8 @@ def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], 
         assert oracle.finished
         return
     assert reason == "deadlock"
+    # Messages that start later cannot undo it.
+    oracle.cancel()
     before = len(oracle.launches)
     oracle.run(oracle.now + AFTER)
     assert len(oracle.launches) == before
@@ -237,6 +239,7 @@ def test_many_ports(nodes: int, stages: Stages, how: dict[str, Any]) -> None:
         whole_run(case)
 
 
+@pytest.mark.skipif(build_info["kind"] == "debug", reason="the debug build looks at every cycle, also at idle ones")
 @settings(few, max_examples=30)
 @given(case=cases(), start=st.sampled_from([2**31 - 20, 2**33]))
 def test_late_in_time(case: Case, start: int) -> None:
