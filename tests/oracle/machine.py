@@ -255,10 +255,15 @@ class Oracle:
     def finished(self) -> bool:
         return all(m.last_arrival >= 0 for m in self.messages)
 
+    def cancel(self) -> None:
+        """Messages that have not started never will."""
+        for message in self.messages:
+            if message.at >= self.now:
+                message.at = -1
+
     @property
     def deadlocked(self) -> bool:
         """Flits are in the network, nothing is timed, and nothing has happened for longer than RC and VA take."""
         timed = any(link.busy for link in self._links)
-        coming = any(message.at >= self.now for message in self.messages)
         quiet = self.now - 1 - self.last_change > self._patience
-        return self.in_network > 0 and quiet and not timed and not coming
+        return self.in_network > 0 and quiet and not timed
