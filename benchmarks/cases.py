@@ -67,7 +67,7 @@ def uniform(side: int, load: float, cycles: int, flits: int = 5) -> Run:
     for cycle, a, b, p in zip(start.tolist(), src.tolist(), dst.tolist(), plane.tolist(), strict=True):
         network.send(a, b, 64 * flits, plane=p, at=cycle)
     begin = time.process_time()
-    while network.advance(None, slack=1 << 40):
+    while len(network.advance(None, slack=1 << 40)[0]):
         pass
     cpu = time.process_time() - begin
     totals = network.engine.totals()

@@ -462,7 +462,6 @@ cdef class Engine:
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0):
         cdef State* s = &self.s
         cdef Reason reason
-        cdef int32_t i
         if DEBUG:   # every cycle on its own, proved
             while True:
                 with nogil:
@@ -477,11 +476,22 @@ cdef class Engine:
                 reason = run_cycles(s, until, slack, window)
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
-        delivered = []
-        if not s.recycling:
-            delivered = sorted([(s.delivered_at[i], s.delivered[i]) for i in range(s.delivered_count)])
+        return Stop(REASONS[<int> reason], s.now, *self._take_delivered())
+
+    def _take_delivered(self):
+        """What was delivered, in order of (cycle, message): its numbers and cycles, int64."""
+        cdef State* s = &self.s
+        cdef int64_t i, count = 0 if s.recycling else s.delivered_count
+        cdef int64_t[::1] message, cycle
+        messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
+        message, cycle = messages, cycles
+        for i in range(count):
+            message[i], cycle[i] = s.delivered[i], s.delivered_at[i]
         s.delivered_count = 0
-        return Stop(REASONS[<int> reason], s.now, [(message, cycle) for cycle, message in delivered])
+        if count > 1:
+            order = np.lexsort((messages, cycles))
+            messages, cycles = messages[order], cycles[order]
+        return messages, cycles
 
     @property
     def now(self):

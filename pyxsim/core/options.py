@@ -6,8 +6,11 @@ The numbers that stand for choices are these, in the engine and in whatever is c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Allocators. ROTATING is one for VCs only.
 ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE = range(5)
@@ -106,8 +109,17 @@ class RouterOptions:
 
 @dataclass
 class Stop:
-    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle" or "deadlock"."""
+    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle" or "deadlock".
+
+    `messages`, `cycles`: int64, what was delivered and when, in order of (cycle, message).
+    """
 
     reason: str
     cycle: int
-    delivered: list[tuple[int, int]] = field(default_factory=list)
+    messages: NDArray[np.int64]
+    cycles: NDArray[np.int64]
+
+    @property
+    def delivered(self) -> list[tuple[int, int]]:
+        """The same as pairs."""
+        return list(zip(self.messages.tolist(), self.cycles.tolist(), strict=True))

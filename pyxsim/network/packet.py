@@ -12,6 +12,7 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.errors import InputError
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.machine import Machine, MessageClass, build_machine
+from pyxsim.network.protocol import Longs
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -19,6 +20,7 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
+FEW = 8  # messages up to which they are faster one by one
 
 Lanes = tuple[int, int]  # numbers of an injection and an ejection lane
 
@@ -94,6 +96,22 @@ class PacketNetwork:
         self._ends.append((src, dst))
         return message
 
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+        """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
+        if len(src) < FEW:
+            rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)
+            return min([self.send(s, d, size, plane=p, at=at) for s, d, size, p in rows])
+        sizes, size_of = np.unique(nbytes, return_inverse=True)
+        packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
+        ends = zip(src.tolist(), dst.tolist(), plane.tolist(), strict=True)
+        known = self._lanes
+        lanes = np.array([known.get(end) or self._find_lanes(*end) for end in ends])
+        first = self.engine.send_many(lanes[:, 0], lanes[:, 1], dst, plane, packets, flits, last, at, 0)
+        self._next_start = min(self._next_start, at)
+        self._bytes += nbytes.tolist()
+        self._ends += zip(src.tolist(), dst.tolist(), strict=True)
+        return int(first)
+
     def cut(self, nbytes: int) -> tuple[int, int, int]:
         """(packets, flits of each, flits of the last one) of a message. The header rides in front of the payload."""
         size, flit, header = self.settings.packet, self.settings.flit, self.settings.header
@@ -146,16 +164,16 @@ class PacketNetwork:
 
     # -- time --
 
-    def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
         limit = FOREVER if until is None else until
         self._close_before(self._next_start)
         while True:
             stop = self._run(limit, slack)
-            if stop.delivered:
-                return stop.delivered
+            if len(stop.messages):
+                return stop.messages, stop.cycles
             # A window may end in the very cycle `limit`: its arrivals are still to come then.
             if stop.reason == "idle" or (stop.reason == "until" and self.engine.now >= limit):
-                return []
+                return stop.messages, stop.cycles
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
@@ -164,7 +182,7 @@ class PacketNetwork:
         if stop.reason == "window":
             self._record()
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
-        self.bytes_delivered += sum(self._bytes[message] for message, _ in stop.delivered)
+        self.bytes_delivered += sum(self._bytes[message] for message in stop.messages.tolist())
         self.tick()
         if stop.reason == "deadlock":
             self._record()

@@ -8,6 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+Longs = NDArray[np.int64]
+
 
 class Network(Protocol):
     """A network of `npus` endpoints, numbered from 0."""
@@ -25,10 +30,13 @@ class Network(Protocol):
         `plane` is one of the planes of the topology (a queue's way through the network).
         """
 
-    def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+        """The same for K >= 1 messages, int64[K] each. Returns the number of the first; the others follow it."""
+
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
         """Let time pass to cycle `until` (None: until nothing is left to do), but stop at arrivals.
 
-        Returns [(message, cycle)] of messages that have arrived completely since the last call, in order of
-        (cycle, message), as soon as there is one; `slack` cycles later if the caller promises to send nothing
-        before that. An empty list: `until` is reached or nothing is left. Raises SimulationError.
+        Returns (messages, cycles), int64[K]: what has arrived completely since the last call, in order of
+        (cycle, message), as soon as there is something; `slack` cycles later if the caller promises to send nothing
+        before that. K = 0: `until` is reached or nothing is left. Raises SimulationError.
         """

@@ -161,10 +161,10 @@ class System:
         events, network = self._events, self.network
         while True:
             until = events[0][0] if events else None
-            arrivals = network.advance(until)
-            if arrivals:
+            arrived, _ = network.advance(until)
+            if len(arrived):
                 self.cycle = network.now
-                for number, _ in arrivals:
+                for number in arrived.tolist():
                     task, message = self._messages.pop(number)
                     task.arrived(message)
             elif until is None:

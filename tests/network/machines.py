@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pyxsim import library
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.settings import Network
@@ -64,6 +67,12 @@ def packet_network(
 def drain(network: PacketNetwork) -> list[tuple[int, int]]:
     """Everything that arrives until nothing is left to do: (message, cycle)."""
     arrived = []
-    while batch := network.advance(None):
+    while batch := pairs(network.advance(None)):
         arrived += batch
     return arrived
+
+
+def pairs(arrivals: tuple[NDArray[np.int64], NDArray[np.int64]]) -> list[tuple[int, int]]:
+    """Arrivals as [(message, cycle)]."""
+    messages, cycles = arrivals
+    return list(zip(messages.tolist(), cycles.tolist(), strict=True))

@@ -11,7 +11,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.network.packet import PacketNetwork
-from tests.network.machines import drain, packet_network
+from tests.network.machines import drain, packet_network, pairs
 
 
 def launches(network: PacketNetwork, link: int) -> list[int]:
@@ -169,20 +169,20 @@ def test_arrivals_come_in_order_of_cycle_and_message() -> None:
     for dst in (3, 1, 2):
         network.send(0, dst, 5, at=0)
     network.send(1, 2, 1, at=0)
-    first = network.advance(None)
+    first = pairs(network.advance(None))
     # Two routers of 4 cycles, latencies of 1 + 3 + 1, and 1 for the first flit; four more flits behind it.
     assert first == [(3, 14)]
-    assert network.advance(None) == [(0, 18), (1, 18), (2, 18)]
-    assert network.advance(None) == []
+    assert pairs(network.advance(None)) == [(0, 18), (1, 18), (2, 18)]
+    assert pairs(network.advance(None)) == []
 
 
 def test_time_passes_to_where_it_was_asked_to() -> None:
     network = packet_network(latency=3)
-    assert network.advance(10) == []
+    assert pairs(network.advance(10)) == []
     network.send(0, 1, 1, at=15)
-    assert network.advance(12) == []
+    assert pairs(network.advance(12)) == []
     assert network.now == 12
-    assert network.advance(None) == [(0, 15 + 4 + 4 + 1 + 3 + 1 + 1)]
+    assert pairs(network.advance(None)) == [(0, 15 + 4 + 4 + 1 + 3 + 1 + 1)]
 
 
 def test_a_message_to_oneself_goes_through_the_router() -> None:
@@ -200,3 +200,20 @@ def test_the_tick_comes_even_where_nothing_happens() -> None:
     drain(network)
     assert len(calls) >= 5
     assert np.diff(calls).max() <= 200_000
+
+
+def test_many_messages_at_once_are_as_one_by_one() -> None:
+    """Whatever the number: few go one by one, many by arrays."""
+    rng = np.random.default_rng(5)
+    for count in (1, 7, 8, 40):
+        src, dst = rng.integers(0, 6, (2, count))
+        size, plane = rng.integers(1, 50, count), rng.integers(0, 2, count)
+        both = [packet_network("torus", [3, 2], latency=3) for _ in range(2)]
+        for network in both:
+            network.send(0, 1, 5, at=0)
+            network.advance(2)
+        rows = zip(src.tolist(), dst.tolist(), size.tolist(), plane.tolist(), strict=True)
+        numbers = [both[0].send(a, b, n, plane=p, at=4) for a, b, n, p in rows]
+        assert both[1].send_many(src, dst, size, plane, 4) == numbers[0]
+        assert drain(both[0]) == drain(both[1])
+        assert both[0].bytes_delivered == both[1].bytes_delivered == 5 + size.sum()

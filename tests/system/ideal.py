@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pyxsim import library
+from pyxsim.network.protocol import Longs
 from pyxsim.system import Options, System
 from pyxsim.topology.topology import Queue
 
@@ -38,17 +41,22 @@ class Ideal:
             heapq.heappush(self._flying, (at + self._time(src, dst, nbytes), number))
         return number
 
-    def advance(self, until: int | None, *, slack: int = 0) -> list[tuple[int, int]]:
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+        rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)
+        return min([self.send(a, b, size, plane=p, at=at) for a, b, size, p in rows])
+
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
         first = self._flying[0][0] if self._flying else None
         if first is None or (until is not None and first > until):
             self.now = self.now if until is None else until
-            return []
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.now = first
         batch = []
         while self._flying and self._flying[0][0] == first:
             cycle, number = heapq.heappop(self._flying)
             batch.append((number, cycle))
-        return batch
+        messages, cycles = np.array(batch, np.int64).T
+        return messages, cycles
 
 
 def options(algorithms: str | Sequence[str] = "ring", dims: int = 1, **others: Any) -> Options:

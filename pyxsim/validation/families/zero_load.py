@@ -110,9 +110,9 @@ def alone(
     """
     topology: Topology = network.topology
     message = network.send(src, dst, flits, plane=-1, at=network.now)
-    arrived = []
-    while batch := network.advance(None):
-        arrived += batch
+    arrived: list[int] = []
+    while len((batch := network.advance(None))[0]):
+        arrived += batch[1].tolist()
     must(len(arrived) == 1, "the packet did not arrive alone")
     trace = network.engine.trace()
     way = trace[(trace[:, 3] == message) & (trace[:, 5] == 0) & (trace[:, 1] < topology.links), 1].tolist()
