@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -10,42 +10,57 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyxsim.collective.arrays import I32, I64, Bools, frozen, pointers, ranges
+from pyxsim.collective.arrays import I8, I32, I64, Bools, frozen, pointers, ranges
+from pyxsim.collective.cells import check_messages, contents
 from pyxsim.collective.dependence import gates, window_needs
 from pyxsim.collective.kinds import Kind
-from pyxsim.collective.schedule import Schedule, ScheduleError
+from pyxsim.collective.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledSchedule:
     """The M messages of a collective on a group of `n` ranks, in an order in which they could be executed one by one.
 
-    Message m goes from rank src[m] to dst[m] with the blocks block_ids[block_ptr[m] : block_ptr[m + 1]] and is added to
-    what is there (reduce[m]) or stored. It may leave as soon as
+    Message m goes from rank src[m] to dst[m] with the cells block_ids[block_ptr[m] : block_ptr[m + 1]] of the sender,
+    which are added to the cells put_ids[...] of the receiver (reduce[m]) or stored there. It may leave as soon as
 
-    - every message of its gate g = gate[m] has arrived at src[m]: gate_ids[gate_ptr[g] : gate_ptr[g + 1]], none where
-      the gate is -1; and
-    - src[m] has received need[m] messages, whichever they are (0 everywhere unless the algorithm has a window).
+    - every message of its gate g = gate[m] has been taken in at src[m]: gate_ids[gate_ptr[g] : gate_ptr[g + 1]], none
+      where the gate is -1; and
+    - src[m] has taken in need[m] messages of others, whichever they are (0 everywhere unless there is a window).
 
-    A rank is through when it has sent all its messages and received all that go to it.
+    Where src[m] == dst[m] it is a *local step*, which the rank does for itself: nothing is sent. The messages of a
+    *join* (join[m] >= 0; they follow each other) are handed to their receivers together, when the last of them has
+    arrived, and each receiver gets the sum of what all of them carry.
+
+    A rank is through when it has sent all its messages and taken in all that go to it.
     """
 
     kind: Kind
     algorithm: str
     n: int
     blocks: int
+    cells: int  # cells 0 .. blocks-1 are the blocks, the rest is scratch room
     window: int | None
     src: I32
     dst: I32
     reduce: Bools
+    way: I8  # -1: goes round the other way
+    join: I32
     step: I32  # messages of one step are written side by side; never decreases
     block_ptr: I64
     block_ids: I32
+    put_ids: I32  # most often the same array as block_ids
+    content: I32  # the blocks whose data the cells hold; most often the same array, too
     gate: I32
     gate_ptr: I64
     gate_ids: I32
     need: I32
     empty: Bools  # bool[blocks]: blocks without bytes, which no message carries any more
+    root: int = 0
+    own_waits: bool = False  # the waits are not derived from the data, but came with the schedule
+    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in the middle of a collective
+    given_bytes: I64 | None = None  # bytes of messages that a file fixed: no blocks, and nothing to prove about data
+    unproved: str = ""  # why nothing is proved about data
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,8 +74,26 @@ class CompiledSchedule:
     def __str__(self) -> str:
         return f"{self.algorithm} {self.kind.name} on {self.n} ranks"
 
+    @property
+    def simple(self) -> bool:
+        """Whether every block stays in the cell of its number."""
+        return self.put_ids is self.block_ids and self.cells == self.blocks
+
+    @cached_property
+    def local(self) -> Bools:
+        """bool[M]: steps that a rank does for itself."""
+        return np.equal(self.src, self.dst)
+
+    def starts(self, block: int) -> Sequence[int]:
+        """The ranks that hold the block, or contribute to it, at the start."""
+        return self.kind.start(self.n, block // (self.blocks // self.kind.units(self.n)), self.root)
+
+    def goals(self, block: int) -> Sequence[int]:
+        """The ranks that must have the block complete at the end."""
+        return self.kind.goal(self.n, block // (self.blocks // self.kind.units(self.n)), self.root)
+
     def blocks_of(self, message: int) -> I32:
-        """The blocks that a message carries."""
+        """The cells of its sender that a message carries: mostly the blocks of these numbers."""
         return self.block_ids[self.block_ptr[message] : self.block_ptr[message + 1]]
 
     def waits_for(self, message: int) -> I32:
@@ -109,18 +142,21 @@ class CompiledSchedule:
 
     def message_bytes(self, block_sizes: npt.NDArray[np.integer]) -> I64:
         """Bytes of every message (int64[M]) when block b has block_sizes[b] bytes."""
+        if self.given_bytes is not None:
+            return self.given_bytes
         if len(block_sizes) != self.blocks:
             raise ValueError(f"{len(block_sizes)} block sizes for {self.blocks} blocks")
-        total = pointers(block_sizes[self.block_ids])
+        total = pointers(block_sizes[self.content])
         return cast(I64, total[self.block_ptr[1:]] - total[self.block_ptr[:-1]])
 
     def without_empty(self, block_sizes: npt.NDArray[np.integer]) -> CompiledSchedule:
         """The schedule for blocks of these sizes: blocks of no bytes are not sent and nothing waits for them.
 
         Messages that carried nothing else are gone, so messages are numbered anew. Cached by which blocks are empty.
+        Where the schedule has its own waits they all stay: a message without bytes is done at once there.
         """
         empty = np.asarray(block_sizes) == 0
-        if not empty.any():
+        if self.own_waits or not empty.any():
             return self
         return self.variant(empty.tobytes(), lambda: _pruned(self, empty))
 
@@ -137,90 +173,78 @@ def compiled(schedule: Schedule | CompiledSchedule, algorithm: str = "this sched
         return schedule
     steps = schedule.steps
     per_step = [len(step.src) for step in steps]
-    src, dst = _joined([step.src for step in steps]), _joined([step.dst for step in steps])
-    block_ptr = pointers(np.repeat(np.array([step.per_message for step in steps], dtype=np.int64), per_step))
+
+    def each(values: list[int] | list[bool], dtype: type[np.generic]) -> npt.NDArray[Any]:
+        return np.repeat(np.array(values, dtype=dtype), per_step)
+
+    block_ids = _joined([step.blocks for step in steps])
+    put_ids = _joined([step.puts for step in steps])
+    moves = not np.array_equal(put_ids, block_ids)
     result = CompiledSchedule(
         kind=schedule.kind,
         algorithm=algorithm,
         n=schedule.n,
         blocks=schedule.blocks,
+        cells=schedule.cells,
         window=schedule.window,
-        src=src,
-        dst=dst,
-        reduce=np.repeat(np.array([step.reduce for step in steps], dtype=bool), per_step),
-        step=np.repeat(np.arange(len(steps), dtype=np.int32), per_step),
-        block_ptr=block_ptr,
-        block_ids=_joined([step.blocks for step in steps]),
-        gate=np.full(len(src), -1, dtype=np.int32),
+        src=_joined([step.src for step in steps]),
+        dst=_joined([step.dst for step in steps]),
+        reduce=each([step.reduce for step in steps], np.bool_),
+        way=each([step.way for step in steps], np.int8),
+        join=each([step.join for step in steps], np.int32),
+        step=each(list(range(len(steps))), np.int32),
+        block_ptr=pointers(each([step.per_message for step in steps], np.int64)),
+        block_ids=block_ids,
+        put_ids=put_ids if moves else block_ids,
+        content=block_ids,
+        gate=np.zeros(0, dtype=np.int32),
         gate_ptr=np.zeros(1, dtype=np.int64),
         gate_ids=np.zeros(0, dtype=np.int32),
-        need=np.zeros(len(src), dtype=np.int32),
+        need=np.zeros(sum(per_step), dtype=np.int32),
         empty=np.zeros(schedule.blocks, dtype=bool),
     )
-    _check_messages(result)
-    return _with_waits(result)
+    check_messages(result, each([step.local for step in steps], np.bool_))
+    return _with_waits(replace(result, content=contents(result)))
 
 
-def _with_waits(schedule: CompiledSchedule, kept: Bools | None = None) -> CompiledSchedule:
-    s = schedule
-    found = gates(s.src, s.dst, s.reduce, s.step, s.block_ptr, s.block_ids, s.blocks)
-    if s.window is not None:
-        need = window_needs(s.src, s.dst, s.step, s.n, s.window, np.ones(len(s), dtype=bool))
-        return replace(s, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids, need=need)
-    return replace(s, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
+def _with_waits(s: CompiledSchedule) -> CompiledSchedule:
+    found = gates(s.src, s.dst, s.reduce, s.step, s.block_ptr, s.block_ids, s.put_ids, s.cells)
+    result = replace(s, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
+    return result if s.window is None else replace(result, need=_needs(s, np.ones(len(s), dtype=bool)))
+
+
+def _needs(s: CompiledSchedule, kept: Bools) -> I32:
+    """What the window demands when only the `kept` messages are sent. Local steps neither send nor receive."""
+    if s.window is None:
+        return s.need
+    sent = ~s.local
+    need = np.zeros(len(s), dtype=np.int32)
+    need[sent] = window_needs(s.src[sent], s.dst[sent], s.step[sent], s.n, s.window, kept[sent])
+    return need
 
 
 def _pruned(s: CompiledSchedule, empty: Bools) -> CompiledSchedule:
-    full = ~empty[s.block_ids]
+    full = ~empty[s.content]
     lengths = np.add.reduceat(full, s.block_ptr[:-1], dtype=np.int64) if len(s) else np.zeros(0, dtype=np.int64)
     kept = lengths > 0
-    block_ptr, block_ids = pointers(lengths[kept]), s.block_ids[full]
-    src, dst, reduce, step = s.src[kept], s.dst[kept], s.reduce[kept], s.step[kept]
-    found = gates(src, dst, reduce, step, block_ptr, block_ids, s.blocks)
-    need = s.need[kept] if s.window is None else window_needs(s.src, s.dst, s.step, s.n, s.window, kept)[kept]
-    return replace(
+    block_ids = s.block_ids[full]
+    rest = replace(
         s,
-        src=src,
-        dst=dst,
-        reduce=reduce,
-        step=step,
-        block_ptr=block_ptr,
+        src=s.src[kept],
+        dst=s.dst[kept],
+        reduce=s.reduce[kept],
+        way=s.way[kept],
+        join=s.join[kept],
+        step=s.step[kept],
+        block_ptr=pointers(lengths[kept]),
         block_ids=block_ids,
-        gate=found.of,
-        gate_ptr=found.ptr,
-        gate_ids=found.ids,
-        need=need,
+        put_ids=block_ids if s.put_ids is s.block_ids else s.put_ids[full],
+        content=block_ids if s.content is s.block_ids else s.content[full],
+        need=_needs(s, kept)[kept],
         empty=empty,
     )
-
-
-def _check_messages(s: CompiledSchedule) -> None:
-    """Refuse messages that no group of n ranks can exchange. Raises ScheduleError for the first one."""
-    lengths = np.diff(s.block_ptr)
-    beyond, twice = np.zeros((2, len(s)), dtype=bool)
-    unknown = np.flatnonzero((s.block_ids < 0) | (s.block_ids >= s.blocks))
-    beyond[np.searchsorted(s.block_ptr, unknown, "right") - 1] = True
-    many = lengths > 1
-    message = np.repeat(np.flatnonzero(many), lengths[many])
-    keys = np.sort(message * s.blocks + s.block_ids[np.repeat(many, lengths)])
-    twice[keys[1:][keys[1:] == keys[:-1]] // s.blocks] = True
-    ranks = f"ranks 0 to {s.n - 1}"
-    for wrong, problem, allowed in (
-        ((s.src < 0) | (s.src >= s.n) | (s.dst < 0) | (s.dst >= s.n), "there is no such rank", ranks),
-        (s.src == s.dst, "a rank sends to itself", "another rank"),
-        (lengths == 0, "it carries no block", "at least one block"),
-        (beyond, "there is no such block", f"blocks 0 to {s.blocks - 1}"),
-        (twice, "it carries a block twice", "every block once"),
-    ):
-        if wrong.any():
-            m = int(np.argmax(wrong))
-            where = f"message {m}, {s.src[m]} -> {s.dst[m]} with blocks {_some(s.blocks_of(m))}"
-            raise ScheduleError(f"{s}: {where}: {problem}", allowed=allowed, rank=int(s.src[m]))
-
-
-def _some(numbers: npt.NDArray[np.integer]) -> str:
-    text = ", ".join(str(number) for number in numbers[:8])
-    return f"{text}, ..." if len(numbers) > 8 else text or "none"
+    found = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, rest.put_ids, s.cells)
+    return replace(rest, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
 
 
 def _joined(parts: list[I64]) -> I32:

@@ -2,13 +2,15 @@
 
 A *cell* is one block at one rank. A send reads its cells when it leaves, a message writes its cells when it arrives.
 A read waits for the writes of the same cell that stand before it in the schedule, back to the last one that stores
-(and does not add). The messages of one step stand side by side: none of them comes before another.
+(and does not add). The messages of one step stand side by side: none of them comes before another. A local step (of a
+rank for itself) does not get ahead of what was to be written into its target cells before it either.
 
 All is done with sorted keys, not with a table of cells: an all-to-all on 256 ranks has 16 million of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,16 +41,21 @@ def slots(step: I32) -> tuple[I64, I64]:
     return message + np.repeat(ends - lengths, lengths), message + np.repeat(ends, lengths)
 
 
-def gates(src: I32, dst: I32, reduce: Bools, step: I32, block_ptr: I64, block_ids: I32, blocks: int) -> Gates:
+def gates(
+    src: I32, dst: I32, reduce: Bools, step: I32, block_ptr: I64, block_ids: I32, put_ids: I32, cells: int
+) -> Gates:
     """The gate of every message. Sends that wait for the same arrivals at the same cell share one."""
     count = len(src)
-    message = np.repeat(np.arange(count, dtype=np.int32), np.diff(block_ptr))
+    carried = np.diff(block_ptr)
+    message = np.repeat(np.arange(count, dtype=np.int32), carried)
+    local = src == dst
+    itself = local[message]
     read_slot, write_slot = slots(step)
     bits = (2 * count).bit_length()
-    keys = np.concatenate([src[message], dst[message]]).astype(np.int64) * blocks
-    keys += np.concatenate([block_ids, block_ids])
+    keys = np.concatenate([src[message], dst[message], src[message[itself]]]).astype(np.int64) * cells
+    keys += np.concatenate([block_ids, put_ids, put_ids[itself]])
     keys <<= bits
-    keys |= np.concatenate([read_slot[message], write_slot[message]])
+    keys |= np.concatenate([read_slot[message], write_slot[message], read_slot[message[itself]]])
     keys.sort()
     at_slot = np.empty(2 * count, dtype=np.int32)
     at_slot[read_slot] = np.arange(count)
@@ -67,7 +74,7 @@ def gates(src: I32, dst: I32, reduce: Bools, step: I32, block_ptr: I64, block_id
     begins |= writes & ~reduce[event]
     first = np.maximum.accumulate(np.where(begins, last, 0))
     waits = ~writes & (last > first)
-    return _shared(event[waits], first[waits], last[waits], writers, np.diff(block_ptr))
+    return _shared(event[waits], first[waits], last[waits], writers, carried + local)
 
 
 def _shared(reader: I64, first: I64, last: I64, writers: I64, carried: I64) -> Gates:
@@ -90,6 +97,18 @@ def _shared(reader: I64, first: I64, last: I64, writers: I64, carried: I64) -> G
     of[readers] = len(low) + np.arange(len(readers))
     ids = np.concatenate([writers[ranges(low, lengths)], waits_for])
     return Gates(of, pointers(np.concatenate([lengths, sizes])), ids.astype(np.int32))
+
+
+def gates_of(src: Sequence[int], waits: Sequence[Collection[int]]) -> Gates:
+    """Gates for waits that are given message by message; those of a rank that wait for the same share one."""
+    numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+    of = [
+        numbers.setdefault((rank, tuple(sorted(set(awaited)))), len(numbers)) if awaited else -1
+        for rank, awaited in zip(src, waits, strict=True)
+    ]
+    lists = [awaited for _, awaited in numbers]
+    flat = np.array([m for awaited in lists for m in awaited], dtype=np.int32)
+    return Gates(np.array(of, dtype=np.int32), pointers(np.array([len(a) for a in lists], dtype=np.int64)), flat)
 
 
 def window_needs(src: I32, dst: I32, step: I32, n: int, window: int, kept: Bools) -> I32:

@@ -6,15 +6,20 @@ with every contribution exactly once. That is all the checker knows of a kind; h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from pyxsim.collective.arrays import I64
 from pyxsim.errors import InputError
 
-Ranks = Callable[[int, int], Sequence[int]]
+
+class Ranks(Protocol):
+    """(n, unit) or (n, unit, root) -> some ranks of a group of n; the root is rank 0 unless it is said otherwise."""
+
+    def __call__(self, n: int, unit: int, root: int = 0, /) -> Sequence[int]: ...
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,18 @@ class Kind:
     `homes` says how many ranks a block is named after: 0 (a cut of the buffer that may be anywhere: any number of
     blocks), 1 (block r belongs to rank r: n blocks) or 2 (block i*n+j goes from rank i to rank j: n*n blocks). An
     algorithm may cut each of these units further, into the same number of consecutive blocks.
+
+    A `rooted` kind has one rank that all data come from or go to. Algorithms write it down for rank 0; a schedule for
+    another root is the same one renamed. In an `idempotent` kind a contribution may be added more than once: only
+    whether it is there counts.
     """
 
     name: str
     homes: int
-    start: Ranks  # (n, unit) -> the ranks that hold the unit, or contribute to it, at the start
-    goal: Ranks  # (n, unit) -> the ranks that must have it complete at the end
+    start: Ranks  # the ranks that hold the unit, or contribute to it, at the start
+    goal: Ranks  # the ranks that must have it complete at the end
+    rooted: bool = False
+    idempotent: bool = False
 
     def units(self, n: int) -> int:
         """In how many pieces the meaning of the operation cuts the data of a group of n ranks."""
@@ -37,7 +48,7 @@ class Kind:
 
     def default_blocks(self, n: int) -> int:
         """In how many blocks an algorithm cuts the data unless it says otherwise."""
-        return int(n ** max(self.homes, 1))
+        return 1 if self.idempotent else int(n ** max(self.homes, 1))
 
     def moved(self, rank: I64) -> I64:
         """Where the units go when rank r is renamed to rank[r]: int64[units]."""
@@ -47,19 +58,23 @@ class Kind:
         return unit
 
 
-def _all(n: int, unit: int) -> Sequence[int]:
+def _all(n: int, unit: int, root: int = 0) -> Sequence[int]:
     return range(n)
 
 
-def _own(n: int, unit: int) -> Sequence[int]:
+def _own(n: int, unit: int, root: int = 0) -> Sequence[int]:
     return (unit,)
 
 
-def _source(n: int, unit: int) -> Sequence[int]:
+def _root(n: int, unit: int, root: int = 0) -> Sequence[int]:
+    return (root,)
+
+
+def _source(n: int, unit: int, root: int = 0) -> Sequence[int]:
     return (unit // n,)
 
 
-def _destination(n: int, unit: int) -> Sequence[int]:
+def _destination(n: int, unit: int, root: int = 0) -> Sequence[int]:
     return (unit % n,)
 
 
@@ -70,6 +85,11 @@ KINDS = {
         Kind("reduce-scatter", 1, _all, _own),
         Kind("all-gather", 1, _own, _all),
         Kind("all-to-all", 2, _source, _destination),
+        Kind("broadcast", 0, _root, _all, rooted=True),
+        Kind("reduce", 0, _all, _root, rooted=True),
+        Kind("gather", 1, _own, _root, rooted=True),
+        Kind("scatter", 1, _root, _own, rooted=True),
+        Kind("barrier", 0, _all, _all, idempotent=True),
     )
 }
 

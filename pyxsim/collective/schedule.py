@@ -65,26 +65,62 @@ class Schedule:
     The data are cut in `blocks` blocks: n for all-reduce, reduce-scatter and all-gather, n*n for all-to-all (block
     i*n+j goes from rank i to rank j) unless said otherwise; see `Kind`. With a `window` w, the k-th send of a rank
     (from 0) also waits until the rank has received k-w+1 messages, whichever, so at most w are on their way unanswered.
+
+    A rank keeps block b in its cell b. `cells` beyond the blocks are scratch room: what `put` and `local` store there
+    has the size, and the meaning, of the block that it came from.
     """
 
-    def __init__(self, kind: str | Kind, n: int, *, blocks: int | None = None, window: int | None = None) -> None:
+    def __init__(
+        self,
+        kind: str | Kind,
+        n: int,
+        *,
+        blocks: int | None = None,
+        window: int | None = None,
+        cells: int | None = None,
+    ) -> None:
         self.kind = get_kind(kind)
         self.n = _whole(n, "the number of ranks")
         self.blocks = self.kind.default_blocks(self.n) if blocks is None else _whole(blocks, "the number of blocks")
         self.window = None if window is None else _whole(window, "a window")
+        self.cells = self.blocks if cells is None else _whole(cells, "the number of cells")
         if self.blocks % self.kind.units(self.n):
             raise ScheduleError(
                 f"{self.kind.name} on {self.n} ranks cannot be cut in {self.blocks} blocks",
                 allowed=f"a multiple of {self.kind.units(self.n)}",
             )
+        if self.cells < self.blocks:
+            raise ScheduleError(f"{self.cells} cells for {self.blocks} blocks", allowed=f"at least {self.blocks}")
         self.steps: list[Step] = []
+        self._joins = 0
 
-    def send(self, src: int, dst: int, blocks: int | Iterable[int], reduce: bool = False) -> None:
-        """One message: `src` sends these blocks to `dst`, which adds them to its own (`reduce`) or stores them."""
-        ids = [blocks] if isinstance(blocks, int | np.integer) else list(blocks)
-        self.steps.append(Step(_ints([src]), _ints([dst]), _ints(ids), len(ids), bool(reduce)))
+    def send(
+        self,
+        src: int,
+        dst: int,
+        blocks: int | Iterable[int],
+        reduce: bool = False,
+        *,
+        way: int = +1,
+        put: int | Iterable[int] | None = None,
+    ) -> None:
+        """One message: `src` sends these blocks to `dst`, which adds them to its own (`reduce`) or stores them.
 
-    def step(self, src: npt.ArrayLike, dst: npt.ArrayLike, blocks: npt.ArrayLike, reduce: bool = False) -> None:
+        `way`: -1 for one that goes round the other way, against the direction of its queue. `put`: the cells in which
+        `dst` keeps the blocks, when these are not the same that they have at `src`.
+        """
+        ids = _listed(blocks)
+        self._write([src], [dst], ids, len(ids), reduce, way=way, put=None if put is None else _listed(put))
+
+    def step(
+        self,
+        src: npt.ArrayLike,
+        dst: npt.ArrayLike,
+        blocks: npt.ArrayLike,
+        reduce: bool = False,
+        *,
+        way: int = +1,
+    ) -> None:
         """Messages side by side, none waiting for another: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
         A single number stands for all k. The same as k sends, only faster, when no message of the step carries what
@@ -95,17 +131,64 @@ class Schedule:
         shape = (count, ids.shape[1]) if ids.ndim == 2 else (count,)
         sources, destinations = np.broadcast_to(sources, (count,)), np.broadcast_to(destinations, (count,))
         ids = np.broadcast_to(ids, shape)
-        self.steps.append(Step(sources, destinations, ids.ravel(), ids.size // count, bool(reduce)))
+        self._write(sources, destinations, ids.ravel(), ids.size // count, reduce, way=way)
+
+    def reduce_in_network(self, ranks: Iterable[int], blocks: int | Iterable[int]) -> None:
+        """The network adds up the blocks of these ranks on their way and hands every one of them the sum.
+
+        Written as one message from each of the ranks to the next one round, which arrive together when the last of them
+        is there: every link to and from a switch between them carries the blocks once.
+        """
+        around, ids = _listed(ranks), _listed(blocks)
+        if len(around) > 1:
+            self._write(around, np.roll(around, -1), np.tile(ids, len(around)), len(ids), False, join=self._joins)
+            self._joins += 1
+
+    def local(
+        self, rank: int, from_cells: int | Iterable[int], to_cells: int | Iterable[int], reduce: bool = False
+    ) -> None:
+        """A rank copies cells into others of its own, or adds them there; nothing is sent."""
+        ids = _listed(from_cells)
+        self._write([rank], [rank], ids, len(ids), reduce, put=_listed(to_cells), local=True)
+
+    def _write(
+        self,
+        src: npt.ArrayLike,
+        dst: npt.ArrayLike,
+        ids: npt.ArrayLike,
+        per_message: int,
+        reduce: bool,
+        *,
+        way: int = +1,
+        join: int = -1,
+        put: npt.ArrayLike | None = None,
+        local: bool = False,
+    ) -> None:
+        cells = _ints(ids)
+        puts = cells if put is None else _ints(put)
+        if len(cells) != len(puts):
+            raise ScheduleError(f"{len(cells)} blocks cannot be put into {len(puts)} cells", allowed="a cell for each")
+        if way not in (+1, -1):
+            raise ScheduleError(f"{way!r} is no way round", allowed="+1 or -1", rank=int(_ints(src)[0]))
+        self.steps.append(Step(_ints(src), _ints(dst), cells, puts, per_message, bool(reduce), way, join, local))
 
 
 class Step(NamedTuple):
-    """Messages that stand side by side: src and dst of each, and the blocks, `per_message` of them for each."""
+    """Messages that stand side by side: src and dst of each, and its cells there, `per_message` of them for each."""
 
     src: I64
     dst: I64
     blocks: I64
+    puts: I64
     per_message: int
     reduce: bool
+    way: int
+    join: int
+    local: bool
+
+
+def _listed(numbers: int | Iterable[int]) -> list[int]:
+    return [numbers] if isinstance(numbers, int | np.integer) else list(numbers)
 
 
 def _ints(values: npt.ArrayLike) -> I64:

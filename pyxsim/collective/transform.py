@@ -22,15 +22,40 @@ def renamed(schedule: CompiledSchedule, rank: npt.NDArray[np.integer]) -> Compil
         raise ValueError(f"no permutation of {s.n} ranks: {rank}")
     parts = s.blocks // s.kind.units(s.n)
     block = (s.kind.moved(name)[:, None] * parts + np.arange(parts)).ravel()
+    cell = np.concatenate([block, np.arange(s.blocks, s.cells)]).astype(np.int32)
     empty = np.empty_like(s.empty)
     empty[block] = s.empty
     to = name.astype(np.int32)
-    return replace(s, src=to[s.src], dst=to[s.dst], block_ids=block.astype(np.int32)[s.block_ids], empty=empty)
+    block_ids = cell[s.block_ids]
+    return replace(
+        s,
+        src=to[s.src],
+        dst=to[s.dst],
+        block_ids=block_ids,
+        put_ids=block_ids if s.put_ids is s.block_ids else cell[s.put_ids],
+        content=block_ids if s.content is s.block_ids else cell[s.content],
+        empty=empty,
+        root=int(name[s.root]),
+    )
 
 
 def mirrored(schedule: CompiledSchedule) -> CompiledSchedule:
     """The schedule the other way round: rank (n - r) % n does what rank r did. Cached.
 
-    A ring that sends to the next rank becomes one that sends to the rank before it.
+    A ring that sends to the next rank becomes one that sends to the rank before it, and a message that went round the
+    other way goes this way.
     """
-    return schedule.variant("mirror", lambda: renamed(schedule, -np.arange(schedule.n) % schedule.n))
+
+    def build() -> CompiledSchedule:
+        other = renamed(schedule, -np.arange(schedule.n) % schedule.n)
+        return replace(other, way=-schedule.way)
+
+    return schedule.variant("mirror", build)
+
+
+def rooted_at(schedule: CompiledSchedule, root: int) -> CompiledSchedule:
+    """The schedule of a rooted kind for the root at another rank: everybody moves on by as many ranks. Cached."""
+    if schedule.root == root or not schedule.kind.rooted:
+        return schedule
+    on = (np.arange(schedule.n) + root - schedule.root) % schedule.n
+    return schedule.variant(("root", root), lambda: renamed(schedule, on))

@@ -44,7 +44,7 @@ def refused(c: CompiledSchedule | Schedule, text: str, **attributes: Any) -> Non
 
 
 # All ranks contribute to every block, nobody needs to have it: only the order of accesses can be wrong.
-NOTHING = Kind("nothing", 0, lambda n, unit: range(n), lambda n, unit: ())
+NOTHING = Kind("nothing", 0, lambda n, unit, root=0: range(n), lambda n, unit, root=0: ())
 
 # In the ring all-reduce on 4 ranks message 4*k + r is the k-th send of rank r; it carries block (r-1-k) % 4 for k < 3.
 
@@ -279,7 +279,7 @@ def test_every_message_of_the_shelf_is_needed() -> None:
 
 
 # A kind that is not built in: the language and the checker need nothing new for it.
-BROADCAST = Kind("broadcast", 0, lambda n, unit: (0,), lambda n, unit: range(n))
+BROADCAST = Kind("broadcast", 0, lambda n, unit, root=0: (0,), lambda n, unit, root=0: range(n))
 
 
 def tree(n: int) -> Schedule:

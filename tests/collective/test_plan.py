@@ -266,8 +266,8 @@ def test_wrong_plans(
 
 
 def test_wrong_kinds_and_orders() -> None:
-    with pytest.raises(InputError, match="unknown collective 'broadcast'"):
-        make_plan("broadcast", 8, (2,), "ring")
+    with pytest.raises(InputError, match="unknown collective 'brodcast'"):
+        make_plan("brodcast", 8, (2,), "ring")
     with pytest.raises(InputError, match="halving-doubling cannot do all-to-all"):
         make_plan("all-to-all", 8, (2,), "halving-doubling")
     with pytest.raises(InputError, match="unknown order of dimensions 'themes'"):

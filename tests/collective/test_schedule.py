@@ -250,7 +250,7 @@ def test_arrays_cannot_be_changed() -> None:
 
 
 def test_a_kind_of_ones_own() -> None:
-    kind = Kind("broadcast", 0, lambda n, unit: (0,), lambda n, unit: range(n))
+    kind = Kind("broadcast", 0, lambda n, unit, root=0: (0,), lambda n, unit, root=0: range(n))
     s = Schedule(kind, 4, blocks=1)
     assert s.blocks == 1
     assert str(compiled(s, "tree")) == "tree broadcast on 4 ranks"
