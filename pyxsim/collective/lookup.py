@@ -1,7 +1,10 @@
-"""From the name of an algorithm to its schedule: "ring", "direct:4" (a window of 4), and ASTRA-sim's spellings.
+"""From the name of an algorithm to its schedule: "ring", "direct:4", ASTRA-sim's spellings, and files of the user's.
 
-`one-` before a name means: one group over all dimensions together ("one-ring", ASTRA-sim's oneRing). That is a matter
-of the plan; the schedule is the one of the plain algorithm.
+A number behind a name goes to the third parameter of the algorithm's function: a window, segments, rings, the size of
+a group, whatever it calls it. `one-` before a name means: one group over all dimensions together ("one-ring",
+ASTRA-sim's oneRing). That is a matter of the plan; the schedule is the one of the plain algorithm.
+
+A path is a name, too: `FILE.py`, `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et` (see `custom`).
 """
 
 from __future__ import annotations
@@ -12,28 +15,36 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.custom.files import READERS, find
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import Schedule
 from pyxsim.collective.transform import mirrored
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.registry import collectives
 
-_WINDOW = re.compile(r"(.*?):?(\d+)")
+_NUMBER = re.compile(r"(.*?):?(\d+)")
 _ONE = re.compile(r"one(?:-|(?=[A-Z]))(.+)")
+_FILE = re.compile(rf"(one-)?([^:]+\.(?:{'|'.join(READERS)}))(?::([^\d:][^:]*))?(?::(\d+))?")
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A name, understood. `function(kind, n)` or, with a window, `function(kind, n, window)` gives the Schedule."""
+    """A name, understood. `function(kind, n)` or, with a number, `function(kind, n, number)` gives the schedule."""
 
     name: str  # the name proper: "one-halving-doubling", "direct:4"
-    function: Callable[..., Schedule]
-    window: int | None
+    function: Callable[..., Schedule | CompiledSchedule]
+    number: int | None
     over_all: bool  # one group over all dimensions
     kinds: tuple[str, ...]
+
+    @property
+    def window(self) -> int | None:
+        """What the number is to the algorithms of ASTRA-sim."""
+        return self.number
 
     def check(self, kind: str, *, key: str | None = None) -> None:
         """Raise InputError unless the algorithm can do this kind of collective."""
@@ -44,26 +55,60 @@ class Algorithm:
 
 
 def get_algorithm(name: str, *, key: str | None = None) -> Algorithm:
-    """The algorithm of that name, from the shelf. Raises InputError with the closest match.
+    """The algorithm of that name, from the shelf or from a file. Raises InputError with the closest match.
 
     The shelf must have been loaded (pyxsim.library.load_all). A registered name always means itself; otherwise a
-    number at the end is a window, and a leading `one-` (or `one` before a capital letter) goes over all dimensions.
+    number at the end goes to the function, and a leading `one-` (or `one` before a capital letter) over all dimensions.
     """
-    plain, window, over_all = name, None, False
+    if name not in collectives and (match := _FILE.fullmatch(name)):
+        return _of_file(name, *match.groups(), key=key)
+    plain, number, over_all = name, None, False
     if plain not in collectives and (match := _ONE.fullmatch(plain)):
         plain, over_all = match[1][0].lower() + match[1][1:], True
-    if plain not in collectives and (match := _WINDOW.fullmatch(plain)):
-        plain, window = match[1], int(match[2])
+    if plain not in collectives and (match := _NUMBER.fullmatch(plain)):
+        plain, number = match[1], int(match[2])
     try:
         entry = collectives.entry(plain)
     except InputError as error:
         raise error.at(key=key) from None
-    if window is not None and "window" not in inspect.signature(entry.value).parameters:
-        raise InputError(f"{entry.name} has no window", key=key, allowed=entry.name, given=name)
-    if window == 0:
-        raise InputError(f"'{name}' has a window of 0 messages", key=key, allowed=f"{entry.name}:1 and more")
-    proper = ("one-" if over_all else "") + entry.name + (f":{window}" if window is not None else "")
-    return Algorithm(proper, entry.value, window, over_all, tuple(entry.info.get("kinds", KINDS)))
+    _check_number(entry.value, entry.name, number, name, key)
+    proper = ("one-" if over_all else "") + entry.name + (f":{number}" if number is not None else "")
+    return Algorithm(proper, entry.value, number, over_all, tuple(entry.info.get("kinds", KINDS)))
+
+
+def _of_file(
+    name: str, one: str | None, path: str, part: str | None, number: str | None, *, key: str | None
+) -> Algorithm:
+    try:
+        found = find(path, part)
+    except InputError as error:
+        raise error.at(key=key) from None
+    count = None if number is None else int(number)
+    _check_number(found.function, name.rpartition(":")[0], count, name, key)
+    return Algorithm(name, found.function, count, one is not None, found.kinds)
+
+
+def _check_number(function: Callable[..., Any], plain: str, number: int | None, name: str, key: str | None) -> None:
+    if number is None:
+        return
+    parameters = list(inspect.signature(function).parameters)[2:]
+    if not parameters:
+        raise InputError(f"{plain} takes no number", key=key, allowed=plain, given=name)
+    if number == 0:
+        what = f"'{name}': 0 is no {parameters[0].replace('_', ' ')}"
+        raise InputError(what, key=key, allowed=f"{plain}:1 and more")
+
+
+def located(name: str, folder: Path) -> str:
+    """The name of an algorithm as a file in `folder` means it: a path in it is made absolute, others stay as they are.
+
+    No name of an algorithm has a suffix, so what ends with one of ours is a path.
+    """
+    match = _FILE.fullmatch(name)
+    if match is None or name in collectives:
+        return name
+    path = str(folder.absolute() / Path(match[2]).expanduser())
+    return (match[1] or "") + path + name[match.end(2) :]
 
 
 def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> CompiledSchedule:
@@ -73,20 +118,20 @@ def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> Compi
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
-    schedule = _build(algorithm.function, algorithm.name.removeprefix("one-"), algorithm.window, kind, n)
+    schedule = _build(algorithm.function, algorithm.name.removeprefix("one-"), algorithm.number, kind, n)
     return mirrored(schedule) if mirror else schedule
 
 
 @lru_cache(maxsize=256)
-def _build(function: Callable[..., Any], name: str, window: int | None, kind: str, n: int) -> CompiledSchedule:
+def _build(function: Callable[..., Any], name: str, number: int | None, kind: str, n: int) -> CompiledSchedule:
     try:
-        schedule = function(kind, n) if window is None else function(kind, n, window)
+        schedule = function(kind, n) if number is None else function(kind, n, number)
     except PyxsimError:
         raise
     except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
         raise InputError(what, file=_place(error)) from error
-    if not isinstance(schedule, Schedule):
+    if not isinstance(schedule, Schedule | CompiledSchedule):
         raise InputError(f"the collective algorithm '{name}' gave {type(schedule).__name__}", allowed="a Schedule")
     if (schedule.kind.name, schedule.n) != (kind, n):
         raise InputError(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from pyxsim.collective.lookup import get_algorithm, get_schedule
+from pyxsim.collective.kinds import KINDS
+from pyxsim.collective.lookup import get_algorithm, get_schedule, located
 from pyxsim.collective.schedule import Schedule
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
 
 
 @pytest.mark.parametrize(
-    ("name", "proper", "window", "over_all"),
+    ("name", "proper", "number", "over_all"),
     [
         ("ring", "ring", None, False),
         ("direct", "direct", None, False),
@@ -29,9 +32,9 @@ from pyxsim.registry import collectives
         ("one-halvingDoubling", "one-halving-doubling", None, True),
     ],
 )
-def test_names(name: str, proper: str, window: int | None, over_all: bool) -> None:
+def test_names(name: str, proper: str, number: int | None, over_all: bool) -> None:
     algorithm = get_algorithm(name)
-    assert (algorithm.name, algorithm.window, algorithm.over_all) == (proper, window, over_all)
+    assert (algorithm.name, algorithm.number, algorithm.over_all) == (proper, number, over_all)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +43,8 @@ def test_names(name: str, proper: str, window: int | None, over_all: bool) -> No
         ("rnig", "unknown collective algorithm 'rnig'.*did you mean 'ring'"),
         ("", "unknown collective algorithm ''"),
         ("one", "unknown collective algorithm 'one'"),
-        ("ring:4", "ring has no window; allowed: ring"),
-        ("direct:0", "'direct:0' has a window of 0 messages"),
+        ("halving-doubling:4", "halving-doubling takes no number; allowed: halving-doubling"),
+        ("direct:0", "'direct:0': 0 is no window; allowed: direct:1 and more"),
         ("direct:x", "unknown collective algorithm 'direct:x'.*did you mean 'direct'"),
     ],
 )
@@ -70,6 +73,10 @@ def mine() -> Iterator[None]:
     def mine2(kind: str, n: int) -> Schedule:
         return Schedule(kind, n)
 
+    @collectives.register("cut")
+    def cut(kind: str, n: int, segments: int = 1) -> Schedule:
+        return Schedule(kind, n, blocks=segments * n)
+
     @collectives.register("fails")
     def fails(kind: str, n: int) -> Schedule:
         schedules: dict[str, Schedule] = {}
@@ -90,7 +97,15 @@ def mine() -> Iterator[None]:
 @pytest.mark.usefixtures("mine")
 def test_a_registered_name_means_itself() -> None:
     assert get_algorithm("mine2").name == "mine2"
-    assert get_algorithm("mine2").kinds == ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
+    assert get_algorithm("mine2").kinds == tuple(KINDS)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_number_goes_to_the_third_parameter_whatever_its_name() -> None:
+    assert get_schedule("all-reduce", "cut:3", 4).blocks == 12
+    assert get_schedule("all-reduce", "oneCut2", 4).blocks == 8
+    with pytest.raises(InputError, match="'cut:0': 0 is no segments; allowed: cut:1 and more"):
+        get_algorithm("cut:0")
 
 
 @pytest.mark.usefixtures("mine")
@@ -105,3 +120,91 @@ def test_a_registered_name_means_itself() -> None:
 def test_algorithms_that_go_wrong(name: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         get_schedule("all-reduce", name, 4)
+
+
+STAR = """
+from pyxsim.collective.schedule import Schedule
+{decorator}
+def star(kind, n, blocks=1):
+    s = Schedule(kind, n, blocks=blocks)
+    for rank in range(1, n):
+        s.send(rank, 0, range(blocks), reduce=True)
+    for rank in range(1, n):
+        s.send(0, rank, range(blocks))
+    return s
+"""
+REGISTERED = """
+from pyxsim.registry import collectives
+@collectives.register("ring", kinds=("all-reduce",))"""
+
+
+def put(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_python_file_is_an_algorithm(tmp_path: Path) -> None:
+    path = put(tmp_path, "my.py", STAR.format(decorator=""))
+    for name in (path, f"{path}:star", f"one-{path}", f"one-{path}:star"):
+        algorithm = get_algorithm(name)
+        assert algorithm.name == name
+        assert algorithm.over_all == name.startswith("one-")
+        assert len(get_schedule("all-reduce", name, 5)) == 8
+    assert get_schedule("all-reduce", f"{path}:star:3", 5).blocks == 3
+    assert get_schedule("all-reduce", f"{path}:2", 5).blocks == 2
+    assert get_schedule("all-reduce", path, 5) is get_schedule("all-reduce", path, 5)
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    path = put(tmp_path, "my.py", STAR.format(decorator=""))
+    assert get_schedule("all-reduce", path, 5).blocks == 1
+    put(tmp_path, "my.py", STAR.format(decorator="").replace("blocks=1", "blocks=2"))
+    os.utime(path, ns=(1, 1))
+    assert get_schedule("all-reduce", path, 5).blocks == 2
+
+
+def test_what_a_file_registers_is_its_own_affair(tmp_path: Path) -> None:
+    path = put(tmp_path, "my.py", STAR.format(decorator=REGISTERED.replace("ring", "my-ring")))
+    assert get_algorithm(path).kinds == ("all-reduce",)
+    assert get_algorithm(f"{path}:my-ring").kinds == ("all-reduce",)
+    assert "my-ring" not in collectives
+    with pytest.raises(InputError, match=r"my\.py cannot do all-gather; allowed: all-reduce with"):
+        get_schedule("all-gather", path, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "problem"),
+    [
+        (None, "", r"my.py: no such file; did you mean 'me.py'"),
+        ("", "", r"my.py: has no functions, and none is named; allowed: a function\(kind, n\)"),
+        (STAR + "def other(kind, n): ...", "", r"has 2 functions, and none is named; .* one of star, other"),
+        (STAR, ":sta", r"has no function 'sta'; allowed: star; did you mean 'star'"),
+        ("def f(kind, n): ...", ":f:4", r"f takes no number"),
+        ("import nothing_there", "", r"my.py:1: cannot be loaded: ModuleNotFoundError"),
+        ("a = 1\nb = (", "", r"my.py:2: is no valid Python"),
+        (REGISTERED + "\ndef ring(kind, n): ...", "", r"my.py:3: .* 'ring' .* is already registered"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, text: str | None, part: str, problem: str) -> None:
+    put(tmp_path, "me.py", "")
+    if text is not None:
+        put(tmp_path, "my.py", text.format(decorator=""))
+    with pytest.raises(InputError, match=problem):
+        get_algorithm(f"{tmp_path}/my.py{part}")
+
+
+def test_a_function_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
+    path = put(tmp_path, "my.py", "def f(kind, n):\n    return {}[kind]\n")
+    with pytest.raises(InputError, match=r"my.py:2: the collective algorithm '.*my.py' failed for all-reduce"):
+        get_schedule("all-reduce", path, 4)
+
+
+def test_paths_are_made_absolute_and_names_stay() -> None:
+    folder = Path("/a/b")
+    assert located("ring", folder) == "ring"
+    assert located("direct:4", folder) == "direct:4"
+    assert located("x.py", folder) == "/a/b/x.py"
+    assert located("one-c/x.py:f:3", folder) == "one-/a/b/c/x.py:f:3"
+    assert located("/x.py:f", folder) == "/x.py:f"
+    assert located("~/x.py", folder) == f"{Path.home()}/x.py"

@@ -1,0 +1,49 @@
+"""Files that are algorithms: which reader reads which, and remembering what was read until the file changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pyxsim.collective.custom.python import read_python
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file offers: `function(kind, n)` gives the schedule; the kinds of collective that it can be asked for."""
+
+    function: Callable[..., Any]
+    kinds: tuple[str, ...]
+
+
+def _python(path: str, part: str | None) -> Found:
+    return Found(*read_python(path, part))
+
+
+# By suffix: path and the part after ":" (None where there is none) -> what the file offers.
+READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python}
+
+
+def find(path: str, part: str | None) -> Found:
+    """What a file offers, read once as long as it does not change. Raises InputError: no such file, or a broken one.
+
+    The same file gives the same object, so what is built from it can be remembered by it.
+    """
+    return _read(path, part, _age(Path(path)))
+
+
+@lru_cache(maxsize=64)
+def _read(path: str, part: str | None, age: object) -> Found:
+    return READERS[path.rpartition(".")[2]](path, part)
+
+
+def _age(path: Path) -> object:
+    """Something that is different when the file has been written anew."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None  # the reader says what is wrong
+    return state.st_mtime_ns, state.st_size

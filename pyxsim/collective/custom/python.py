@@ -1,0 +1,72 @@
+"""An algorithm in a Python file of one's own: the same as on the shelf, without being on a shelf."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pyxsim.collective.kinds import KINDS
+from pyxsim.errors import InputError
+from pyxsim.registry import collectives
+from pyxsim.textfile import read_text
+
+_numbers = count()
+
+
+def read_python(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """The function of a file, and the kinds it can do. Raises InputError.
+
+    `part` names it. It may be left out where the file registers one algorithm, or has one public function.
+    """
+    module, offered = _load(Path(path), read_text(path, "a Python file"))
+    if not offered:
+        offered = {
+            name: (value, tuple(KINDS))
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        }
+    if part is None and len(offered) == 1:
+        return next(iter(offered.values()))
+    if part is None:
+        allowed = f"FILE:NAME with one of {', '.join(offered)}" if offered else "a function(kind, n)"
+        raise InputError(f"has {len(offered) or 'no'} functions, and none is named", file=path, allowed=allowed)
+    if part not in offered:
+        raise InputError(f"has no function '{part}'", file=path, allowed=list(offered), given=part)
+    return offered[part]
+
+
+def _load(path: Path, source: str) -> tuple[ModuleType, dict[str, tuple[Callable[..., Any], tuple[str, ...]]]]:
+    """The module of a file, new every time it is read, and what it registers.
+
+    What it registers is taken back at once: the name of such an algorithm is its path, so two files, or two states of
+    one, may use the same name.
+    """
+    module = ModuleType(f"pyxsim_custom.{path.stem}_{next(_numbers)}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses in the file look themselves up there
+    try:
+        exec(compile(source, str(path), "exec"), vars(module))
+    except (Exception, SystemExit) as error:
+        raise _fault(path, error) from error
+    else:
+        mine = [entry for entry in collectives.entries if entry.module == module.__name__]
+        return module, {entry.name: (entry.value, tuple(entry.info.get("kinds", KINDS))) for entry in mine}
+    finally:
+        collectives.discard(module.__name__)
+
+
+def _fault(path: Path, error: BaseException) -> InputError:
+    """What is wrong with a file, and in which line of it."""
+    if isinstance(error, SyntaxError):
+        return InputError(f"is no valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    place = f"{path}:{lines[-1]}" if lines else str(path)
+    if isinstance(error, InputError):
+        return error.at(file=place)
+    return InputError(f"cannot be loaded: {type(error).__name__}: {error}", file=place)
