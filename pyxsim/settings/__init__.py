@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from pyxsim.settings.collective import Collective
+from pyxsim.settings.algorithms import canonical_algorithm
+from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.load import load_experiment, read_toml, resolved_toml
 from pyxsim.settings.network import Dimension, Network, PipelineTable, RouterSettings, Stages
 from pyxsim.settings.output import Output
-from pyxsim.settings.system import System, canonical_algorithm
+from pyxsim.settings.system import System
 from pyxsim.settings.types import per_dimension
 from pyxsim.settings.workload import Workload
 
@@ -19,6 +20,7 @@ __all__ = [
     "Collective",
     "Dimension",
     "Experiment",
+    "Message",
     "Network",
     "Output",
     "PipelineTable",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from pydantic import Field, ValidationInfo, field_validator
 
 from pyxsim.errors import InputError, raise_all
-from pyxsim.settings.collective import Collective
+from pyxsim.settings.algorithms import ALGORITHM_KEYS
+from pyxsim.settings.collective import Collective, Message
+from pyxsim.settings.faults import join
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
+from pyxsim.settings.semantics import refuse_kind
 from pyxsim.settings.system import System
 from pyxsim.settings.traffic import Traffic
-from pyxsim.settings.types import Table, Values
+from pyxsim.settings.types import OneOrMany, Table, Values
 from pyxsim.settings.workload import Workload
 from pyxsim.units import rounding_warnings
 
@@ -20,7 +26,13 @@ class Experiment(Table):
 
     network: Network = Field(description="The network.")
     system: System = Field(default_factory=System, description="Chunks, queues, schedules, algorithms.")
-    collective: Collective | None = Field(default=None, description="One collective; or traffic, or a workload.")
+    collective: OneOrMany[Collective] | None = Field(
+        default=None, description="A collective, or several, each a table [[collective]]; or traffic, or a workload."
+    )
+    message: tuple[Message, ...] = Field(
+        default=(),
+        description="Messages from one NPU to another, a table [[message]] each; beside collectives or alone.",
+    )
     traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
     workload: Workload | None = Field(default=None, description="A workload file; or a collective, or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
@@ -35,14 +47,18 @@ class Experiment(Table):
     def _one_per_dimension(cls, system: System, info: ValidationInfo) -> System:
         network = info.data.get("network")
         wanted = network.dimensions if network is not None else None
-        faults = []
-        for key in ("queues", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
-            value = getattr(system, key)
-            if wanted is not None and isinstance(value, tuple) and len(value) != wanted:
-                problem = f"the list has {len(value)} entries, the network {wanted} dimensions"
-                faults.append(InputError(problem, key=key, allowed=f"one value for all, or a list of {wanted}"))
-        raise_all(faults)
+        raise_all([] if wanted is None else list(list_faults(_lists(system), wanted, f"{wanted} dimensions")))
         return system
+
+    @field_validator("collective")
+    @classmethod
+    def _fits_the_system(cls, collective: Any, info: ValidationInfo) -> Any:
+        system = info.data.get("system")
+        faults: list[InputError] = []
+        if system is not None:
+            faults = [fault for key, each in _numbered(collective) for fault in _beside(each, system, key)]
+        raise_all(faults)
+        return collective
 
     @field_validator("traffic")
     @classmethod
@@ -69,11 +85,66 @@ class Experiment(Table):
         raise_all(faults)
         return traffic
 
+    @field_validator("output")
+    @classmethod
+    def _can_be_carried(cls, output: Output, info: ValidationInfo) -> Output:
+        system = info.data.get("system")
+        if output.carry and system is not None and system.compat is not None:
+            problem = f"{system.compat} sends other bytes than the data have: there is nothing to carry"
+            raise InputError(problem, key="carry", allowed="false, or no system.compat")
+        return output
+
+    @property
+    def collectives(self) -> tuple[tuple[str, Collective], ...]:
+        """The collectives with their key paths: "collective", or "collective[0]", "collective[1]", ..."""
+        return tuple((join("collective", key), each) for key, each in _numbered(self.collective))
+
     def warnings(self) -> list[str]:
         """One line for each time that rounding up to whole cycles makes longer by more than 1 %."""
         times = [
             ("system.endpoint_delay", self.system.endpoint_delay),
             ("system.reduction_delay", self.system.reduction_delay),
+            ("system.start_skew", self.system.start_skew),
+            *((f"system.stragglers[{i}].start", each.start) for i, each in enumerate(self.system.stragglers)),
+            *((f"{key}.at", each.at) for key, each in self.collectives),
+            *((f"message[{i}].at", each.at) for i, each in enumerate(self.message)),
             ("output.window", self.output.window),
         ]
         return [*self.network.warnings(), *rounding_warnings(times, self.network.clock)]
+
+
+def _numbered(collective: Collective | tuple[Collective, ...] | None) -> Iterator[tuple[str, Collective]]:
+    """The collectives, each with its place below the key: "" where it is alone, else its index."""
+    if isinstance(collective, tuple):
+        yield from ((f"[{number}]", each) for number, each in enumerate(collective))
+    elif collective is not None:
+        yield "", collective
+
+
+def _lists(system: System) -> Iterator[tuple[str, Any]]:
+    """What [system] says per dimension."""
+    yield "queues", system.queues
+    yield from ((key, getattr(system, key)) for key in ALGORITHM_KEYS)
+    for number, group in enumerate(system.groups):
+        yield from ((f"groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS)
+
+
+def list_faults(values: Iterable[tuple[str, Any]], wanted: int, there: str) -> Iterator[InputError]:
+    """The lists that have another number of entries than the network has (`there`: in words)."""
+    for key, value in values:
+        if isinstance(value, tuple) and len(value) != wanted:
+            problem = f"the list has {len(value)} entries, the network {there}"
+            yield InputError(problem, key=key, allowed=f"one value for all, or a list of {wanted}")
+
+
+def _beside(collective: Collective, system: System, key: str) -> Iterator[InputError]:
+    """What a collective asks for that [system] does not have. What a system file brings is not known yet."""
+    yield from refuse_kind(collective.kind, system.compat, join(key, "kind"))
+    if collective.group is not None and system.group(collective.group) is None:
+        names = [group.name for group in system.groups]
+        problem = f"there is no group '{collective.group}'"
+        allowed: Any = names or "a name of [[system.groups]]; there is none"
+        yield InputError(problem, key=join(key, "group"), allowed=allowed, given=collective.group)
+    if collective.priority is not None and system.scheduling != "explicit" and system.file is None:
+        problem = f"priorities count with system.scheduling = 'explicit' only, which is '{system.scheduling}'"
+        yield InputError(problem, key=join(key, "priority"), allowed="no priority, or that")

@@ -14,11 +14,14 @@ from pyxsim.errors import InputError, bundle
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.override import Steps, parse_override, put
+from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import to_toml
 from pyxsim.textfile import read_text
 
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
+BESIDE = "message"  # stands beside collectives, or alone
+_TABLES = "one of [collective], [[message]], [traffic] and [workload]"
 
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 
@@ -30,22 +33,24 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
     """
     file, data = _source(source)
     if not data:
-        allowed = "an experiment with the table [network] and one of [collective], [traffic] and [workload]"
+        allowed = f"an experiment with the table [network] and {_TABLES}"
         raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
-    faults: list[InputError] = []
+    renamed: dict[str, str] = {}
+    faults = [fault.at(file=file) for fault in respell(data, renamed)]
     overridden: list[Steps] = []
     for text in overrides:
         try:
             steps, value = parse_override(text)
             put(data, steps, value)
+            renamed.pop(key_path(steps), None)
             overridden.append(steps)
         except InputError as error:
             faults.append(error.at(file=_OVERRIDE))
-    faults += [_placed(fault, file, overridden) for fault in _load_faults(data)]
+    faults += [_placed(fault, file, overridden, renamed) for fault in _load_faults(data)]
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        faults += [_placed(fault, file, overridden) for fault in translate(error, Experiment)]
+        faults += [_placed(fault, file, overridden, renamed) for fault in translate(error, Experiment)]
     else:
         if not faults:
             return experiment
@@ -53,19 +58,21 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
 
 
 def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
-    """Exactly one of the tables that say what the network has to do."""
+    """Exactly one of the tables that say what the network has to do; messages alone, or beside collectives."""
     given = [table for table in LOADS if data.get(table) is not None]
+    if data.get(BESIDE) and given[:1] != ["collective"]:
+        given.insert(0, BESIDE)
     if not given:
-        allowed = "one of [collective], [traffic] and [workload]"
-        return [InputError("the table [collective] is missing", key="collective", allowed=allowed)]
+        return [InputError("the table [collective] is missing", key="collective", allowed=_TABLES)]
     return [InputError(f"[{given[0]}] is given, too", key=table, allowed="one of them") for table in given[1:]]
 
 
-def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps]) -> InputError:
+def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps], renamed: dict[str, str]) -> InputError:
     """The fault with the file of its key, or with `--set` where an override brought the value."""
     key = fault.key or ""
     by_hand = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in map(key_path, overridden))
-    return fault.at(file=_OVERRIDE if by_hand else file)
+    written = InputError(fault.problem, key=as_written(key, renamed), allowed=fault.allowed, given=fault.given)
+    return written.at(file=_OVERRIDE if by_hand else file)
 
 
 def resolved_toml(experiment: Experiment) -> str:
@@ -106,9 +113,17 @@ def _source(source: object) -> tuple[str | None, dict[str, Any]]:
 
 def _plain(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(mode="python")
-    for table, key in ((data["network"], "options"), (data, "sweep")):
-        if not table[key]:
-            del table[key]
+    if experiment.system.file is not None:  # what is left out there is still to be read from the file
+        data["system"] = experiment.system.model_dump(mode="python", exclude_unset=True)
+    for table, key in (
+        (data["network"], "options"),
+        (data["system"], "stragglers"),
+        (data["system"], "groups"),
+        (data, "message"),
+        (data, "sweep"),
+    ):
+        if not table.get(key):
+            table.pop(key, None)
     for key in experiment.traffic.without_effect if experiment.traffic is not None else ():
         del data["traffic"][key]
     return data
@@ -119,7 +134,7 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(each) for key, each in value.items()}
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="python")
+        return value.model_dump(mode="python", exclude_unset=True)
     if isinstance(value, list | tuple):
         return [_copy(each) for each in value]
     return value

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pyxsim.settings.types import PositiveTime, Table, whole, written
+from pyxsim.settings.types import Flag, PositiveTime, Table, whole, written
 
 
 class Output(Table):
@@ -18,4 +18,9 @@ class Output(Table):
     )
     seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(
         default=1, description="Seed of everything random; same seed, same result."
+    )
+    carry: Flag = Field(
+        default=False,
+        description="Move real data with the messages and compare what every NPU holds at the end with the result "
+        "computed directly (`--carry`).",
     )

@@ -10,6 +10,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings.describe import words_of
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, model_at, unknown_key
+from pyxsim.settings.spelling import SPELLINGS, TABLE
 
 _SEGMENT = re.compile(r"([A-Za-z0-9_-]+)((?:\[\d{1,6}\])*)", re.ASCII)
 _EXAMPLE = "KEY=VALUE such as network.router.vcs=8"
@@ -32,8 +33,12 @@ def parse_override(text: str) -> tuple[Steps, Any]:
         if match is None:
             raise InputError(f"'{path}' is no key path", allowed="such as network.router.vcs or network.dims[0].npus")
         steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
+    read = _override_value(value.strip(), path)
+    if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
+        steps[1], own = SPELLINGS[str(steps[1])]
+        read = own(read)
     _check_path(tuple(steps))
-    return tuple(steps), _override_value(value.strip(), path)
+    return tuple(steps), read
 
 
 def _check_path(steps: Steps) -> None:

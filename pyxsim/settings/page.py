@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -15,34 +15,41 @@ from pydantic.fields import FieldInfo
 
 from pyxsim.settings.describe import models_in, words_of
 from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.types import MANY
 
 MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
 
 
 def reference(model: type[BaseModel]) -> str:
     """All keys of an experiment as Markdown, one section for each table: what each may be, its default, what it is."""
-    return "\n".join(_section("", model, is_list=False)).strip() + "\n"
+    return "\n".join(_section("", model)).strip() + "\n"
 
 
-def _section(path: str, model: type[BaseModel], *, is_list: bool) -> Iterator[str]:
-    if path:
-        yield from ("", f"## `[[{path}]]`" if is_list else f"## `[{path}]`")
+def _section(path: str, model: type[BaseModel], heads: Sequence[str] = ()) -> Iterator[str]:
+    if heads:
+        yield from ("", f"## {' or '.join(f'`{head}`' for head in heads)}")
     yield from ("", " ".join((model.__doc__ or "").split()), "")
     yield from ("| key | may be | default | |", "|---|---|---|---|")
     for key, info in model.model_fields.items():
         may_be = words_of(model, key)
         yield f"| `{key}` | {may_be} | {_default(info)} | {info.description} |".replace("  ", " ")
     for key, info in model.model_fields.items():
-        for inner in models_in(info.annotation):
+        for inner in dict.fromkeys(models_in(info.annotation)):
             inside = f"{path}.{key}" if path else key
-            yield from _section(inside, inner, is_list="tuple[" in str(info.annotation))
+            yield from _section(inside, inner, _heads(inside, str(info.annotation)))
+
+
+def _heads(path: str, annotation: str) -> list[str]:
+    """How the header of a table is written: once, as often as one likes, or either."""
+    several = "tuple[" in annotation
+    return [*([f"[{path}]"] if not several or MANY in annotation else []), *([f"[[{path}]]"] if several else [])]
 
 
 def _default(info: FieldInfo) -> str:
     if info.is_required():
         return "required"
     value = info.get_default(call_default_factory=True)
-    if value is None or isinstance(value, BaseModel) or value == {}:
+    if value is None or isinstance(value, BaseModel) or value in ({}, ()):
         return ""
     return f"`{json.dumps(value) if isinstance(value, str | int) else value}`"
 

@@ -112,8 +112,9 @@ class RouterSettings(Table):
         default=0, description="Cycles that a router takes more to count a credit that has come back."
     )
     va_allocator: Annotated[str, *_allocator("rotating")] = Field(
-        default="rotating", description="Who is granted which output VC; `islip:N` makes N iterations. "
-        "Other allocators than the first may hand out the VC that has just been freed, behind the packet before."
+        default="rotating",
+        description="Who is granted which output VC; `islip:N` makes N iterations. "
+        "Other allocators than the first may hand out the VC that has just been freed, behind the packet before.",
     )
     sa_allocator: Annotated[str, *_allocator()] = Field(
         default="separable-input-first", description="Who may cross the switch; `islip:N` makes N iterations."

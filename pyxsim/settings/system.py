@@ -2,68 +2,129 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pyxsim.errors import InputError
-from pyxsim.settings.types import PerDimension, Table, Time, Word, whole, written
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.algorithms import Algorithms
+from pyxsim.settings.members import Members, Npus
+from pyxsim.settings.semantics import faults_of
+from pyxsim.settings.types import (
+    Bandwidth,
+    Flag,
+    PerDimension,
+    Table,
+    Time,
+    Word,
+    number,
+    whole,
+    written,
+)
+from pyxsim.units import Cycles
 
 _Count = Annotated[int, *whole(1, 2**20)]
 
 
-# ASTRA-sim's spellings of the algorithms, besides those that are the same (ring, direct).
-_ASTRA = {
-    "oneRing": "one-ring",
-    "oneDirect": "one-direct",
-    "halvingDoubling": "halving-doubling",
-    "oneHalvingDoubling": "one-halving-doubling",
-    "doubleBinaryTree": "double-binary-tree",
-}
+def _astra(words: Mapping[str, str]) -> BeforeValidator:
+    """ASTRA-sim's words for those of a key."""
+    return BeforeValidator(lambda value: words.get(value, value) if isinstance(value, str) else value)
 
 
-def canonical_algorithm(name: str) -> str:
-    """The name of an algorithm in our spelling, from ours or ASTRA-sim's; other names stay as they are.
-
-    oneRing -> one-ring, halvingDoubling -> halving-doubling, direct4 -> direct:4. A window is a whole number from 1;
-    anything else raises InputError. Whether the algorithm exists is not asked here: the shelf knows.
-    """
-    known = re.fullmatch(r"(direct|oneDirect|one-direct)(?:(\d+)|:(.*))", name, re.ASCII)
-    if known is None:
-        return _ASTRA.get(name, name)
-    word = _ASTRA.get(known[1], known[1])
-    window = known[2] or known[3] or ""
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", window, re.ASCII):
-        raise InputError(f"the window of '{name}' is no count", allowed=f"a whole number from 1, such as '{word}:4'")
-    return f"{word}:{int(window)}"
-
-
-Algorithm = Annotated[Word, AfterValidator(canonical_algorithm)]
-_Algorithms = PerDimension[Algorithm] | None
-_BY_DIMENSION = (
-    "by name: one for all dimensions, or a list with one for each. Left out: what suits the dimension's block."
-)
+Scheduling = Annotated[Literal["LIFO", "FIFO", "explicit"], _astra({"EXPLICIT": "explicit"})]
+IntraDimension = Annotated[
+    Literal["FIFO", "RG", "smallest-first", "fewest-phases-first"],
+    _astra({"smallestFirst": "smallest-first", "lessRemainingPhaseFirst": "fewest-phases-first"}),
+]
+InterDimension = Annotated[
+    Literal["ascending", "round-robin", "themis", "themis-flex"],
+    _astra(
+        {
+            "baseline": "ascending",
+            "roundRobin": "round-robin",
+            "offlineGreedy": "themis",
+            "offlineGreedyFlex": "themis-flex",
+            "themisFlex": "themis-flex",
+        }
+    ),
+]
 
 
-class System(Table):
-    """The layer between a collective and the network."""
+class SharedBus(Table):
+    """The bus between an NPU and its network interface, which its messages share: the LogGP model of ASTRA-sim."""
 
-    compat: Literal["astra-sim-1"] | None = Field(
-        default=None, description="Reproduce another simulator where it differs."
+    L: Time = Field(default=written("0 ns"), description="Latency: of the way over the bus.")
+    o: Time = Field(default=written("0 ns"), description="Overhead: the NPU is busy with a message at either end.")
+    g: Time = Field(default=written("0 ns"), description="Gap: the least time between two messages.")
+    G: Time = Field(default=written("0 ns"), description="Gap per byte: what a byte of a long message takes.")
+    reduction_delay: Time = Field(
+        default=written("0 ns"),
+        description="What reducing 100 bytes takes; each reduction costs 50 ns on top (local-reduction-delay).",
+    )
+
+    @field_validator("G")
+    @classmethod
+    def _exact(cls, gap: Fraction | Cycles) -> Fraction | Cycles:
+        if isinstance(gap, Cycles):
+            raise InputError("cycles per byte would be whole ones", allowed="a time such as '0.01 ns'")
+        return gap
+
+
+class Straggler(Table):
+    """NPUs that are late or slow."""
+
+    npus: Npus = Field(description="Which NPUs.")
+    start: Time = Field(
+        default=written("0 ns"), description="So much later they begin with each collective and message."
+    )
+    slow: Annotated[Fraction, *number(1, 10**6)] = Field(
+        default=Fraction(1), description="So many times longer their endpoint and reduction delays are."
+    )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Straggler:
+        if _zero(self, "start") and self.slow == 1:
+            raise InputError("neither late nor slow", allowed="`start`, `slow` or both")
+        return self
+
+
+class _Named(Table):
+    name: Word = Field(description="What collectives call it: `[collective] group`.")
+    npus: Members = Field(description="Its NPUs, in the order of their ranks.")
+
+
+class Group(Algorithms, _Named):
+    """A communicator: some NPUs that run collectives among themselves. Algorithms count before those of [system]."""
+
+
+class _Scheduling(Table):
+    file: Word | None = Field(
+        default=None,
+        description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys given here override it. "
+        "A relative path counts from the folder of the experiment.",
+    )
+    compat: Literal["astra-sim-1", "astra-sim-2"] | None = Field(
+        default=None, description="Reproduce another simulator where it differs: docs/compat.md."
     )
     chunks: _Count = Field(
         default=1, description="Chunks that a collective is cut into (ASTRA-sim: preferred-dataset-splits)."
     )
-    active_chunks: _Count = Field(default=1, description="Chunks that are worked on at a time in each queue.")
-    scheduling: Literal["LIFO", "FIFO"] = Field(
-        default="LIFO", description="Which collective goes first: the last issued, or the first."
+    active_chunks: _Count = Field(default=1, description="Chunks that are worked on at a time in each dimension.")
+    scheduling: Scheduling = Field(
+        default="LIFO",
+        description="Which collective goes first: the last issued, the first, or the one of the highest `priority`.",
     )
-    intra_dimension: Literal["FIFO"] = Field(default="FIFO", description="Which chunk goes first in a queue.")
-    inter_dimension: Literal["ascending", "round-robin", "themis"] = Field(
+    intra_dimension: IntraDimension = Field(
+        default="FIFO",
+        description="Which chunk goes first in a queue, among equals of `scheduling`: the first to come, "
+        "reduce-scatters and all-gathers in turns (RG), the smallest, or the one with the fewest phases left.",
+    )
+    inter_dimension: InterDimension = Field(
         default="ascending",
-        description="In which order a chunk goes through the dimensions: always ascending, rotated chunk by chunk, or "
-        "the least loaded first (Themis).",
+        description="In which order a chunk goes through the dimensions: always ascending, rotated chunk by chunk, the "
+        "least loaded first (Themis), or that with chunks cut to even out the loads (Themis flex).",
     )
     optimization: Literal["baseline", "localBWAware"] = Field(
         default="localBWAware",
@@ -73,23 +134,75 @@ class System(Table):
         default=written("0 ns"), description="What an NPU needs to take in a message before it can go on."
     )
     reduction_delay: Time = Field(
-        default=written("0 ns"), description="What an NPU needs to reduce a message into its buffer."
+        default=written("0 ns"), description="What an NPU needs to reduce a message into its buffer, whatever its size."
+    )
+    local_memory_bandwidth: Bandwidth | None = Field(
+        default=None,
+        description="Of an NPU's memory. A reduction writes once and reads twice: three times the message over this. "
+        "Left out: no time.",
+    )
+    shared_bus: SharedBus | None = Field(
+        default=None, description="The bus of each NPU instead of its endpoint and reduction delays. Left out: none."
+    )
+    boost: Flag = Field(
+        default=False,
+        description="Simulate only the NPUs that share a dimension's group with NPU 0, and take the others for alike.",
     )
     queues: PerDimension[_Count] | None = Field(
         default=None,
         description="Queues per dimension, a number or a list. Left out: one for each direction of the block.",
     )
-    all_reduce: _Algorithms = Field(default=None, description=f"All-reduce algorithm {_BY_DIMENSION}")
-    reduce_scatter: _Algorithms = Field(default=None, description=f"Reduce-scatter algorithm {_BY_DIMENSION}")
-    all_gather: _Algorithms = Field(default=None, description=f"All-gather algorithm {_BY_DIMENSION}")
-    all_to_all: _Algorithms = Field(default=None, description=f"All-to-all algorithm {_BY_DIMENSION}")
+    start_skew: Time = Field(
+        default=written("0 ns"),
+        description="Every NPU begins up to so much later with each collective, drawn evenly from `output.seed`.",
+    )
+    stragglers: tuple[Straggler, ...] = Field(
+        default=(), description="NPUs that are late or slow, a table [[system.stragglers]] each time."
+    )
+    groups: tuple[Group, ...] = Field(default=(), description="Communicators, a table [[system.groups]] for each.")
 
-    def algorithms(self, kind: str) -> str | tuple[str, ...] | None:
-        """The algorithms that the user wants for a kind of collective ("all-reduce"), None for the natural ones."""
-        table = {
-            "all-reduce": self.all_reduce,
-            "reduce-scatter": self.reduce_scatter,
-            "all-gather": self.all_gather,
-            "all-to-all": self.all_to_all,
-        }
-        return table[kind]
+
+class System(Algorithms, _Scheduling):
+    """The layer between a collective and the network."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> System:
+        raise_all([*_names(self), *_without_effect(self), *faults_of(self)])
+        return self
+
+    def group(self, name: str) -> Group | None:
+        """The group of that name."""
+        return next((group for group in self.groups if group.name == name), None)
+
+
+def _names(system: System) -> list[InputError]:
+    """Groups must be told apart by their names."""
+    names = [group.name for group in system.groups]
+    return [
+        InputError(f"there are two groups '{name}'", key=f"groups[{number}].name", allowed="a name for each")
+        for number, name in enumerate(names)
+        if name in names[:number]
+    ]
+
+
+def _without_effect(system: System) -> list[InputError]:
+    """Settings that cannot matter beside others. What stands in a system file is not known yet."""
+    if system.file is not None:
+        return []
+    delays = [key for key in ("endpoint_delay", "reduction_delay", "local_memory_bandwidth") if not _zero(system, key)]
+    if system.shared_bus is not None:
+        return [InputError("the shared bus stands for it", key=key, allowed="one of them") for key in delays]
+    if delays:
+        return []
+    return [
+        InputError("nothing takes an NPU any time here", key=f"stragglers[{number}].slow", allowed=_DELAYS)
+        for number, straggler in enumerate(system.stragglers)
+        if straggler.slow != 1
+    ]
+
+
+_DELAYS = "beside endpoint_delay, reduction_delay, local_memory_bandwidth or a shared_bus"
+
+
+def _zero(table: Table, key: str) -> bool:
+    return getattr(table, key) in (None, 0, Cycles(0))

@@ -121,6 +121,30 @@ def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonS
     return PlainValidator(read), WithJsonSchema({"anyOf": [{"enum": list(words)}, schema]} if words else schema)
 
 
+def exact(value: object) -> Fraction | None:
+    """A number exactly as it is written (0.1 is a tenth, not the nearest binary fraction); None if it is none."""
+    try:
+        return None if isinstance(value, bool) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def number(least: int, most: int) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
+    """A number from `least` to `most`, read exactly; written as a text where no decimals can say it."""
+    allowed = f"a number from {least} to {most}, such as {least}.5"
+
+    def read(value: object) -> Fraction:
+        found = exact(value)
+        if found is None:
+            raise InputError(f"{shown(value)} is no number", allowed=allowed)
+        if not least <= found <= most:
+            raise InputError(f"{shown(value)} is too {'small' if found < least else 'large'}", allowed=allowed)
+        return found
+
+    schema = {"type": "number", "minimum": least, "maximum": most}
+    return PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{shown(value)} is neither true nor false", allowed="true or false")
@@ -182,6 +206,10 @@ def _word_or_table(value: object) -> str:
 
 
 PerDimension = Annotated[
+    Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(MANY)], Discriminator(_one_or_many)
+]
+# The same for tables: [key], or [[key]] as often as one likes.
+OneOrMany = Annotated[
     Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(MANY)], Discriminator(_one_or_many)
 ]
 W = TypeVar("W")

@@ -8,17 +8,14 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from pyxsim.errors import InputError
-from pyxsim.settings.types import Table, Word, shown, whole
+from pyxsim.settings.types import Table, Word, exact, shown, whole
 
 
 def _scale(value: object) -> Fraction:
     """A positive number, exactly as it is written (0.1 is a tenth, not the nearest binary fraction)."""
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        scale = Fraction(str(value))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{shown(value)} is no number", allowed="a number above zero, such as 0.5") from None
+    scale = exact(value)
+    if scale is None:
+        raise InputError(f"{shown(value)} is no number", allowed="a number above zero, such as 0.5")
     if not 0 < scale <= 10**9:
         raise InputError(f"{shown(value)} is no scale", allowed="a number above zero, at most 1e9")
     return scale

@@ -17,7 +17,7 @@ from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs, vc_ranges
-from pyxsim.settings import Collective, Experiment, Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.system import System, resolve
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
@@ -39,18 +39,21 @@ class Job(Protocol):
         """The cycle in which everything is done."""
 
 
-class OneCollective:
-    """[collective]: one collective, from cycle 0."""
+class Communication:
+    """[collective]: collectives, each from its cycle on."""
 
-    def __init__(self, settings: Collective) -> None:
-        self.settings = settings
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
         self.end = 0
 
     def begin(self, system: System) -> None:
-        system.issue(self.settings.kind, self.settings.size, done=lambda collective: self._done(collective.end))
+        clock = self.experiment.network.clock
+        for _, each in self.experiment.collectives:
+            at = to_cycles(each.at, clock)[0]
+            system.issue(each.kind, each.bytes, at, lambda collective: self._done(collective.end))
 
     def _done(self, cycle: int) -> None:
-        self.end = cycle
+        self.end = max(self.end, cycle)
 
 
 @dataclass
@@ -178,9 +181,7 @@ def _job(experiment: Experiment, folder: Path) -> Job:
     if experiment.workload is not None:
         text = read_text_workload(folder / experiment.workload.file)
         return Micro(text, experiment.workload, experiment.network.clock / 10**9)
-    if experiment.collective is None:
-        raise InputError("the table [collective] is missing", key="collective")
-    return OneCollective(experiment.collective)
+    return Communication(experiment)
 
 
 def _open_pairs(topology: Topology) -> Longs | None:

@@ -49,8 +49,7 @@ def test_a_file_is_read_with_units_and_defaults(tmp_path: Path) -> None:
     experiment = load_experiment(path)
     assert experiment == load_experiment(str(path)) == load_experiment(GOOD)
     assert experiment.network.shape == (4, 4, 4)
-    assert experiment.collective is not None
-    assert experiment.collective.size == 2**20
+    assert experiment.collectives[0][1].size == 2**20
     assert experiment.network.bandwidth == Fraction(10**11)
     assert experiment.network.latency == Fraction(500, 10**9)
     assert experiment.network.clock == 10**9
@@ -103,7 +102,8 @@ def test_a_folder_is_no_experiment(tmp_path: Path) -> None:
 def test_an_empty_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "exp.toml"
     path.write_text(content)
-    told = "is empty; allowed: an experiment with the table [network] and one of [collective], [traffic] and [workload]"
+    tables = "one of [collective], [[message]], [traffic] and [workload]"
+    told = f"is empty; allowed: an experiment with the table [network] and {tables}"
     assert lines(path) == [f"{path}: {told}"]
 
 
@@ -186,7 +186,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     # wrong types
     ({**GOOD, "network": 3}, "network: 3 is no table; allowed: a table [network] with the keys topology, dims, "),
-    ({**GOOD, "collective": [1]}, "collective: [1] is no table"),
+    ({**GOOD, "collective": [1]}, "collective[0]: 1 is no table"),
     ({**GOOD, "sweep": 3}, "sweep: 3 is no table; allowed: a table such as { key = value }"),
     ({**GOOD, "sweep": {"a.b": 3}}, 'sweep."a.b": 3 is no list of values; allowed: a list such as [1, 2, 4]'),
     ({**GOOD, "sweep": {"a": []}}, "sweep.a: [] is no list of values"),
@@ -280,7 +280,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "collective.kind: 'all-redduce' is none of what is allowed; allowed: all-red",
     ),
     (changed(collective={"kind": "all_reduce"}), "did you mean 'all-reduce'?"),
-    (changed(system={"scheduling": "fifo"}), "allowed: LIFO, FIFO; did you mean 'FIFO'?"),
+    (changed(system={"scheduling": "fifo"}), "allowed: LIFO, FIFO, explicit; did you mean 'FIFO'?"),
     (changed(system={"compat": 1}), "system.compat: 1 is none of what is allowed; allowed: astra-sim-1"),
     (changed(network={"router": {"pipeline": "garnt"}}), "network.router.pipeline: 'garnt' is none of what is allowed"),
     (changed(network={"router": {"pipeline": 3}}), "network.router.pipeline: 3 is none of what is allowed"),
@@ -300,7 +300,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         changed(network={"topology": None, "shape": None, "options": {"a": 1}, "dims": [{"block": "ring", "npus": 4}]}),
         "network.options: goes with 'topology', not with 'dims'",
     ),
-    ({"network": GOOD["network"]}, "the table [collective] is missing; allowed: one of [collective], [traffic] and"),
+    ({"network": GOOD["network"]}, "the table [collective] is missing; allowed: one of [collective], [[message]], ["),
     ({"collective": GOOD["collective"]}, "network: the table [network] is missing"),
     (changed(collective={"size": None}), "collective.size: is missing; allowed: a size such as '4 KiB'"),
     (changed(network={"dims": [{"npus": 4}]}), "network.dims[0].block: is missing; allowed: a text"),

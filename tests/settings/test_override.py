@@ -45,8 +45,7 @@ def test_values_are_toml_or_bare_words_and_quantities() -> None:
     assert experiment.network.router.stages() == Stages(bw=0, rc=2, va=1, sa=1, st=1)
     assert experiment.network.bandwidth == (10**9, 2 * 10**9)
     assert experiment.system.scheduling == "FIFO"
-    assert experiment.collective is not None
-    assert experiment.collective.size == 2**21
+    assert experiment.collectives[0][1].size == 2**21
     assert experiment.network.lane_latency == Cycles(3)
     assert experiment.system.all_reduce == "direct:4"
 

@@ -154,6 +154,6 @@ def test_the_resolved_text_holds_every_key_that_has_a_value(tmp_path: Path) -> N
     written = tomllib.loads(path.read_text(encoding="utf-8"))
     # Left out: what is null (higher floors resolve it) or an empty table.
     for name, table in load_experiment(data):
-        keys = {key for key, value in table if value not in (None, {})} if table else set()
+        keys = {key for key, value in table if value not in (None, {}, ())} if table else set()
         assert set(written.get(name, {})) == keys
     assert load_experiment(path) == load_experiment(data)

@@ -1,0 +1,93 @@
+"""Names of collective algorithms in settings, ours and ASTRA-sim's; one key for each kind of collective."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pyxsim.errors import InputError
+from pyxsim.settings.types import PerDimension, Table, Word
+
+KINDS = (
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "barrier",
+)
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+# ASTRA-sim's spellings of the algorithms, besides those that are the same (ring, direct).
+_ASTRA = {
+    "oneRing": "one-ring",
+    "oneDirect": "one-direct",
+    "halvingDoubling": "halving-doubling",
+    "oneHalvingDoubling": "one-halving-doubling",
+    "doubleBinaryTree": "double-binary-tree",
+}
+FILES = (".py", ".xml", ".et")  # what an algorithm of one's own may be written in
+
+
+def canonical_algorithm(name: str) -> str:
+    """The name of an algorithm in our spelling, from ours or ASTRA-sim's; other names stay as they are.
+
+    oneRing -> one-ring, halvingDoubling -> halving-doubling, direct4 -> direct:4. A window is a whole number from 1;
+    anything else raises InputError. Whether the algorithm exists is not asked here: the shelf knows.
+    """
+    known = re.fullmatch(r"(direct|oneDirect|one-direct)(?:(\d+)|:(.*))", name, re.ASCII)
+    if known is None:
+        return _ASTRA.get(name, name)
+    word = _ASTRA.get(known[1], known[1])
+    window = known[2] or known[3] or ""
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", window, re.ASCII):
+        raise InputError(f"the window of '{name}' is no count", allowed=f"a whole number from 1, such as '{word}:4'")
+    return f"{word}:{int(window)}"
+
+
+def is_file(name: str) -> bool:
+    """Whether the name of an algorithm is the path of a file: `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et`."""
+    return re.fullmatch(rf".*({'|'.join(map(re.escape, FILES))})(:\w+)?", name) is not None
+
+
+Algorithm = Annotated[Word, AfterValidator(canonical_algorithm)]
+AlgorithmNames = PerDimension[Algorithm] | None
+_BY_DIMENSION = (
+    "by name or file: one for all dimensions, or a list with one for each. Left out: what suits the dimension's block."
+)
+
+
+def _key(kind: str) -> AlgorithmNames:
+    return Field(default=None, description=f"{kind} algorithm {_BY_DIMENSION}")
+
+
+class Algorithms(Table):
+    """The algorithm for each kind of collective."""
+
+    all_reduce: AlgorithmNames = _key("All-reduce")
+    reduce_scatter: AlgorithmNames = _key("Reduce-scatter")
+    all_gather: AlgorithmNames = _key("All-gather")
+    all_to_all: AlgorithmNames = _key("All-to-all")
+    broadcast: AlgorithmNames = _key("Broadcast")
+    reduce: AlgorithmNames = _key("Reduce")
+    gather: AlgorithmNames = _key("Gather")
+    scatter: AlgorithmNames = _key("Scatter")
+    barrier: AlgorithmNames = _key("Barrier")
+
+    def algorithms(self, kind: str) -> str | tuple[str, ...] | None:
+        """The algorithms that the user wants for a kind of collective ("all-reduce"), None for the natural ones."""
+        wanted: str | tuple[str, ...] | None = getattr(self, algorithm_key(kind))
+        return wanted
+
+
+def algorithm_key(kind: str) -> str:
+    """The key of a kind's algorithms: all-reduce -> all_reduce."""
+    return kind.replace("-", "_")
+
+
+ALGORITHM_KEYS = tuple(algorithm_key(kind) for kind in KINDS)

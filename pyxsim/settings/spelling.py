@@ -1,0 +1,104 @@
+"""ASTRA-sim's spellings of keys of [system], each with the form that its value has in ASTRA-sim's system files.
+
+    preferred-dataset-splits = 4        chunks = 4
+    endpoint-delay = 10                 endpoint_delay = "10 ns"
+    all-reduce-implementation = "ring_direct4"      all_reduce = ["ring", "direct:4"]
+
+Values in our own form are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyxsim.errors import InputError
+from pyxsim.settings.algorithms import KINDS, algorithm_key
+
+Reader = Callable[[Any], Any]
+TABLE = "system"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _nanoseconds(value: Any) -> Any:
+    return f"{value} ns" if _is_number(value) else value
+
+
+def _memory(value: Any) -> Any:
+    """GB/s; there 0 means that memory takes no time."""
+    if value == 0 and _is_number(value):
+        return None
+    return f"{value} GB/s" if _is_number(value) else value
+
+
+def _flag(value: Any) -> Any:
+    return bool(value) if value in (0, 1) else value
+
+
+def _joined(value: Any) -> Any:
+    """Names of algorithms: a list, or a text in which they are joined by "_"."""
+    return value.split("_") if isinstance(value, str) and "_" in value else value
+
+
+def _traces(value: Any) -> Any:
+    """The one prefix of Chakra traces, a file per rank."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    return f"{value}.*.et" if isinstance(value, str) else value
+
+
+SPELLINGS: dict[str, tuple[str, Reader]] = {
+    "preferred-dataset-splits": ("chunks", _same),
+    "active-chunks-per-dimension": ("active_chunks", _same),
+    "scheduling-policy": ("scheduling", _same),
+    "collective-optimization": ("optimization", _same),
+    "intra-dimension-scheduling": ("intra_dimension", _same),
+    "inter-dimension-scheduling": ("inter_dimension", _same),
+    "num-queues-per-dim": ("queues", _same),
+    "endpoint-delay": ("endpoint_delay", _nanoseconds),
+    "local-mem-bw": ("local_memory_bandwidth", _memory),
+    "boost-mode": ("boost", _flag),
+    **{f"{kind}-implementation": (algorithm_key(kind), _joined) for kind in KINDS},
+    **{f"{kind}-implementation-custom": (algorithm_key(kind), _traces) for kind in KINDS},
+}
+
+
+def respell(data: dict[str, Any], renamed: dict[str, str]) -> list[InputError]:
+    """Give the keys of [system] our spelling, in place; what was renamed goes into `renamed`, key path to key path.
+
+    Returns the faults: keys that are given in two spellings.
+    """
+    table = data.get(TABLE)
+    if not isinstance(table, dict):
+        return []
+    faults = []
+    for spelled in [key for key in table if key in SPELLINGS]:
+        key, read = SPELLINGS[spelled]
+        value = read(table.pop(spelled))
+        if key in table:
+            faults.append(
+                InputError(f"`{_written(key, renamed)}` is given, too", key=f"{TABLE}.{spelled}", allowed="one of them")
+            )
+            continue
+        table[key] = value
+        renamed[f"{TABLE}.{key}"] = f"{TABLE}.{spelled}"
+    return faults
+
+
+def _written(key: str, renamed: dict[str, str]) -> str:
+    return renamed.get(f"{TABLE}.{key}", key).removeprefix(f"{TABLE}.")
+
+
+def as_written(path: str, renamed: dict[str, str]) -> str:
+    """A key path as the user wrote it."""
+    for own, spelled in renamed.items():
+        if path == own or path.startswith((f"{own}.", f"{own}[")):
+            return spelled + path.removeprefix(own)
+    return path
