@@ -6,8 +6,15 @@ with those before it: a read and a write, or two writes that are not both additi
 schedule enforces. Message a is enforced to be before b when b waits for a, or for a message that a is before. Then
 every order of arrival gives the same result as the order of the schedule.
 
+The messages of a join arrive together, so what must be before one of them leaves is before all of them arrive, and all
+of them have left before one arrives. A local step reads before it writes. Where contributions may count twice, an
+addition that comes early does no harm to those who read.
+
 Only waits between messages that carry the block count, so the proof also holds for every schedule that is left when
-other blocks have no bytes. Windows are not needed for the proof: they only delay, and cannot lock up (`window_needs`).
+other blocks have no bytes. Where blocks share cells, or waits are the schedule's own, all messages stay for any size;
+then all blocks are followed at once, and all waits count. Windows are not needed for the proof: they only delay, and
+cannot lock up (`window_needs`). Of messages with given sizes nobody knows the data: that they cannot wait for each
+other is all there is to prove.
 """
 
 from __future__ import annotations
@@ -21,22 +28,41 @@ from pyxsim.collective.arrays import ranges
 from pyxsim.collective.compiled import CompiledSchedule, compiled
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
+Pairs = list[tuple[int, int, int]]  # what a message carries: (cell that it reads, cell that it writes, block)
+
 
 def prove(schedule: Schedule | CompiledSchedule) -> None:
     """Raise ScheduleError unless every rank of the goal ends with every contribution exactly once, in any order."""
     s = compiled(schedule)
     _check_waits(s)
+    if s.given_bytes is not None:
+        return
+    lists = _Lists(s)
+    if s.keeps_all:
+        _Journey(lists, np.arange(s.blocks).tolist(), list(range(len(s))), _all_pairs(s)).prove()
+        return
     carriers = np.repeat(np.arange(len(s)), np.diff(s.block_ptr))
     order = np.argsort(s.block_ids, kind="stable")
     ends = np.cumsum(np.bincount(s.block_ids, minlength=s.blocks))
     of_block = np.split(carriers[order], ends[:-1])
-    arrays = _Lists(s)
     for block in np.flatnonzero(~s.empty).tolist():
-        _Journey(arrays, block, of_block[block].tolist()).prove()
+        messages = of_block[block].tolist()
+        first = block * s.n
+        pairs = [[(first + lists.src[m], first + lists.dst[m], block)] for m in messages]
+        _Journey(lists, [block], messages, pairs).prove()
+
+
+def _all_pairs(s: CompiledSchedule) -> list[Pairs]:
+    lengths = np.diff(s.block_ptr)
+    reads = (s.block_ids.astype(np.int64) * s.n + np.repeat(s.src, lengths)).tolist()
+    writes = (s.put_ids.astype(np.int64) * s.n + np.repeat(s.dst, lengths)).tolist()
+    places = list(zip(reads, writes, s.content.tolist(), strict=True))
+    ptr = s.block_ptr.tolist()
+    return [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
 
 
 def _check_waits(s: CompiledSchedule) -> None:
-    """Each message may only wait for messages that come before it and arrive at its sender."""
+    """Each message may only wait for messages that come before it, and before its join, and arrive at its sender."""
     waiting = np.flatnonzero(s.gate >= 0)
     # Of the messages of one rank behind one gate the first will do.
     _, at = np.unique(s.gate[waiting] * np.int64(s.n) + s.src[waiting], return_index=True)
@@ -44,7 +70,7 @@ def _check_waits(s: CompiledSchedule) -> None:
     lengths = np.diff(s.gate_ptr)[s.gate[first]]
     message, dep = np.repeat(first, lengths), s.gate_ids[ranges(s.gate_ptr[s.gate[first]], lengths)]
     for wrong, problem in (
-        (dep >= message, "does not come before it"),
+        ((dep >= message) | (s.join[message] >= 0) & (s.join[dep] == s.join[message]), "does not come before it"),
         (s.dst[dep] != s.src[message], "does not arrive at its sender"),
     ):
         if wrong.any():
@@ -66,127 +92,202 @@ class _Lists:
         self.dst: list[int] = s.dst.tolist()
         self.reduce: list[bool] = s.reduce.tolist()
         self.step: list[int] = s.step.tolist()
+        self.join: list[int] = s.join.tolist()
         self.gate: list[int] = s.gate.tolist()
         self.gate_ptr: list[int] = s.gate_ptr.tolist()
         self.gate_ids: list[int] = s.gate_ids.tolist()
 
 
 class _Journey:
-    """One block through the schedule: where its contributions get to, and whether that depends on luck."""
+    """Some blocks through the schedule: where their contributions get to, and whether that depends on luck.
 
-    def __init__(self, lists: _Lists, block: int, messages: list[int]) -> None:
+    Mostly one block. Cells have numbers: cell c of rank r is c * n + r. Messages have places, in `messages`.
+    """
+
+    def __init__(self, lists: _Lists, blocks: list[int], messages: list[int], pairs: list[Pairs]) -> None:
         self.s = lists.schedule
         self.lists = lists
-        self.block = block
-        self.messages = messages  # those that carry the block, in order
+        self.blocks = blocks
+        self.messages = messages  # those that carry the blocks, in order
+        self.pairs = pairs  # of each of them
+        self.steps = list(self._steps())
 
     def prove(self) -> None:
         self._add_up()
         self._keep_order()
 
+    def _steps(self) -> Iterator[range]:
+        """The places of the messages, those of one step together."""
+        step, begin = self.lists.step, 0
+        for i in range(1, len(self.messages) + 1):
+            if i == len(self.messages) or step[self.messages[i]] != step[self.messages[begin]]:
+                yield range(begin, i)
+                begin = i
+
     def _add_up(self) -> None:
         """Execute in the order of the schedule, contributions as bit masks of ranks."""
-        kind, n = self.s.kind, self.s.n
-        unit = self.block // (self.s.blocks // kind.units(n))
-        value = [0] * n
-        for rank in kind.start(n, unit):
-            value[rank] = 1 << rank
-        full = sum(value)
-        for side_by_side in self._steps():
-            carried = [value[self.lists.src[m]] for m in side_by_side]
-            for m, new in zip(side_by_side, carried, strict=True):
-                rank = self.lists.dst[m]
-                if not new:
-                    self._refuse(m, f"sends block {self.block}, which rank {{}} does not have", self.lists.src[m])
-                if not self.lists.reduce[m]:
-                    value[rank] = new
-                    continue
-                if not value[rank]:
-                    self._refuse(m, f"adds to block {self.block}, which rank {{}} does not have", rank)
-                if twice := _ranks(value[rank] & new):
-                    problem = f"adds the contributions of {_text(twice)} to block {self.block} of rank {{}} again"
-                    self._refuse(m, problem, rank, twice)
-                value[rank] |= new
-        for rank in kind.goal(n, unit):
-            if value[rank] != full:
-                missing = _ranks(full & ~value[rank])
-                what = f"the contributions of {_text(missing)}" if value[rank] else "anything"
-                raise ScheduleError(
-                    f"{self.s}: rank {rank} ends without {what} in block {self.block}",
-                    rank=rank,
-                    block=self.block,
-                    missing=missing,
-                )
+        n, idempotent = self.s.n, self.s.kind.idempotent
+        value = {block * n + rank: 1 << rank for block in self.blocks for rank in self.s.starts(block)}
+        holds: dict[int, int] = {}  # the block in a cell, where it is not that of its number
+        moved: list[list[int]] = []  # what each message carried
+        for side_by_side in self.steps:
+            carried = [self._read(i, value) for i in side_by_side]
+            if self.lists.join[self.messages[side_by_side[0]]] >= 0:
+                carried = self._sums(side_by_side, carried)
+            moved += carried
+            for i, masks in zip(side_by_side, carried, strict=True):
+                reduce = self.lists.reduce[self.messages[i]]
+                for (_, cell, block), new in zip(self.pairs[i], masks, strict=True):
+                    if not reduce:
+                        value[cell] = new
+                        if block != cell // n or cell in holds:
+                            holds[cell] = block
+                        continue
+                    old = value.get(cell, 0)
+                    if not old:
+                        self._refuse(i, f"adds to block {block}, which rank {cell % n} does not have", cell)
+                    if old & new and not idempotent:
+                        twice = _ranks(old & new)
+                        what = f"the contributions of {_text(twice)} to block {block} of rank {cell % n}"
+                        self._refuse(i, f"adds {what} again", cell, twice)
+                    value[cell] = old | new
+        self._compare(value, holds, moved)
 
-    def _steps(self) -> Iterator[list[int]]:
-        """The messages, those of one step together."""
-        step, group = self.lists.step, list[int]()
-        for m in self.messages:
-            if group and step[m] != step[group[0]]:
-                yield group
-                group = []
-            group.append(m)
-        if group:
-            yield group
+    def _read(self, i: int, value: dict[int, int]) -> list[int]:
+        """What a message takes along of each of its blocks."""
+        masks = [value.get(cell, 0) for cell, _, _ in self.pairs[i]]
+        if not all(masks):
+            cell, _, block = self.pairs[i][masks.index(0)]
+            self._refuse(i, f"sends block {block}, which rank {cell % self.s.n} does not have", cell)
+        return masks
+
+    def _sums(self, side_by_side: range, carried: list[list[int]]) -> list[list[int]]:
+        """What the joins of a step hand over: the sum of what their messages carry."""
+        sums: dict[tuple[int, int], int] = {}
+        join = self.lists.join
+        for i, masks in zip(side_by_side, carried, strict=True):
+            for (cell, _, block), new in zip(self.pairs[i], masks, strict=True):
+                key = join[self.messages[i]], block
+                old = sums.get(key, 0)
+                if old & new and not self.s.kind.idempotent:
+                    twice = _ranks(old & new)
+                    what = f"the contributions of {_text(twice)} to block {block}"
+                    self._refuse(i, f"puts {what} into a join again", cell, twice)
+                sums[key] = old | new
+        return [[sums[join[self.messages[i]], block] for _, _, block in self.pairs[i]] for i in side_by_side]
+
+    def _compare(self, value: dict[int, int], holds: dict[int, int], moved: list[list[int]]) -> None:
+        """Whether all ranks of the goal have everything."""
+        n = self.s.n
+        for block in self.blocks:
+            full = sum(1 << rank for rank in self.s.starts(block))
+            for rank in self.s.goals(block):
+                cell = block * n + rank
+                there = holds.get(cell, block)
+                if there != block:
+                    problem = f"rank {rank} ends with block {there} in the place of block {block}"
+                    raise ScheduleError(f"{self.s}: {problem}", rank=rank, block=block)
+                if value.get(cell, 0) != full:
+                    self._refuse_end(block, rank, full & ~value.get(cell, 0), cell in value, moved)
+
+    def _refuse_end(self, block: int, rank: int, mask: int, some: bool, moved: list[list[int]]) -> NoReturn:
+        """A rank ends without the contributions of `mask`: say so, and how far the first of them got."""
+        missing = _ranks(mask)
+        what = f"the contributions of {_text(missing)}" if some else "anything"
+        first, last = 1 << missing[0], -1
+        for i, masks in enumerate(moved):
+            if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
+                last = i
+        whose = f"that of rank {missing[0]}" if some else "it"
+        if last < 0:
+            far, step = f"{whose} never leaves rank {missing[0]}", None
+        else:
+            m = self.messages[last]
+            far, step = f"{whose} gets no further than {self._name(m)}", int(self.s.order[m])
+        problem = f"rank {rank} ends without {what} in block {block}; {far}"
+        raise ScheduleError(f"{self.s}: {problem}", rank=rank, step=step, block=block, missing=missing)
 
     def _keep_order(self) -> None:
-        """Compare accesses to the same cell. Sets of messages are bit masks over `self.messages`."""
-        src, dst, reduce = self.lists.src, self.lists.dst, self.lists.reduce
-        before = self._enforced()
-        # Per rank: the last message that stored; those that wrote since, that one included; those that read since.
-        stored, wrote, read = [0] * self.s.n, [0] * self.s.n, [0] * self.s.n
-        accesses = []
-        start = 0
-        for side_by_side in self._steps():
-            numbers = range(start, start + len(side_by_side))
-            start += len(side_by_side)
-            accesses += [(i, False) for i in numbers] + [(i, True) for i in numbers]
-        for i, writes in accesses:
-            m = self.messages[i]
-            if not writes:
-                rank = src[m]
-                loose = wrote[rank] & ~before[i]
-                read[rank] |= 1 << i
-            elif reduce[m]:
-                rank = dst[m]
-                loose = (read[rank] | stored[rank]) & ~before[i]
-                wrote[rank] |= 1 << i
-            else:
-                rank = dst[m]
-                loose = (read[rank] | wrote[rank]) & ~before[i]
-                stored[rank] = wrote[rank] = 1 << i
-                read[rank] = 0
-            if loose:
-                other = self._name(self.messages[(loose & -loose).bit_length() - 1])
-                problem = f"and {other} both touch block {self.block} at rank {{}}, and nothing puts them in order"
-                self._refuse(m, problem, rank)
+        """Compare accesses to the same cell. Sets of messages are bit masks over their places."""
+        reduce, idempotent = self.lists.reduce, self.s.kind.idempotent
+        before, arrived, left = self._enforced()
+        # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
+        stored, wrote, read = dict[int, int](), dict[int, int](), dict[int, int]()
+        for side_by_side in self.steps:
+            for i in side_by_side:
+                for cell, _, block in self.pairs[i]:
+                    if loose := wrote.get(cell, 0) & ~before[i]:
+                        self._refuse_order(i, loose, cell, block)
+                    read[cell] = read.get(cell, 0) | 1 << i
+            for i in side_by_side:
+                adds = reduce[self.messages[i]]
+                for _, cell, block in self.pairs[i]:
+                    early = 0 if adds and idempotent else read.get(cell, 0) & ~left[i]
+                    late = (stored if adds else wrote).get(cell, 0) & ~arrived[i]
+                    if loose := early | late:
+                        self._refuse_order(i, loose, cell, block)
+                    if adds:
+                        wrote[cell] = wrote.get(cell, 0) | 1 << i
+                    else:
+                        stored[cell] = wrote[cell] = 1 << i
+                        read[cell] = 0
 
-    def _enforced(self) -> list[int]:
-        """For each message those that are enforced to be before it, over the waits between messages of this block."""
-        gate, ptr, ids = self.lists.gate, self.lists.gate_ptr, self.lists.gate_ids
-        number = {m: i for i, m in enumerate(self.messages)}
+    def _enforced(self) -> tuple[list[int], list[int], list[int]]:
+        """For each message three sets: those enforced to have arrived before it leaves; those before it arrives; and
+        those enforced to have left before it arrives, itself included. Over the waits between messages that are here.
+        """
+        gate, ptr, ids, join = self.lists.gate, self.lists.gate_ptr, self.lists.gate_ids, self.lists.join
+        place = {m: i for i, m in enumerate(self.messages)}
         before: list[int] = []
-        behind = {-1: 0}  # gate -> the messages before it
-        for m in self.messages:
-            g = gate[m]
-            if g not in behind:
-                mask = 0
-                for dep in ids[ptr[g] : ptr[g + 1]]:
-                    if dep in number:
-                        mask |= before[number[dep]] | 1 << number[dep]
-                behind[g] = mask
-            before.append(behind[g])
-        return before
+        arrived: list[int] = []
+        left: list[int] = []
+        behind = {-1: (0, 0)}  # gate -> the messages that have arrived, and those that have left, when it opens
+        for side_by_side in self.steps:
+            joins = False
+            for i in side_by_side:
+                m = self.messages[i]
+                g = gate[m]
+                if g not in behind:
+                    here, gone = 0, 0
+                    for dep in ids[ptr[g] : ptr[g + 1]]:
+                        j = place.get(dep)
+                        if j is not None:
+                            here |= arrived[j] | 1 << j
+                            gone |= left[j]
+                    behind[g] = here, gone
+                here, gone = behind[g]
+                before.append(here)
+                arrived.append(here)
+                left.append(gone | 1 << i)
+                joins = joins or join[m] >= 0
+            if joins:
+                together: dict[int, tuple[int, int]] = {}
+                for i in side_by_side:
+                    here, gone = together.get(join[self.messages[i]], (0, 0))
+                    together[join[self.messages[i]]] = here | arrived[i], gone | left[i]
+                for i in side_by_side:
+                    if join[self.messages[i]] >= 0:
+                        arrived[i], left[i] = together[join[self.messages[i]]]
+        return before, arrived, left
+
+    def _refuse_order(self, i: int, loose: int, cell: int, block: int) -> NoReturn:
+        other = self._name(self.messages[(loose & -loose).bit_length() - 1])
+        number, rank = divmod(cell, self.s.n)
+        what = f"block {block}" if number == block else f"cell {number}"
+        self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing puts them in order", cell)
 
     def _name(self, m: int) -> str:
-        return f"step {self.s.order[m]} of rank {self.lists.src[m]} (-> {self.lists.dst[m]})"
+        src, dst = self.lists.src[m], self.lists.dst[m]
+        return f"step {self.s.order[m]} of rank {src} ({'local' if src == dst else f'-> {dst}'})"
 
-    def _refuse(self, m: int, problem: str, rank: int, duplicate: tuple[int, ...] = ()) -> NoReturn:
+    def _refuse(self, i: int, problem: str, cell: int, duplicate: tuple[int, ...] = ()) -> NoReturn:
+        m = self.messages[i]
+        block = next((block for read, write, block in self.pairs[i] if cell in (read, write)), None)
         raise ScheduleError(
-            f"{self.s}: {self._name(m)} {problem.format(rank)}",
-            rank=rank,
+            f"{self.s}: {self._name(m)} {problem}",
+            rank=cell % self.s.n,
             step=int(self.s.order[m]),
-            block=self.block,
+            block=block,
             duplicate=duplicate,
         )
 

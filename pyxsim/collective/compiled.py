@@ -79,6 +79,11 @@ class CompiledSchedule:
         """Whether every block stays in the cell of its number."""
         return self.put_ids is self.block_ids and self.cells == self.blocks
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all messages stay whatever blocks are empty: their waits, or the sharing of cells, need them."""
+        return self.own_waits or not self.simple
+
     @cached_property
     def local(self) -> Bools:
         """bool[M]: steps that a rank does for itself."""
@@ -153,10 +158,10 @@ class CompiledSchedule:
         """The schedule for blocks of these sizes: blocks of no bytes are not sent and nothing waits for them.
 
         Messages that carried nothing else are gone, so messages are numbered anew. Cached by which blocks are empty.
-        Where the schedule has its own waits they all stay: a message without bytes is done at once there.
+        Where the schedule `keeps_all`, a message without bytes is done at once instead.
         """
         empty = np.asarray(block_sizes) == 0
-        if self.own_waits or not empty.any():
+        if self.keeps_all or not empty.any():
             return self
         return self.variant(empty.tobytes(), lambda: _pruned(self, empty))
 
@@ -238,12 +243,12 @@ def _pruned(s: CompiledSchedule, empty: Bools) -> CompiledSchedule:
         step=s.step[kept],
         block_ptr=pointers(lengths[kept]),
         block_ids=block_ids,
-        put_ids=block_ids if s.put_ids is s.block_ids else s.put_ids[full],
-        content=block_ids if s.content is s.block_ids else s.content[full],
+        put_ids=block_ids,
+        content=block_ids,
         need=_needs(s, kept)[kept],
         empty=empty,
     )
-    found = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, rest.put_ids, s.cells)
+    found = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, block_ids, s.cells)
     return replace(rest, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
 
 

@@ -30,7 +30,7 @@ from pyxsim.errors import InputError
 class ScheduleError(InputError):
     """A schedule is wrong. The text names the place; the attributes hold it for programs.
 
-    `rank`, `block`: where; `step`: which send of its rank, counted from 0 (None: at the end);
+    `rank`, `block`: where; `step`: which step of the rank that takes it, counted from 0 (None: none is to blame);
     `missing`, `duplicate`: ranks whose contributions are missing or would count twice.
     """
 
@@ -120,18 +120,20 @@ class Schedule:
         reduce: bool = False,
         *,
         way: int = +1,
+        put: npt.ArrayLike | None = None,
     ) -> None:
         """Messages side by side, none waiting for another: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
-        A single number stands for all k. The same as k sends, only faster, when no message of the step carries what
-        another one brings.
+        A single number stands for all k; `put` is like `blocks`. The same as k sends, only faster, when no message of
+        the step carries what another one brings.
         """
         sources, destinations, ids = _ints(src), _ints(dst), _ints(blocks)
         count = max(sources.size, destinations.size, len(ids) if ids.ndim else 1)
         shape = (count, ids.shape[1]) if ids.ndim == 2 else (count,)
         sources, destinations = np.broadcast_to(sources, (count,)), np.broadcast_to(destinations, (count,))
         ids = np.broadcast_to(ids, shape)
-        self._write(sources, destinations, ids.ravel(), ids.size // count, reduce, way=way)
+        puts = None if put is None else np.broadcast_to(_ints(put), shape).ravel()
+        self._write(sources, destinations, ids.ravel(), ids.size // count, reduce, way=way, put=puts)
 
     def reduce_in_network(self, ranks: Iterable[int], blocks: int | Iterable[int]) -> None:
         """The network adds up the blocks of these ranks on their way and hands every one of them the sum.
