@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.analytical import Analytical
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
 from pyxsim.settings.types import (
     Bandwidth,
@@ -97,6 +98,7 @@ class Network(Table):
         default=False, description="Every packet has the full size, the last one of a message too, as in Garnet."
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
+    analytical: Analytical = Field(default_factory=Analytical, description="What the analytical backend models.")
 
     @field_validator("dims")
     @classmethod

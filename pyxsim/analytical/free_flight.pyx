@@ -1,0 +1,91 @@
+"""Messages that never meet: each takes what its way takes by itself, however many there are."""
+
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from pyxsim.analytical.events cimport Event, Events
+from pyxsim.analytical.rule cimport Rule
+from pyxsim.analytical.rule import grown
+
+cdef class FreeFlight:
+    """Messages in flight over the ways of a rule. `flit`: bytes in which `flits` counts what each way carried."""
+
+    cdef readonly Rule rule
+    cdef readonly int64_t now, sent, delivered, bytes_delivered
+    cdef Events events
+    cdef int64_t flit
+    cdef int64_t[::1] carried
+
+    def __init__(self, Rule rule, int64_t flit):
+        self.rule = rule
+        self.flit = flit
+        self.events = Events()
+        self.now = self.sent = self.delivered = self.bytes_delivered = 0
+        self.carried = np.zeros(16, np.int64)
+
+    def extend(self, *terms):
+        """More ways, in the terms of the rule."""
+        used = self.rule.ways
+        self.rule.extend(*terms)
+        self.carried = grown(self.carried, used, np.zeros(self.rule.ways - used, np.int64))
+
+    @property
+    def flits(self):
+        """int64[ways]: what each way carried."""
+        return np.asarray(self.carried)[: self.rule.ways].copy()
+
+    def send(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at):
+        """Messages of `nbytes` over these ways in cycle `at`; returns the number of the first."""
+        cdef int64_t first = self.sent, i, time
+        if at < self.now:
+            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        for i in range(len(ways)):
+            if not 0 <= ways[i] < self.rule.ways:
+                raise IndexError(f"no way {ways[i]}")
+            if nbytes[i] < 1:
+                raise ValueError(f"a message of {nbytes[i]} bytes")
+            time = self.rule.flight(ways[i], nbytes[i])
+            if time < 0:
+                raise OverflowError(f"a message of {nbytes[i]} bytes takes more cycles than can be counted")
+            # Nothing is remembered of a message but its size.
+            if not self.events.push(at + time, self.sent, nbytes[i]):
+                raise MemoryError(f"{self.events.count} messages in flight")
+            self.carried[ways[i]] += (nbytes[i] + self.flit - 1) // self.flit
+            self.sent += 1
+        return first
+
+    def advance(self, int64_t until, int64_t slack):
+        """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
+        cdef Events events = self.events
+        cdef Event event
+        cdef int64_t stop, i = 0
+        if not events.count or events.heap[0].cycle > until:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        stop = min(until, events.heap[0].cycle + slack)
+        cdef int64_t room = 16
+        cdef int64_t[:, ::1] found = np.empty((2, room), np.int64)
+        while events.count and events.heap[0].cycle <= stop:
+            event = events.pop()
+            if i == room:
+                found = wider(found)
+                room = found.shape[1]
+            found[0, i], found[1, i] = event.number, event.cycle
+            self.bytes_delivered += event.what
+            self.now = event.cycle
+            i += 1
+        self.delivered += i
+        table = np.asarray(found)
+        return table[0, :i], table[1, :i]
+
+    def wait(self, int64_t cycle):
+        """Let time pass in which nothing arrives."""
+        self.now = max(self.now, cycle)
+
+
+def wider(rows):
+    """The same two rows with four times the room."""
+    rows = np.asarray(rows)
+    larger = np.empty((2, 4 * rows.shape[1]), np.int64)
+    larger[:, : rows.shape[1]] = rows
+    return larger

@@ -1,0 +1,182 @@
+"""Messages that queue for links: a whole message is the unit, first come first served, without limits to queues.
+
+A message enters the queue of the first link of its route. A link takes one message at a time. It holds the link for
+its serialisation, arrives at the other end after serialisation and latency, and only then enters the queue of the next
+link: store and forward. Events of one cycle happen in the order in which they were foreseen; a link that sends foresees
+the arrival first and then that it is free again (as ASTRA-sim's congestion-aware analytical backend does).
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+
+import numpy as np
+
+from pyxsim.analytical.events cimport Event, Events
+from pyxsim.analytical.rule cimport Rule
+from pyxsim.analytical.rule import grown
+
+cdef enum:
+    NOBODY = -1
+
+
+cdef enum Happening:
+    SENT = 0      # message `index` is handed to the network
+    ARRIVED = 1   # it is at the end of a link
+    FREE = 2      # link `index` is free
+
+
+cdef struct Message:
+    int64_t number
+    int64_t nbytes
+    int64_t hop    # its place in `links`
+    int64_t last   # the place behind its last link
+    int64_t next   # who waits behind it for the same link; in the pool, the next free record
+
+
+cdef class StoreAndForward:
+    """Messages on links. The ways of the rule are links; `extend` tells routes over them, which messages name."""
+
+    cdef readonly Rule rule
+    cdef readonly int64_t now, sent, delivered, bytes_delivered
+    cdef Events events
+    cdef int64_t flit, foreseen
+    cdef Message *messages
+    cdef int64_t room, unused
+    cdef readonly int64_t routes
+    cdef int64_t[::1] starts, links
+    cdef int64_t[::1] busy, front, back, carried
+    cdef list arrived
+
+    def __init__(self, Rule rule, int64_t flit):
+        self.rule = rule
+        self.flit = flit
+        self.events = Events()
+        self.now = self.sent = self.delivered = self.bytes_delivered = self.foreseen = 0
+        self.messages, self.room, self.unused = NULL, 0, NOBODY
+        self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int64)
+        self.busy, self.carried = np.zeros(rule.ways, np.int64), np.zeros(rule.ways, np.int64)
+        self.front, self.back = np.full(rule.ways, NOBODY, np.int64), np.full(rule.ways, NOBODY, np.int64)
+        self.arrived = []
+
+    def __dealloc__(self):
+        free(self.messages)
+
+    def extend(self, lengths, links):
+        """More routes: how many links each has, and the links, one route behind the other."""
+        used = self.starts[self.routes]
+        self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
+        self.links = grown(self.links, used, links)
+        self.routes += len(lengths)
+
+    @property
+    def flits(self):
+        """int64[links]: what each link carried."""
+        return np.asarray(self.carried).copy()
+
+    def send(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at):
+        """Messages of `nbytes` over these routes in cycle `at`; returns the number of the first."""
+        cdef int64_t first = self.sent, i, index
+        cdef Message *message
+        if at < self.now:
+            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        for i in range(len(ways)):
+            if not 0 <= ways[i] < self.routes:
+                raise IndexError(f"no way {ways[i]}")
+            if nbytes[i] < 1:
+                raise ValueError(f"a message of {nbytes[i]} bytes")
+            index = self._new_message()
+            message = &self.messages[index]
+            message.number, message.nbytes, message.next = self.sent, nbytes[i], NOBODY
+            message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
+            self.sent += 1
+            if at == self.now and message.hop < message.last:
+                self._enter(index)
+            else:
+                self._foresee(at, SENT, index)
+        return first
+
+    cdef int64_t _new_message(self) except -1:
+        cdef int64_t index, room = 2 * self.room + 64
+        cdef Message *larger
+        if self.unused == NOBODY:
+            larger = <Message*> realloc(self.messages, room * sizeof(Message))
+            if larger == NULL:
+                raise MemoryError(f"{self.room} messages in flight")
+            for index in range(self.room, room):
+                larger[index].next = index + 1 if index + 1 < room else NOBODY
+            self.messages, self.unused, self.room = larger, self.room, room
+        index = self.unused
+        self.unused = self.messages[index].next
+        return index
+
+    cdef int _foresee(self, int64_t cycle, Happening happening, int64_t index) except -1:
+        if not self.events.push(cycle, self.foreseen, index * 4 + <int64_t> happening):
+            raise MemoryError(f"{self.events.count} events")
+        self.foreseen += 1
+        return 0
+
+    cdef int _enter(self, int64_t index) except -1:
+        """A message reaches the queue of its next link."""
+        cdef int64_t link = self.links[self.messages[index].hop]
+        if not self.busy[link]:
+            self._start(link, index)
+        elif self.front[link] == NOBODY:
+            self.front[link] = self.back[link] = index
+        else:
+            self.messages[self.back[link]].next = index
+            self.back[link] = index
+        return 0
+
+    cdef int _start(self, int64_t link, int64_t index) except -1:
+        """The link sends a message."""
+        cdef int64_t nbytes = self.messages[index].nbytes
+        cdef int64_t flight = self.rule.flight(link, nbytes), serial = self.rule.serial(link, nbytes)
+        if flight < 0 or serial < 0:
+            raise OverflowError(f"a message of {nbytes} bytes takes more cycles than can be counted")
+        self.busy[link] = 1
+        self.carried[link] += (nbytes + self.flit - 1) // self.flit
+        self._foresee(self.now + flight, ARRIVED, index)
+        self._foresee(self.now + serial, FREE, link)
+        return 0
+
+    cdef int _happen(self, Event event) except -1:
+        cdef int64_t index = event.what >> 2
+        cdef Happening happening = <Happening> (event.what & 3)
+        cdef Message *message
+        cdef int64_t waiting
+        self.now = event.cycle
+        if happening == FREE:
+            self.busy[index] = 0
+            waiting = self.front[index]
+            if waiting != NOBODY:
+                self.front[index] = self.messages[waiting].next
+                self.messages[waiting].next = NOBODY
+                self._start(index, waiting)
+            return 0
+        message = &self.messages[index]
+        if happening == ARRIVED:
+            message.hop += 1
+        if message.hop < message.last:
+            self._enter(index)
+            return 0
+        self.arrived.append((event.cycle, message.number))
+        self.bytes_delivered += message.nbytes
+        self.delivered += 1
+        message.next = self.unused
+        self.unused = index
+        return 0
+
+    def advance(self, int64_t until, int64_t slack):
+        """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
+        cdef int64_t stop = until
+        while self.events.count and self.events.heap[0].cycle <= stop:
+            self._happen(self.events.pop())
+            if self.arrived and stop == until:
+                stop = min(until, <int64_t> self.arrived[0][0] + slack)
+        found = np.array(sorted(self.arrived), np.int64).reshape(-1, 2)
+        self.arrived.clear()
+        return np.ascontiguousarray(found[:, 1]), np.ascontiguousarray(found[:, 0])
+
+    def wait(self, int64_t cycle):
+        """Let time pass in which nothing happens."""
+        self.now = max(self.now, cycle)

@@ -1,0 +1,122 @@
+"""The analytical backend: each message takes what a formula says; no packets, no routers, no buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.analytical.pairs import Pairs
+from pyxsim.errors import SimulationError
+from pyxsim.network.delays import Model, make_model
+from pyxsim.network.protocol import Longs
+from pyxsim.network.windows import WindowRecorder
+from pyxsim.network.wires import Wire
+from pyxsim.settings import Network
+from pyxsim.topology.topology import Topology
+
+FOREVER = 1 << 62
+
+
+class AnalyticalNetwork:
+    """A `Network` (see protocol) of delays.
+
+    `compat`: whose arithmetic is used, see `delays`. `tick` is called with every batch of arrivals: progress, Ctrl-C.
+    What links carry is known in total only, so that there is one window over the run; `window` is not looked at.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        *,
+        compat: str | None = None,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
+        self.topology = topology
+        self.settings = network
+        self.npus = topology.npus
+        self.clock_hz: Fraction = network.clock
+        self.tick = tick or (lambda: None)
+        self.warnings: list[str] = []
+        self.windows = WindowRecorder(1, topology.links, max_rows=1)
+        self.model: Model = make_model(topology, network, compat)
+        self.engine = self.model.engine
+        self._pairs = Pairs(topology.npus)
+
+    @property
+    def now(self) -> int:
+        return self.engine.now
+
+    @property
+    def bytes_delivered(self) -> int:
+        return self.engine.bytes_delivered
+
+    # -- messages --
+
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+        row = np.array([[src], [dst], [plane], [nbytes]], np.int64)
+        return self.send_many(row[0], row[1], row[3], row[2], at)
+
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+        ways, fresh = self._pairs.number(src, dst, plane)
+        if len(fresh):
+            self.model.extend(src[fresh], dst[fresh], plane[fresh])
+        try:
+            return self.engine.send(ways, nbytes, at)
+        except OverflowError as error:
+            raise SimulationError(str(error)) from None
+
+    # -- time --
+
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+        try:
+            messages, cycles = self.engine.advance(FOREVER if until is None else until, slack)
+        except OverflowError as error:
+            raise SimulationError(str(error)) from None
+        if not len(messages) and until is not None:
+            self.engine.wait(until)
+        self.tick()
+        return messages, cycles
+
+    def finish(self, cycle: int) -> None:
+        """Close the statistics at the end of a run."""
+        self.windows.record(max(cycle, self.windows.end, 1), self.totals())
+        self.windows.close(cycle)
+
+    # -- what there is to see --
+
+    @property
+    def link_wires(self) -> list[Wire]:
+        """The network links, as the packet backend has them: flit time and latency."""
+        rates, latencies = self.model.rates, self.model.latencies
+        return [Wire(self.settings.flit / rate, ceil(late), 0, 0) for rate, late in zip(rates, latencies, strict=True)]
+
+    def totals(self) -> dict[str, Longs]:
+        """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""
+        return {"flits": self.model.link_flits(self._pairs.ends())}
+
+    def buffer_max(self) -> NDArray[np.int32]:
+        """There are no buffers."""
+        return np.zeros(self.topology.links, np.int32)
+
+    def counts(self) -> dict[str, int]:
+        """The counters of the JSON summary that a network knows. A message is one packet."""
+        flits = self.model.link_flits(self._pairs.ends())
+        return {
+            "npus": self.npus,
+            "messages": self.engine.delivered,
+            "packets": self.engine.delivered,
+            "flits": self.model.flits,
+            "flit_hops": int(flits.sum()),
+            "router_visits": 0,
+            "bytes_delivered": self.bytes_delivered,
+            "skipped_cycles": 0,
+        }
+
+    def link_name(self, link: int) -> str:
+        return self.topology.link_name[link]
