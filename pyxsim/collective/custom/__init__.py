@@ -1,1 +1,15 @@
-"""Collectives of one's own, from files: Python, MSCCL XML, Chakra traces. docs/custom_collectives.md tells how."""
+"""Collectives of one's own, from files: Python, MSCCL XML, Chakra traces. docs/custom_collectives.md tells how.
+
+What a program for one rank yields:
+
+    from pyxsim.collective.custom import Receive, Send
+
+    def ring(kind, n, rank):
+        for step in range(n - 1):
+            yield Send((rank + 1) % n, (rank - 1 - step) % n)
+            yield Receive((rank - 1) % n, (rank - 2 - step) % n, reduce=True)
+"""
+
+from pyxsim.collective.custom.steps import Blocks, Copy, Receive, Reduce, Send
+
+__all__ = ["Blocks", "Copy", "Receive", "Reduce", "Send"]

@@ -1,4 +1,8 @@
-"""An algorithm in a Python file of one's own: the same as on the shelf, without being on a shelf."""
+"""An algorithm in a Python file of one's own.
+
+Either the same as on the shelf, a function(kind, n) that gives a Schedule; or a program, a function(kind, n, rank) that
+yields the steps of one rank (`steps`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pyxsim.collective.custom.ranks import is_program, schedule_of
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
@@ -20,10 +25,17 @@ _numbers = count()
 
 
 def read_python(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    """The function of a file, and the kinds it can do. Raises InputError.
+    """A function(kind, n) that gives the schedule of a file, and the kinds it can do. Raises InputError.
 
-    `part` names it. It may be left out where the file registers one algorithm, or has one public function.
+    `part` names the function of the file. It may be left out where it registers one, or has one that is public.
     """
+    function, kinds = _chosen(path, part)
+    if is_program(function):
+        function = schedule_of(function, Path(path).name)
+    return function, kinds
+
+
+def _chosen(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
     module, offered = _load(Path(path), read_text(path, "a Python file"))
     if not offered:
         offered = {

@@ -1,0 +1,80 @@
+"""Programs: what the readers of Python and of MSCCL XML make of a file, and what is woven into a schedule.
+
+A rank has one thread or several side by side. A thread executes its steps one after the other; a send does not wait, a
+reception waits for its message: the k-th reception on a link (from, to, tag) gets the k-th message sent there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from pyxsim.collective.kinds import Kind
+
+Places = tuple[int, ...]
+Link = tuple[int, int, int]  # from, to, tag
+
+
+class Instruction(NamedTuple):
+    """One step of a thread: receive, add what is read, send, write; each of them may be left out.
+
+    Without a reception, what is read is sent and written; with `adds` it is added to what is in the places `writes`.
+    """
+
+    receive: tuple[int, int] | None = None  # peer, tag
+    send: tuple[int, int] | None = None
+    reads: Places = ()
+    writes: Places = ()
+    adds: bool = False
+    after: tuple[tuple[int, int], ...] = ()  # steps of other threads of the rank: number of the thread, step
+    width: int = 0  # how many places it is about
+    origin: str = ""  # file:line
+
+
+class Thread(NamedTuple):
+    """The steps of one thread; `name` as errors call it: "rank 3"."""
+
+    rank: int
+    name: str
+    steps: Sequence[Instruction]
+
+
+class Layout(NamedTuple):
+    """Where a rank has its data: the block in each place at the start, and the place of each block at the end."""
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    names: Mapping[int, str] = {}  # what errors call a place; "block 3" where it is not here
+
+    def name(self, place: int) -> str:
+        return self.names.get(place, f"block {place}")
+
+
+@dataclass(frozen=True)
+class Program:
+    """All threads of all ranks, rank by rank, those of a rank in the order of their numbers."""
+
+    kind: Kind
+    n: int
+    blocks: int
+    threads: Sequence[Thread]
+    layouts: Sequence[Layout]
+
+    @cached_property
+    def first(self) -> list[int]:
+        """The first thread of every rank."""
+        first = [0] * self.n
+        for number, thread in reversed(list(enumerate(self.threads))):
+            first[thread.rank] = number
+        return first
+
+
+def held(kind: Kind, n: int, blocks: int, rank: int) -> tuple[list[int], list[int]]:
+    """The blocks that a rank has at the start, and those that it must have at the end, in order. The root is rank 0."""
+    per_unit = blocks // kind.units(n)
+    starts, ends = (
+        [block for block in range(blocks) if rank in ranks(n, block // per_unit)] for ranks in (kind.start, kind.goal)
+    )
+    return starts, ends
