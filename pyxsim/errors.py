@@ -148,5 +148,16 @@ class DeadlockError(SimulationError):
         return type(self), (self.args[0], self.cycle)
 
 
+class StuckError(SimulationError):
+    """The network has nothing left to carry and the system layer has not finished. `waits`: a line for each who waits."""
+
+    def __init__(self, message: str, waits: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.waits = list(waits)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.waits)
+
+
 class UnreachableError(SimulationError):
     """The network has no route between two nodes that must talk."""

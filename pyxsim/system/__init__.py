@@ -5,8 +5,16 @@ It drives any `Network` (pyxsim/network/protocol.py) and never sees a flit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pyxsim.network.protocol import Network
 from pyxsim.system.options import Options, resolve
 from pyxsim.system.system import System
-from pyxsim.system.work import Collective
+from pyxsim.system.work import Collective, PointToPoint
 
-__all__ = ["Collective", "Options", "System", "resolve"]
+__all__ = ["Collective", "Options", "PointToPoint", "System", "make_system", "resolve"]
+
+
+def make_system(network: Network, shape: Sequence[int], options: Options) -> System:
+    """The system layer for a network of this shape."""
+    return System(network, shape, options)

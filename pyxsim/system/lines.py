@@ -1,48 +1,54 @@
 """Who may work in a queue, and when: the chunks in front of it stand in line.
 
-A line belongs to one queue of one *team*: the NPUs that must work together, which is a group of a dimension (each
-group has lines of its own) or, as in ASTRA-sim 1, the whole system. What stands in line is a *task*: one phase of
-one chunk for that team.
+A line belongs to one queue of one group of NPUs, which must work together. What stands in line is a *task*: one phase
+of one chunk for that group.
 
-A task is *live* when all members of the team have its data. A line runs as many tasks as it has room for, by priority
-and then in order of arrival. While there is room, members that have their data start early, and the others follow as
-soon as theirs is there; but an early task takes room from other early ones only, never from a live one. So a live task
-waits for live tasks alone, and those need nothing but their own messages: whatever the order in which data arrive,
-something always goes on. Systems in which a slot is held by a chunk that waits for somebody else can stop for ever
-(astra-sim issue 370). The price: when an early task turns live, the line may run more tasks than it has room for.
+A task is *live* when all members of the group have its data. A line runs as many tasks as it has room for. While there
+is room, members that have their data start early, and the others follow as soon as theirs is there; but an early task
+takes room from other early ones only, never from a live one. So a live task waits for live tasks alone, and those need
+nothing but their own messages: whatever the order in which data arrive, something always goes on. Systems in which a
+slot is held by a chunk that waits for somebody else can stop for ever (astra-sim issue 370). The price: when an early
+task turns live, the line may run more tasks than it has room for.
+
+Which task is next: that of the highest priority; among equals the policy of the line decides, and then who came first.
 """
 
 from __future__ import annotations
 
-import bisect
 import itertools
+from collections.abc import Callable
 from typing import Protocol
 
 
 class Task(Protocol):
-    """One phase of one chunk for one team."""
+    """One phase of one chunk for one group. The words are those of `system.intra_dimension`."""
 
-    priority: int  # higher goes first; equal ones in order of arrival
+    priority: int  # higher goes first
     live: bool
     admitted: bool
+    kind: str  # of its phase
+    size: int  # the most bytes that an NPU of the group has in the phase
+    phases_left: int  # of its chunk, with this one
 
     def admit(self) -> None:
         """Members that have their data start; the others start when theirs comes."""
 
 
 class Line:
-    """The tasks of one team in front of one queue. `running`: live ones at work; `early`: those begun before."""
+    """The tasks in front of one queue of one group. `running`: live ones at work; `early`: those begun before."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, policy: str = "FIFO") -> None:
         self.room = room
         self.running = 0
         self.early = 0
-        self._waiting: list[tuple[int, int, Task]] = []
+        self._rank = POLICIES[policy]
+        self._last = ""  # kind of the task that was admitted last
+        self._waiting: list[tuple[int, Task]] = []
         self._numbers = itertools.count()
 
     def join(self, task: Task) -> None:
-        """A task stands in line: its first member has its data (with a system-wide team, all have)."""
-        bisect.insort(self._waiting, (-task.priority, next(self._numbers), task), key=lambda entry: entry[:2])
+        """A task stands in line: its first member has its data."""
+        self._waiting.append((next(self._numbers), task))
 
     def turned_live(self) -> None:
         """An early task has become live."""
@@ -57,6 +63,7 @@ class Line:
         """Admit tasks while there is room."""
         while (task := self._next()) is not None:
             task.admitted = True
+            self._last = task.kind
             if task.live:
                 self.running += 1
             else:
@@ -65,11 +72,28 @@ class Line:
 
     def _next(self) -> Task | None:
         """Take the first task out of the line that there is room for."""
-        if self.running >= self.room:
+        if self.running >= self.room or not self._waiting:
             return None
         full = self.running + self.early >= self.room
-        for place, (_, _, task) in enumerate(self._waiting):
-            if task.live or not full:
-                del self._waiting[place]
-                return task
-        return None
+        allowed = [entry for entry in self._waiting if entry[1].live or not full]
+        if not allowed:
+            return None
+        rank, last = self._rank, self._last
+        first = min(allowed, key=lambda entry: (-entry[1].priority, rank(entry[1], last), entry[0]))
+        self._waiting.remove(first)
+        return first[1]
+
+
+def _alternate(task: Task, last: str) -> int:
+    """After a reduce-scatter an all-gather, after that a reduce-scatter; others do not matter."""
+    turn = {"reduce-scatter": "all-gather", "all-gather": "reduce-scatter"}.get(last)
+    return int(turn is not None and task.kind != turn)
+
+
+POLICIES: dict[str, Callable[[Task, str], int]] = {
+    "FIFO": lambda task, last: 0,
+    "RG": _alternate,
+    "smallest-first": lambda task, last: task.size,
+    "fewest-phases-first": lambda task, last: task.phases_left,
+}
+"""How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next."""

@@ -5,43 +5,112 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
+from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
 from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
-from pyxsim.system.reduction import Rule, astra_sim_1, every_addition
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles
+
+ASTRA_SIM_1 = "astra-sim-1"
+ASTRA_SIM_2 = "astra-sim-2"
+_READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
+_OF_A_GROUP = "ring"  # what NPUs that form no grid do, as in ASTRA-sim, unless all dimensions have the same algorithm
+
+
+@dataclass(frozen=True)
+class SharedBus:
+    """The bus between an NPU and its network interface: LogGP, Alexandrov et al., SPAA 1995. L, o, g in cycles, G in
+    cycles per byte; `reduction`: cycles for 100 bytes, `reduction_start` for each."""
+
+    L: int
+    o: int
+    g: int
+    G: Fraction
+    reduction: Fraction = Fraction(0)
+    reduction_start: int = 0
 
 
 @dataclass(frozen=True)
 class Options:
     """How the system layer works; delays in cycles. The words are those of [system].
 
-    algorithms   kind of collective -> name per dimension; raises InputError
+    algorithms   kind of collective -> name per dimension of the network; raises InputError
     queues       per dimension: its queues
     room         per dimension: chunks that are worked on at a time in each queue
-    by_turns     each phase of a chunk takes the next queue of its dimension (ASTRA-sim), else a chunk keeps its number
-    together     all NPUs of the system finish a phase before any starts the next (ASTRA-sim 1)
     bandwidths   per dimension: of one NPU, in any unit (Themis)
-    reduces      which messages cost the reduction delay
+    reduction_bytes_per_cycle   of the local memory, which a reduction reads twice and writes once; None: no time
+    start_skew   per NPU: so much later it begins with everything; empty: none does
+    slowdown     per NPU: factor of its delays; empty: 1
+    carry        keep a log of messages, for the real data (pyxsim/system/carry.py)
     """
 
     algorithms: Callable[[str], Sequence[str]]
     queues: Sequence[Sequence[Queue]]
     room: Sequence[int]
     bandwidths: Sequence[Fraction]
+    compat: str | None = None
     chunks: int = 1
-    newest_first: bool = True
+    active_chunks: int = 1
+    scheduling: str = "LIFO"
     optimization: str = "localBWAware"
+    intra_dimension: str = "FIFO"
     inter_dimension: str = "ascending"
     endpoint_delay: int = 0
     reduction_delay: int = 0
-    by_turns: bool = False
-    together: bool = False
-    reduces: Rule = every_addition
+    reduction_bytes_per_cycle: Fraction | None = None
+    shared_bus: SharedBus | None = None
+    boost: bool = False
+    start_skew: Sequence[int] = ()
+    slowdown: Sequence[Fraction] = ()
+    carry: bool = False
+    cycles_per_ns: Fraction = Fraction(1)
+
+    def algorithms_for(self, kind: str, group: Communicator) -> Sequence[str]:
+        """The algorithm of each dimension of a communicator. Raises InputError.
+
+        NPUs that form no grid are one group over all dimensions: they take the one name that all dimensions have, or
+        the default of a group.
+        """
+        names = self.algorithms(kind)
+        if group.is_grid:
+            return [names[dim] for dim in group.dims]
+        if len(set(names)) == 1:
+            return [names[0].removeprefix("one-")]
+        return [natural(_OF_A_GROUP, kind)]
+
+    def priority(self, number: int, wanted: int | None) -> int:
+        """The priority of collective `number`: the higher, the earlier."""
+        if self.scheduling == "explicit":
+            return wanted or 0
+        return number if self.scheduling == "LIFO" else -number
+
+    def reduction_cost(self, size: int) -> int:
+        """Cycles of reducing so many bytes."""
+        bus, rate = self.shared_bus, self.reduction_bytes_per_cycle
+        if bus is not None:
+            return ceil(size // 100 * bus.reduction) + bus.reduction_start
+        return self.reduction_delay + (ceil(_READS_AND_WRITES * size / rate) if rate else 0)
+
+    def cycles_of_ns(self, ns: int) -> int:
+        """A time in cycles, rounded up."""
+        return ceil(ns * self.cycles_per_ns)
+
+    def slow(self, npus: int) -> Sequence[Fraction]:
+        """The factor of the delays of each NPU."""
+        return self.slowdown or [Fraction(1)] * npus
+
+    def endpoint_delays(self, npus: int) -> list[int]:
+        """What each NPU needs to take a message in."""
+        return [ceil(self.endpoint_delay * factor) for factor in self.slow(npus)]
+
+    def skew(self, npu: int) -> int:
+        """How late an NPU begins."""
+        return self.start_skew[npu] if self.start_skew else 0
 
 
 def resolve(
@@ -53,26 +122,25 @@ def resolve(
     """
     dims = len(topology.dims)
     queues = _queues(settings, topology)
-    astra = settings.compat == "astra-sim-1"
+    astra = settings.compat == ASTRA_SIM_1
     # ASTRA-sim's Garnet backend knows no bandwidths: Themis takes all dimensions for alike there.
     if bandwidths is None or (astra and topology.confined):
         bandwidths = [Fraction(1)] * dims
-    # ASTRA-sim divides by the queue count of dimension 0, whatever the dimension (Sys.cc of version 1).
-    shares = [len(queues[0] if astra else queues[dim]) for dim in range(dims)]
     return Options(
         algorithms=lambda kind: _algorithms(settings, topology, kind),
         queues=queues,
-        room=[-(-settings.active_chunks // share) for share in shares],
+        room=[-(-settings.active_chunks // len(own)) for own in queues],
         bandwidths=bandwidths,
+        compat=settings.compat,
         chunks=settings.chunks,
-        newest_first=settings.scheduling == "LIFO",
+        active_chunks=settings.active_chunks,
+        scheduling=settings.scheduling,
         optimization=settings.optimization,
+        intra_dimension=settings.intra_dimension,
         inter_dimension=settings.inter_dimension,
         endpoint_delay=to_cycles(settings.endpoint_delay, clock)[0],
         reduction_delay=to_cycles(settings.reduction_delay, clock)[0],
-        by_turns=astra,
-        together=astra,
-        reduces=astra_sim_1 if astra else every_addition,
+        cycles_per_ns=clock / 10**9,
     )
 
 
@@ -113,9 +181,9 @@ def _algorithms(settings: Settings, topology: Topology, kind: str) -> Sequence[s
                 allowed="an algorithm for each dimension",
             )
         return names
-    return tuple(_natural(block.algorithm, kind) for block in dims)
+    return tuple(natural(block.algorithm, kind) for block in dims)
 
 
-def _natural(name: str, kind: str) -> str:
+def natural(name: str, kind: str) -> str:
     """The block's own algorithm where it can do this kind of collective, else direct, which can do all."""
     return name if kind in get_algorithm(name).kinds else "direct"

@@ -1,81 +1,149 @@
-"""A compiled schedule as what one group executes: plain lists, because they are walked message by message."""
+"""A compiled schedule as what one group executes: flat arrays, which the executor walks message by message.
+
+Lists of different lengths are in CSR form (pyxsim/collective/arrays.py).
+"""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pyxsim.collective.arrays import I8, I32, I64, pointers
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase
 
+Cost = Callable[[int], int]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Program:
-    """The messages of a phase on a group that works on a piece of certain bytes; messages without bytes are gone.
+    """The messages of a phase on a group of `n` ranks; messages without bytes are gone.
 
-    src, dst, size, reduce  per message
+    src, dst, size, way  per message; a rank does messages to itself without the network
+    cost       per message: cycles of its reduction at the receiver, and of a local step
+    join       per message: -1, or the messages that the network reduces on the way: join_ids of that join
     free       per rank: messages that wait for nothing
-    opens      per message: gates that wait for its arrival
-    gates      per gate: arrivals that it waits for
+    held       per rank: messages that wait for nothing but the window
+    opens      per message: gates that wait for it
+    gate_size  per gate: messages that it waits for
     behind     per gate: messages that may leave when it is open
-    need       per message: arrivals, of whatever, that its sender must have had (a window), or None
+    need       per message: messages, whichever, that its sender must have taken in (a window)
     sends, receives  per rank: how many
     """
 
-    src: list[int]
-    dst: list[int]
-    size: list[int]
-    reduce: list[bool]
-    free: list[list[int]]
-    opens: list[list[int]]
-    gates: list[int]
-    behind: list[list[int]]
-    need: list[int] | None
-    sends: list[int]
-    receives: list[int]
+    n: int
+    src: I32
+    dst: I32
+    size: I64
+    way: I8
+    cost: I64
+    join: I32
+    join_ptr: I64
+    join_ids: I32
+    free_ptr: I64
+    free_ids: I32
+    held_ptr: I64
+    held_ids: I32
+    opens_ptr: I64
+    opens_ids: I32
+    gate_size: I64
+    behind_ptr: I64
+    behind_ids: I32
+    need: I32
+    sends: I64
+    receives: I64
+    schedule: CompiledSchedule | None = None
 
     @property
     def total(self) -> int:
-        """Bytes of all messages."""
-        return sum(self.size)
+        """Bytes that the network carries."""
+        return int(self.size[self.src != self.dst].sum())
 
 
 class Programs:
-    """Makes programs, each only once."""
+    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost: Cost, cycles_of_ns: Cost) -> None:
+        self.cost, self.cycles_of_ns = cost, cycles_of_ns
         self._made: dict[Any, Program] = {}
 
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
         """The program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
-        key = (phase.kind, phase.algorithm, phase.npus, phase.copies, piece, mirror)
+        schedule = phase.schedule(mirror=mirror)
+        key = (id(schedule), phase.copies, piece)
         if key not in self._made:
             sizes = phase.block_sizes(piece)
-            self._made[key] = _program(phase.schedule(mirror=mirror).without_empty(sizes), sizes)
+            self._made[key] = self._program(schedule.without_empty(sizes), sizes)
         return self._made[key]
 
+    def _program(self, s: CompiledSchedule, block_sizes: I64) -> Program:
+        size = s.message_bytes(block_sizes)
+        cost = np.zeros(len(s), np.int64)
+        for bytes_ in np.unique(size[s.reduce]).tolist():
+            cost[s.reduce & (size == bytes_)] = self.cost(bytes_)
+        if s.extra_ns is not None:
+            cost += np.array([self.cycles_of_ns(ns) for ns in s.extra_ns.tolist()], np.int64)
+        ungated = s.gate < 0
+        joins, join = np.unique(s.join, return_inverse=True)
+        join = join - int(len(joins) > 0 and joins[0] < 0)  # numbered without gaps, -1 for none
+        return Program(
+            n=s.n,
+            src=s.src,
+            dst=s.dst,
+            size=size,
+            way=s.way,
+            cost=cost,
+            join=join.astype(np.int32),
+            **_csr("join", join, np.arange(len(s)), int(join.max(initial=-1)) + 1),
+            **_csr("free", np.where(ungated & (s.need == 0), s.src, -1), np.arange(len(s)), s.n),
+            **_csr("held", np.where(ungated & (s.need > 0), s.src, -1), np.arange(len(s)), s.n),
+            opens_ptr=s.opens[0],
+            opens_ids=s.opens[1],
+            gate_size=np.diff(s.gate_ptr),
+            behind_ptr=s.behind[0],
+            behind_ids=s.behind[1],
+            need=s.need,
+            sends=np.bincount(s.src, minlength=s.n),
+            receives=np.bincount(s.dst, minlength=s.n),
+            schedule=s,
+        )
 
-def _program(s: CompiledSchedule, sizes: np.ndarray[Any, Any]) -> Program:
-    ptr, ids = s.sends
-    free = [[int(m) for m in ids[ptr[rank] : ptr[rank + 1]] if s.gate[m] < 0 and s.need[m] == 0] for rank in range(s.n)]
+
+def single(size: int) -> Program:
+    """One message from rank 0 to rank 1."""
+    none, zero = np.zeros(0, np.int32), np.zeros(1, np.int32)
     return Program(
-        src=s.src.tolist(),
-        dst=s.dst.tolist(),
-        size=s.message_bytes(sizes).tolist(),
-        reduce=s.reduce.tolist(),
-        free=free,
-        opens=_lists(*s.opens),
-        gates=np.diff(s.gate_ptr).tolist(),
-        behind=_lists(*s.behind),
-        need=s.need.tolist() if s.need.any() else None,
-        sends=np.bincount(s.src, minlength=s.n).tolist(),
-        receives=np.bincount(s.dst, minlength=s.n).tolist(),
+        n=2,
+        src=zero,
+        dst=zero + 1,
+        size=np.array([size]),
+        way=np.ones(1, np.int8),
+        cost=np.zeros(1, np.int64),
+        join=zero - 1,
+        join_ptr=np.zeros(1, np.int64),
+        join_ids=none,
+        free_ptr=np.array([0, 1, 1]),
+        free_ids=zero,
+        held_ptr=np.zeros(3, np.int64),
+        held_ids=none,
+        opens_ptr=np.zeros(2, np.int64),
+        opens_ids=none,
+        gate_size=np.zeros(0, np.int64),
+        behind_ptr=np.zeros(1, np.int64),
+        behind_ids=none,
+        need=zero,
+        sends=np.array([1, 0]),
+        receives=np.array([0, 1]),
     )
 
 
-def _lists(ptr: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> list[list[int]]:
-    flat, ends = ids.tolist(), ptr.tolist()
-    return [flat[a:b] for a, b in itertools.pairwise(ends)]
+def _csr(name: str, group: NDArray[np.integer], values: NDArray[np.integer], groups: int) -> dict[str, Any]:
+    """The values of each group, in order; those of group -1 are left out."""
+    there = group >= 0
+    order = np.argsort(group[there], kind="stable")
+    ptr = pointers(np.bincount(group[there], minlength=groups))
+    return {f"{name}_ptr": ptr, f"{name}_ids": values[there][order].astype(np.int32)}

@@ -5,26 +5,36 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.errors import InputError, StuckError
 from pyxsim.network.protocol import Network
+from pyxsim.system.executor import Executor
 from pyxsim.system.lines import Line
 from pyxsim.system.options import Options
-from pyxsim.system.program import Programs
-from pyxsim.system.work import Chunk, Collective, GroupTask, Stage, Team
+from pyxsim.system.program import Programs, single
+from pyxsim.system.stuck import stuck
+from pyxsim.system.table import chunk_table, traffic
+from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
 
 MOST_BYTES = 2**62
+Log = NDArray[np.int64]
 
 
 class System:
-    """Carries out collectives on a network of the given shape (NPUs per dimension, the first counts fastest)."""
+    """Carries out collectives on a network of the given shape (NPUs per dimension, the first counts fastest).
+
+    Each NPU goes on when its own data are there. `listen`: with `options.carry`, is given the log of messages as it
+    grows (see Executor.take_log).
+    """
 
     def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
         self.network = network
@@ -32,158 +42,236 @@ class System:
         self.options = options
         self.cycle = 0
         self.collectives: list[Collective] = []
+        self.messages: list[PointToPoint] = []
         self.bytes_planned = 0
-        self._programs = Programs()
-        self._lines: dict[tuple[tuple[int, ...], int, int], Line] = {}
+        self.listen: Callable[[Log], None] = lambda log: None
+        slow = options.slow(network.npus)
+        self._endpoint = options.endpoint_delays(network.npus)
+        self.executor = Executor(
+            self._endpoint,
+            [factor.numerator for factor in slow],
+            [factor.denominator for factor in slow],
+            bus=options.shared_bus,
+            log=options.carry,
+        )
+        self.tasks: list[GroupTask | PointToPoint] = []  # by the executor's numbers
+        self._whole = Communicator.whole(self.shape)
+        self._programs = Programs(options.reduction_cost, options.cycles_of_ns)
+        self._known: dict[int, int] = {}  # id of a program -> the executor's number
+        self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self._messages: dict[int, tuple[GroupTask, int]] = {}
-        self._turn = [0] * len(self.shape)  # next queue of each dimension
         self._chunks = 0
 
-    # -- collectives --
+    # -- what there is to do --
 
-    def issue(self, kind: str, size: int, at: int = 0, done: Callable[[Collective], None] | None = None) -> Collective:
-        """A collective over all NPUs whose data are there in cycle `at`. `done` is called in the cycle of its end.
+    def issue(
+        self,
+        kind: str,
+        size: int,
+        *,
+        at: int = 0,
+        communicator: Communicator | None = None,
+        algorithms: Sequence[str] | None = None,
+        root: int = 0,
+        priority: int | None = None,
+        name: str = "",
+        done: Callable[[Collective], None] | None = None,
+    ) -> Collective:
+        """A collective whose data are there in cycle `at`; over all NPUs, or those of a communicator.
 
-        Raises InputError where there is no plan for it, or more bytes than can be counted.
+        `algorithms`: for each dimension of the communicator (default: what the options say). `root`: a position in the
+        communicator. `done` is called in the cycle of its end. Raises InputError where there is no plan for it, or more
+        bytes than can be counted.
         """
-        if size * self.network.npus > MOST_BYTES:
+        group = communicator or self._whole
+        if size * len(group) > MOST_BYTES:
             raise InputError(
-                f"{kind} of {size} bytes on {self.network.npus} NPUs is more than can be counted",
+                f"{kind} of {size} bytes on {len(group)} NPUs is more than can be counted",
                 key="collective.size",
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
-        number = len(self.collectives)
-        collective = Collective(kind, size, at, number if self.options.newest_first else -number, done)
+        names = tuple(algorithms or self.options.algorithms_for(kind, group))
+        rank = self.options.priority(len(self.collectives), priority)
+        collective = Collective(kind, size, at, rank, group, name=name, root=root, algorithms=names, done=done)
         self.collectives.append(collective)
-        themis = Themis(self.shape, self.options.bandwidths)
-        for chunk_size in chunk_sizes(size, self.options.chunks):
-            self._add_chunk(collective, self._plan(kind, chunk_size, themis))
+        for plan in self._plans(collective):
+            self._add_chunk(collective, plan)
         collective.unfinished = len(collective.chunks)
-        self.at(at, lambda: self._begin(collective))
+        self._begin(collective)
         return collective
 
-    def _plan(self, kind: str, size: int, themis: Themis) -> Plan:
-        """The phases that the next chunk, of `size` bytes, goes through."""
-        options = self.options
-        optimization = options.optimization
-        if options.inter_dimension == "themis":
-            order, optimization = themis.order(kind, size), "themis"
-        else:
-            order = dimension_order(options.inter_dimension, kind, len(self.shape), self._chunks)
-        algorithms = options.algorithms(kind)
+    def send(
+        self,
+        src: int,
+        dst: int,
+        size: int,
+        *,
+        at: int = 0,
+        name: str = "",
+        done: Callable[[PointToPoint], None] | None = None,
+    ) -> PointToPoint:
+        """A message from NPU to NPU, handed over in cycle `at`."""
+        message = PointToPoint(src, dst, size, at, name=name, done=done)
+        self.messages.append(message)
+        program = single(size)
+        plane = self.plane_between(src, dst)
+        number = self.executor.add_task(self.executor.add_program(program), (src, dst), plane, plane)
+        self.tasks.append(message)
+        self.bytes_planned += size
+        for rank, npu in enumerate((src, dst)):
+            self._at(at + self.options.skew(npu), partial(self._start, number, rank))
+        return message
+
+    def _start(self, task: int, rank: int) -> None:
+        self.executor.start(task, rank, self.cycle)
+
+    def _plans(self, collective: Collective) -> Iterator[Plan]:
+        """The phases of each chunk."""
+        options, group = self.options, collective.communicator
+        kind, names = collective.kind, collective.algorithms
         key = f"system.{kind.replace('-', '_')}"
-        return make_plan(kind, size, self.shape, algorithms, optimization=optimization, order=order, key=key)
+        bandwidths = [options.bandwidths[dim] for dim in group.dims] if group.is_grid else options.bandwidths[:1]
+        themis = Themis(group.shape, bandwidths)
+        greedy = options.inter_dimension.startswith("themis")
+        optimization = "themis" if greedy else options.optimization
+        if options.inter_dimension == "themis-flex":
+            sizes = themis.flexible_sizes(kind, collective.size, options.chunks)
+        else:
+            sizes = iter(chunk_sizes(collective.size, options.chunks))
+        for size in sizes:
+            if greedy:
+                order = themis.order(kind, size)
+            else:
+                order = dimension_order(options.inter_dimension, kind, len(group.shape), self._chunks)
+            yield make_plan(
+                kind, size, group.shape, names, optimization=optimization, order=order, key=key, **({'root': collective.root} if collective.root else {})  # type: ignore[arg-type]
+            )
 
     def _add_chunk(self, collective: Collective, plan: Plan) -> None:
         chunk = Chunk(len(collective.chunks), collective, plan)
         self._chunks += 1
         collective.chunks.append(chunk)
-        for number, phase in enumerate(chunk.plan.phases):
-            dim = phase.dims[0]
-            queues = self.options.queues[dim]
-            if self.options.by_turns:
-                place = self._turn[dim]
-                self._turn[dim] = (place + 1) % len(queues)
-            else:
-                place = chunk.number % len(queues)
-            stage = Stage(self, chunk, number, phase, queues[place])
-            self._add_tasks(stage, place)
+        group = collective.communicator
+        for number, phase in enumerate(plan.phases):
+            own = group.dims[phase.dims[0]] if group.is_grid else 0
+            place = chunk.number % len(self.options.queues[own])
+            dimension = own if group.is_grid and len(phase.dims) == 1 else -1
+            stage = Stage(self, chunk, number, phase, place, dimension)
+            self._add_tasks(stage, own)
             if chunk.stages:
                 chunk.stages[-1].following = stage
             chunk.stages.append(stage)
 
-    def _add_tasks(self, stage: Stage, place: int) -> None:
-        phase = stage.phase
-        mirror = stage.queue.direction < 0
-        stage.task_of = [None] * len(stage.end)  # type: ignore[list-item]
+    def _add_tasks(self, stage: Stage, own: int) -> None:
+        phase, members = stage.phase, stage.chunk.collective.communicator.members
+        queues = self.options.queues[own]
+        queue = queues[stage.place]
+        other = next((each.plane for each in queues if each.direction != queue.direction), queue.plane)
+        planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, anticlockwise
         pieces = phase.pieces
-        for group in phase.groups.tolist():
-            program = self._programs.get(phase, int(pieces[group[0]]), mirror=mirror)
-            task = GroupTask(stage, group, program)
+        for positions in phase.groups.tolist():
+            if self.options.boost and positions[0]:
+                continue
+            program = self._programs.get(phase, int(pieces[positions[0]]), mirror=queue.direction < 0)
+            if id(program) not in self._known:
+                self._known[id(program)] = self.executor.add_program(program)
+            npus = tuple(members[position] for position in positions)
+            key = (own, stage.place, npus)
+            if key not in self._lines:
+                self._lines[key] = Line(self.options.room[own], self.options.intra_dimension)
+            number = self.executor.add_task(self._known[id(program)], npus, *planes)
+            task = GroupTask(stage, positions, program, self._lines[key], number, planes)
+            self.tasks.append(task)
             self.bytes_planned += program.total
             stage.tasks.append(task)
-            for npu in group:
-                stage.task_of[npu] = task
-        if self.options.together:
-            Team(stage, self._line(phase, place, -1), stage.tasks, early=False)
-        else:
-            for number, task in enumerate(stage.tasks):
-                Team(stage, self._line(phase, place, number), [task], early=True)
-
-    def _line(self, phase: Phase, place: int, group: int) -> Line:
-        key = (phase.dims, place, group)
-        if key not in self._lines:
-            self._lines[key] = Line(self.options.room[phase.dims[0]])
-        return self._lines[key]
+            for position in positions:
+                stage.task_of[position] = task
 
     def _begin(self, collective: Collective) -> None:
-        for chunk in collective.chunks:
-            if not chunk.stages:  # one NPU: nothing to do
-                collective.chunk_finished(self.cycle)
-            for npu in range(len(chunk.stages[0].end) if chunk.stages else 0):
-                chunk.stages[0].member_ready(npu, self.cycle)
+        """Every NPU begins at the start of the collective, or so much later as it is late."""
+        if not any(chunk.stages for chunk in collective.chunks):  # one NPU: nothing to do
+            self._at(collective.start, partial(self._nothing_to_do, collective))
+            return
+        late: dict[int, list[int]] = {}
+        for position, npu in enumerate(collective.communicator.members):
+            late.setdefault(collective.start + self.options.skew(npu), []).append(position)
+        for cycle, positions in late.items():
+            self._at(cycle, partial(self._ready, collective, positions))
 
-    def serve(self, line: Line) -> None:
-        """Let a line admit whom it can."""
-        line.serve()
+    def _nothing_to_do(self, collective: Collective) -> None:
+        for _ in collective.chunks:
+            collective.chunk_finished(self.cycle)
+
+    def _ready(self, collective: Collective, positions: Sequence[int]) -> None:
+        boost = self.options.boost
+        for chunk in collective.chunks:
+            if not boost:
+                for position in positions:
+                    chunk.stages[0].member_ready(position, self.cycle)
+            elif 0 in positions:
+                chunk.stages[0].all_ready(self.cycle)
 
     # -- time and messages --
 
-    def at(self, cycle: int, action: Callable[[], None]) -> None:
+    def _at(self, cycle: int, action: Callable[[], None]) -> None:
         """Do something in a cycle to come; things of one cycle are done in the order in which they were asked for."""
         heapq.heappush(self._events, (cycle, next(self._numbers), action))
 
-    def after(self, delay: int, action: Callable[[], None]) -> None:
-        """The same in `delay` cycles; at once without a delay."""
-        if delay:
-            self.at(self.cycle + delay, action)
-        else:
-            action()
-
-    def send(self, task: GroupTask, message: int, src: int, dst: int, size: int, plane: int) -> None:
-        number = self.network.send(src, dst, size, plane=plane, at=self.cycle)
-        self._messages[number] = (task, message)
-
-    def handed_over(self, task: GroupTask, message: int) -> None:
-        """The endpoint takes a message in: after its delay, and that of the reduction."""
-        delay = self.options.endpoint_delay
-        if self.options.reduces(task, message, task.count_handed_over(message)):
-            delay += self.options.reduction_delay
-        self.after(delay, lambda: task.taken_in(message))
-
     def run(self) -> int:
-        """Carry out everything that was issued; returns the cycle in which the last collective ended.
+        """Carry out everything that was issued; returns the cycle in which the last of it ended.
 
-        Raises SimulationError when that can never happen, and what the network raises.
+        Raises StuckError when that can never happen, and what the network raises.
         """
-        events, network = self._events, self.network
+        executor, network = self.executor, self.network
+        # What arrives cannot set anything free before an endpoint has taken it in: so long arrivals are collected.
+        slack = 0 if self.options.shared_bus else int(min(self._endpoint))
         while True:
-            until = events[0][0] if events else None
-            arrived, _ = network.advance(until)
-            if len(arrived):
+            until = self._next_event()
+            messages, cycles = network.advance(until, slack=slack)
+            if len(messages):
                 self.cycle = network.now
-                for number in arrived.tolist():
-                    task, message = self._messages.pop(number)
-                    task.arrived(message)
+                executor.arrive(messages, cycles)
             elif until is None:
                 break
             else:
                 self.cycle = until
+            self._settle()
+            if self.options.carry:
+                self.listen(executor.take_log())
+        if lines := self.stuck():
+            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
+        return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
+
+    def _next_event(self) -> int | None:
+        own, theirs = self._events[0][0] if self._events else -1, self.executor.next_event()
+        if own < 0 or theirs < 0:
+            return max(own, theirs) if max(own, theirs) >= 0 else None
+        return min(own, theirs)
+
+    def _settle(self) -> None:
+        """Do everything that is due in this cycle, and hand over what is to be sent."""
+        executor, events = self.executor, self._events
+        while True:
             while events and events[0][0] <= self.cycle:
                 heapq.heappop(events)[2]()
-        for collective in self.collectives:
-            if collective.end < 0:
-                raise SimulationError(f"the {collective.kind} of {collective.size} bytes never ends: {self._stuck()}")
-        return max((collective.end for collective in self.collectives), default=0)
+            executor.run_events(self.cycle)
+            ended = executor.take_ended()
+            if not ended and not (events and events[0][0] <= self.cycle):
+                break
+            for task, rank, messages, network in ended:
+                self.tasks[task].member_ended(rank, self.cycle, messages, network)
+        src, dst, size, plane = executor.outbox()
+        if len(src):
+            executor.sent(self.network.send_many(src, dst, size, plane, self.cycle), self.cycle)
 
-    def _stuck(self) -> str:
-        for stage in self.stages():
-            if (stage.end < 0).any():
-                npu = int(np.argmax(stage.end < 0))
-                return f"chunk {stage.chunk.number}, phase {stage.number} ({stage.phase.kind}), NPU {npu}"
-        return "nothing is left to do"
+    # -- what there is to see --
+
+    def plane_between(self, src: int, dst: int) -> int:
+        """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
+        places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
+        differs = next((dim for dim, (a, b) in enumerate(places) if a != b), 0)
+        return self.options.queues[differs][0].plane
 
     def stages(self) -> Iterator[Stage]:
         """Every phase of every chunk of every collective, in order of issue."""
@@ -191,41 +279,23 @@ class System:
             for chunk in collective.chunks:
                 yield from chunk.stages
 
-    # -- what there is to see --
-
-    def pairs(self) -> NDArray[np.int64]:
-        """Rows (source, destination, plane): everything that the issued collectives send, for the deadlock proof."""
-        found: set[tuple[int, int, int]] = set()
-        seen: set[Any] = set()
+    def schedules(self) -> Iterator[Phase]:
+        """The phases that will be carried out; of those with the same schedule, one."""
+        seen = set()
         for stage in self.stages():
-            for task in stage.tasks:
-                key = (id(task.program), stage.queue.plane, tuple(task.members))
-                if key in seen:
-                    continue
+            key = (stage.phase.kind, stage.phase.algorithm, stage.phase.npus)
+            if key not in seen:
                 seen.add(key)
-                ends = zip(task.program.src, task.program.dst, strict=True)
-                found.update((task.members[a], task.members[b], stage.queue.plane) for a, b in set(ends))
-        return np.array(sorted(found), dtype=np.int64).reshape(-1, 3)
+                yield stage.phase
+
+    def traffic(self) -> NDArray[np.int64]:
+        """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]."""
+        return traffic(self)
 
     def chunk_table(self) -> dict[str, NDArray[np.int64]]:
-        """One row per chunk, phase and rank: the columns of /chunks. `chunk` counts over all collectives."""
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("chunk", "phase", "rank", "dimension", "bytes", "ready", "start", "end")
-        }
-        number = 0
-        for collective in self.collectives:
-            for chunk in collective.chunks:
-                for stage in chunk.stages:
-                    npus = len(stage.end)
-                    dim = stage.phase.dims[0] if len(stage.phase.dims) == 1 else -1
-                    columns["chunk"].append(np.full(npus, number))
-                    columns["phase"].append(np.full(npus, stage.number))
-                    columns["rank"].append(np.arange(npus))
-                    columns["dimension"].append(np.full(npus, dim))
-                    columns["bytes"].append(stage.phase.bytes_in)
-                    columns["ready"].append(stage.ready)
-                    columns["start"].append(stage.start)
-                    columns["end"].append(stage.end)
-                number += 1
-        empty = np.zeros(0, dtype=np.int64)
-        return {name: np.concatenate([empty, *parts]).astype(np.int64) for name, parts in columns.items()}
+        """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
+        return chunk_table(self)
+
+    def stuck(self) -> list[str]:
+        """What has not ended, and whom it waits for; empty when all is done."""
+        return stuck(self)

@@ -1,8 +1,9 @@
 """The work of a collective: chunks, their phases, and the groups that carry a phase out.
 
-    Collective -> Chunk -> Stage (one phase of one chunk, over all NPUs) -> GroupTask (one group of it)
+    Collective -> Chunk -> Stage (one phase of one chunk) -> GroupTask (one group of it)
 
-An NPU goes from stage to stage as its own data come in. With a system-wide team (ASTRA-sim 1) all NPUs go together.
+An NPU goes from stage to stage as its own data come in. Here are positions: rank r of the communicator, which is NPU
+`communicator.members[r]`. What a group does message by message is the executor's business.
 """
 
 from __future__ import annotations
@@ -12,26 +13,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.system.lines import Line
 from pyxsim.system.program import Program
-from pyxsim.topology.topology import Queue
 
 if TYPE_CHECKING:
     from pyxsim.system.system import System
 
 
 class Collective:
-    """One collective operation over all NPUs. `end` is -1 until it is finished; cycles."""
+    """One collective operation. `end` is -1 until it is finished; cycles."""
 
     def __init__(
-        self, kind: str, size: int, start: int, priority: int, done: Callable[[Collective], None] | None
+        self,
+        kind: str,
+        size: int,
+        start: int,
+        priority: int,
+        communicator: Communicator,
+        *,
+        name: str = "",
+        root: int = 0,
+        algorithms: tuple[str, ...] = (),
+        done: Callable[[Collective], None] | None = None,
     ) -> None:
         self.kind = kind
         self.size = size
         self.start = start
         self.end = -1
         self.priority = priority
+        self.communicator = communicator
+        self.name = name or kind
+        self.root = root  # a position in the communicator
+        self.algorithms = algorithms
         self.done = done
         self.chunks: list[Chunk] = []
         self.unfinished = 0
@@ -39,6 +54,24 @@ class Collective:
     def chunk_finished(self, cycle: int) -> None:
         self.unfinished -= 1
         if not self.unfinished:
+            self.end = cycle
+            if self.done is not None:
+                self.done(self)
+
+
+class PointToPoint:
+    """A message of its own from NPU to NPU. `end` is -1 until its receiver has taken it in."""
+
+    def __init__(
+        self, src: int, dst: int, size: int, start: int, *, name: str, done: Callable[[PointToPoint], None] | None
+    ) -> None:
+        self.src, self.dst, self.size = src, dst, size
+        self.start, self.end = start, -1
+        self.name = name or "message"
+        self.done = done
+
+    def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
+        if rank == 1:
             self.end = cycle
             if self.done is not None:
                 self.done(self)
@@ -55,188 +88,121 @@ class Chunk:
 
 
 class Stage:
-    """One phase of one chunk. `ready`, `start`, `end`: int64[NPUs], cycles, -1 where it has not happened."""
+    """One phase of one chunk. Per position, int64, -1 where it has not happened: `ready`, `start`, `end` (cycles),
+    `messages` (received) and `network` (cycles that these were in the network, added up)."""
 
-    def __init__(self, system: System, chunk: Chunk, number: int, phase: Phase, queue: Queue) -> None:
+    def __init__(self, system: System, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int) -> None:
         self.system = system
         self.chunk = chunk
         self.number = number
         self.phase = phase
-        self.queue = queue
+        self.place = place  # number of its queue in the dimension
+        self.dimension = dimension  # of the network, -1 for all of them
         self.following: Stage | None = None
-        npus = chunk.plan.npus
-        self.ready, self.start, self.end = (np.full(npus, -1, dtype=np.int64) for _ in range(3))
+        count = chunk.plan.npus
+        self.ready, self.start, self.end, self.messages, self.network = np.full((5, count), -1, dtype=np.int64)
         self.tasks: list[GroupTask] = []
-        self.task_of: list[GroupTask] = []
+        self.task_of: list[GroupTask | None] = [None] * count
         self.ended = 0
 
-    def member_ready(self, npu: int, cycle: int) -> None:
+    def member_ready(self, position: int, cycle: int) -> None:
         """An NPU has the data that this phase starts from."""
-        self.ready[npu] = cycle
-        self.task_of[npu].member_ready(npu)
+        self.ready[position] = cycle
+        task = self.task_of[position]
+        if task is not None:
+            task.member_ready(position)
+        else:  # the phase does not concern it
+            self.start[position] = cycle
+            self.member_ended(position, cycle, 0, 0)
 
-    def member_ended(self, npu: int, cycle: int) -> None:
+    def member_ended(self, position: int, cycle: int, messages: int, network: int) -> None:
         """An NPU has sent and received everything of this phase."""
-        self.end[npu] = cycle
+        self.end[position], self.messages[position], self.network[position] = cycle, messages, network
         self.ended += 1
-        together = self.system.options.together
-        if self.following is not None and not together:
-            self.following.member_ready(npu, cycle)
-        if self.ended < len(self.end):
+        if self.system.options.boost:
+            self._boosted(position, cycle)
+        elif self.following is not None:
+            self.following.member_ready(position, cycle)
+        elif self.ended == len(self.end):
+            self.chunk.collective.chunk_finished(cycle)
+
+    def _boosted(self, position: int, cycle: int) -> None:
+        """Only the groups of the first NPU are there; all others are taken to be as far as it is."""
+        if position:
             return
         if self.following is None:
             self.chunk.collective.chunk_finished(cycle)
-        elif together:
-            for other in range(len(self.end)):
-                self.following.member_ready(other, cycle)
+        else:
+            self.following.all_ready(cycle)
+
+    def all_ready(self, cycle: int) -> None:
+        """With boost: every NPU that takes part has its data."""
+        for task in self.tasks:
+            for position in task.positions:
+                self.ready[position] = cycle
+                task.member_ready(position)
 
 
-class Team:
-    """A task in line (see lines.py): the groups that are admitted together. One group, or all of a stage."""
+class GroupTask:
+    """One group's part of a stage: it stands in line (see lines.py), and is carried out by the executor."""
 
-    def __init__(self, stage: Stage, line: Line, tasks: list[GroupTask], early: bool) -> None:
-        self.priority = stage.chunk.collective.priority
+    def __init__(
+        self, stage: Stage, positions: list[int], program: Program, line: Line, number: int, planes: tuple[int, int]
+    ) -> None:
+        self.stage = stage
+        self.positions = positions
+        self.program = program
+        self.line = line
+        self.number = number  # the executor's
+        self.planes = planes  # of messages that go clockwise, and anticlockwise
+        self.rank = {position: rank for rank, position in enumerate(positions)}
+        chunk, phase = stage.chunk, stage.phase
+        self.priority = chunk.collective.priority
+        self.kind = phase.kind
+        self.size = int(np.maximum(phase.bytes_in, phase.bytes_out)[positions].max())
+        self.phases_left = len(chunk.plan.phases) - stage.number
         self.live = False
         self.admitted = False
-        self.line = line
-        self.tasks = tasks
-        self.early = early
-        self.missing = sum(len(task.members) for task in tasks)
-        self.unfinished = self.missing
         self.queued = False
-        for task in tasks:
-            task.team = self
+        self.missing = len(positions)
+        self.unfinished = len(positions)
 
-    def member_ready(self) -> None:
+    @property
+    def members(self) -> list[int]:
+        """The NPU of each rank."""
+        of = self.stage.chunk.collective.communicator.members
+        return [of[position] for position in self.positions]
+
+    @property
+    def schedule(self) -> object:
+        """What the ranks do."""
+        return self.program.schedule
+
+    def member_ready(self, position: int) -> None:
         self.missing -= 1
         self.live = not self.missing
         if self.admitted:
             if self.live:
                 self.line.turned_live()
-        elif not self.queued and (self.early or self.live):
+            self._start(self.rank[position])
+        elif not self.queued:
             self.queued = True
             self.line.join(self)
+        self.line.serve()
 
     def admit(self) -> None:
-        for task in self.tasks:
-            task.start_ready()
-
-    def member_ended(self) -> None:
-        self.unfinished -= 1
-        if not self.unfinished:
-            self.line.left()
-            self.tasks[0].stage.system.serve(self.line)
-
-
-class GroupTask:
-    """One group carries out one phase of one chunk: sends what may be sent, counts what arrives."""
-
-    team: Team
-
-    def __init__(self, stage: Stage, members: list[int], program: Program) -> None:
-        self.stage = stage
-        self.members = members
-        self.rank = {npu: rank for rank, npu in enumerate(members)}
-        self.program = program
-        self.gates = list(program.gates)
-        self.to_send = list(program.sends)
-        self.to_receive = list(program.receives)
-        self.received = [0] * len(members)
-        self.in_hand = [0] * len(members)
-        self.started = [False] * len(members)
-        # With a window: messages whose data are there, in order, but for which too many are unanswered.
-        self.held: list[list[int]] = [[] for _ in members]
-        # Messages that came before their receiver had started.
-        self.early: dict[int, list[int]] = {}
-        if program.need is not None:
-            gated = {m for behind in program.behind for m in behind}
-            for m, src in enumerate(program.src):
-                if program.need[m] and m not in gated:
-                    self.held[src].append(m)
-
-    def member_ready(self, npu: int) -> None:
-        team = self.team
-        team.member_ready()
-        if team.admitted:
-            self._start(self.rank[npu])
-        self.stage.system.serve(team.line)
-
-    def start_ready(self) -> None:
-        for rank, npu in enumerate(self.members):
-            if self.stage.ready[npu] >= 0 and not self.started[rank]:
+        for rank, position in enumerate(self.positions):
+            if self.stage.ready[position] >= 0:
                 self._start(rank)
 
     def _start(self, rank: int) -> None:
-        system, npu = self.stage.system, self.members[rank]
-        self.started[rank] = True
-        self.stage.start[npu] = system.cycle
-        if not self.to_send[rank] and not self.to_receive[rank]:
-            self._check_end(rank)  # nothing to do for this NPU: its piece has no bytes
-            return
-        if self.program.free[rank]:
-            system.after(system.options.endpoint_delay, lambda: self._send_all(self.program.free[rank]))
-        for message in self.early.pop(rank, ()):
-            system.handed_over(self, message)
+        system = self.stage.system
+        self.stage.start[self.positions[rank]] = system.cycle
+        system.executor.start(self.number, rank, system.cycle)
 
-    def arrived(self, message: int) -> None:
-        """A message is at its receiver's interface."""
-        rank = self.program.dst[message]
-        if self.started[rank]:
-            self.stage.system.handed_over(self, message)
-        else:
-            self.early.setdefault(rank, []).append(message)
-
-    def count_handed_over(self, message: int) -> int:
-        """How many messages the receiver of this one has taken in hand before it."""
-        rank = self.program.dst[message]
-        self.in_hand[rank] += 1
-        return self.in_hand[rank] - 1
-
-    def taken_in(self, message: int) -> None:
-        """The receiver has taken the message in (and reduced it): what waited for it may go."""
-        program = self.program
-        rank = program.dst[message]
-        self.to_receive[rank] -= 1
-        self.received[rank] += 1
-        for gate in program.opens[message]:
-            self.gates[gate] -= 1
-            if not self.gates[gate]:
-                self._may_leave(program.behind[gate])
-        if self.held[rank]:
-            self._send_held(rank)
-        self._check_end(rank)
-
-    def _may_leave(self, messages: list[int]) -> None:
-        need = self.program.need
-        if need is None:
-            self._send_all(messages)
-            return
-        for message in messages:
-            src = self.program.src[message]
-            if need[message] <= self.received[src]:
-                self._send_all([message])
-            else:
-                self.held[src].append(message)
-
-    def _send_held(self, rank: int) -> None:
-        need = self.program.need or []
-        ready = [message for message in self.held[rank] if need[message] <= self.received[rank]]
-        if ready:
-            self.held[rank] = [message for message in self.held[rank] if message not in ready]
-            self._send_all(ready)
-
-    def _send_all(self, messages: list[int]) -> None:
-        program, members, system = self.program, self.members, self.stage.system
-        plane = self.stage.queue.plane
-        for message in messages:
-            src = program.src[message]
-            system.send(self, message, members[src], members[program.dst[message]], program.size[message], plane)
-            self.to_send[src] -= 1
-        for src in {program.src[message] for message in messages}:
-            self._check_end(src)
-
-    def _check_end(self, rank: int) -> None:
-        if not self.to_send[rank] and not self.to_receive[rank]:
-            self.to_receive[rank] = -1  # once only
-            self.stage.member_ended(self.members[rank], self.stage.system.cycle)
-            self.team.member_ended()
+    def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
+        self.stage.member_ended(self.positions[rank], cycle, messages, network)
+        self.unfinished -= 1
+        if not self.unfinished:
+            self.line.left()
+            self.line.serve()

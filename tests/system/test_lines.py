@@ -12,8 +12,13 @@ from pyxsim.system.lines import Line
 class Task:
     """A task that notes when it is admitted."""
 
-    def __init__(self, name: str, log: list[str], *, live: bool, priority: int = 0) -> None:
+    def __init__(
+        self, name: str, log: list[str], *, live: bool, priority: int = 0, kind: str = "", size: int = 0, left: int = 1
+    ) -> None:
         self.name = name
+        self.kind = kind
+        self.size = size
+        self.phases_left = left
         self.log = log
         self.live = live
         self.priority = priority
@@ -56,6 +61,28 @@ def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
         line.serve()
         line.left()
     assert log == ["b", "d", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        ("FIFO", "abcdef"),
+        ("smallest-first", "fbdaec"),
+        ("fewest-phases-first", "cfbead"),
+        # Scatter first as it came first, then a gather, a scatter ...; then what is left.
+        ("RG", "acbfde"),
+    ],
+)
+def test_among_equal_priorities_the_policy_decides(policy: str, order: str, log: list[str]) -> None:
+    line = Line(1, policy)
+    scatter, gather = "reduce-scatter", "all-gather"
+    rows = [("a", scatter, 5, 3), ("b", scatter, 2, 2), ("c", gather, 9, 1), ("d", scatter, 3, 3), ("e", scatter, 7, 2)]
+    for name, kind, size, left in [*rows, ("f", gather, 1, 1)]:
+        line.join(Task(name, log, live=True, kind=kind, size=size, left=left))
+    for _ in range(6):
+        line.serve()
+        line.left()
+    assert "".join(log) == order
 
 
 def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: list[str]) -> None:

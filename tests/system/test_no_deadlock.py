@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyxsim.system.system as module
-from pyxsim.errors import SimulationError
+from pyxsim.errors import StuckError
 from pyxsim.output.result import Result
 from pyxsim.study import run
 from pyxsim.system import System
@@ -70,7 +70,8 @@ def test_issue_370(scheduling: str, chunks: int, active: int, compat: bool) -> N
     chunks=st.integers(2, 16),
     active=st.integers(1, 3),
     scheduling=st.sampled_from(["LIFO", "FIFO"]),
-    order=st.sampled_from(["ascending", "round-robin", "themis"]),
+    order=st.sampled_from(["ascending", "round-robin", "themis", "themis-flex"]),
+    intra=st.sampled_from(["FIFO", "RG", "smallest-first", "fewest-phases-first"]),
     optimization=st.sampled_from(["baseline", "localBWAware"]),
     queues=st.sampled_from([None, 1, 2]),
     algorithm=st.sampled_from(["ring", "direct", "direct:1", "halving-doubling"]),
@@ -83,6 +84,7 @@ def test_random_asymmetric_dimensions(
     active: int,
     scheduling: str,
     order: str,
+    intra: str,
     optimization: str,
     queues: int | None,
     algorithm: str,
@@ -93,6 +95,7 @@ def test_random_asymmetric_dimensions(
         "active_chunks": active,
         "scheduling": scheduling,
         "inter_dimension": order,
+        "intra_dimension": intra,
         "optimization": optimization,
         "all_reduce": algorithm,
         "endpoint_delay": endpoint,
@@ -113,7 +116,9 @@ class Plain(Line):
     def _next(self) -> Any:
         if self.running + self.early >= self.room or not self._waiting:
             return None
-        return self._waiting.pop(0)[2]
+        first = min(self._waiting, key=lambda entry: (-entry[1].priority, entry[0]))
+        self._waiting.remove(first)
+        return first[1]
 
 
 def unlike(shape: list[int], delays: list[int], begins: list[int], **options: Any) -> System:
@@ -128,18 +133,19 @@ def unlike(shape: list[int], delays: list[int], begins: list[int], **options: An
 
     made = system(shape, time, "ring", **options)
     for at in begins:
-        made.issue("all-reduce", 4096, at)
+        made.issue("all-reduce", 4096, at=at)
     return made
 
 
 STOPPING: list[tuple[list[int], list[int], list[int], dict[str, Any]]] = [
     # Chunks go through the dimensions in different orders.
-    ([4, 4], [100, 10], [0], {"chunks": 8, "inter_dimension": "themis"}),
-    ([4, 4], [100, 1], [0], {"chunks": 8, "inter_dimension": "themis", "optimization": "baseline"}),
+    ([2, 2, 2], [100, 3000, 100], [0], {"chunks": 4, "inter_dimension": "themis", "optimization": "baseline"}),
+    ([2, 2, 2], [1, 100, 1], [0], {"chunks": 4, "inter_dimension": "themis", "scheduling": "FIFO"}),
+    ([4, 2], [10, 100], [0, 500], {"chunks": 8, "inter_dimension": "round-robin"}),
     ([3, 4, 2], [3000, 3000, 100], [0, 0], {"chunks": 4, "inter_dimension": "round-robin"}),
     # A later collective overtakes, here earlier than there.
     ([3, 4, 2], [100, 10, 10], [0, 500], {"chunks": 16}),
-    ([3, 3, 2], [3000, 3000, 100], [0, 500], {"chunks": 4, "newest_first": False}),
+    ([3, 3, 2], [3000, 3000, 100], [0, 500], {"chunks": 4, "scheduling": "FIFO"}),
 ]
 
 
@@ -150,5 +156,5 @@ def test_slots_held_while_waiting_stop_for_ever(
     """The cases are real: with the obvious rule they stop, with ours they end."""
     assert unlike(shape, delays, begins, **options).run() > 0
     monkeypatch.setattr(module, "Line", Plain)
-    with pytest.raises(SimulationError, match="never ends"):
+    with pytest.raises(StuckError, match="nothing moves after cycle .*waits for"):
         unlike(shape, delays, begins, **options).run()

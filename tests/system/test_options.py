@@ -95,8 +95,6 @@ def test_room_is_shared_by_the_queues() -> None:
     network = topology(("ring", 4), ("switch", 4))
     assert options(network, active_chunks=5).room == [3, 5]
     assert options(network, active_chunks=1).room == [1, 1]
-    # ASTRA-sim divides by the queues of dimension 0 everywhere.
-    assert options(network, active_chunks=5, compat="astra-sim-1").room == [3, 3]
 
 
 def test_delays_in_cycles() -> None:
@@ -107,19 +105,14 @@ def test_delays_in_cycles() -> None:
 def test_the_words_of_the_settings() -> None:
     network = topology(("ring", 4), ("ring", 4))
     plain = options(network)
-    assert (plain.chunks, plain.newest_first, plain.optimization, plain.inter_dimension) == (
+    assert (plain.chunks, plain.scheduling, plain.optimization, plain.inter_dimension) == (
         1,
-        True,
+        "LIFO",
         "localBWAware",
         "ascending",
     )
-    assert not plain.by_turns
-    assert not plain.together
     astra = options(network, compat="astra-sim-1", scheduling="FIFO", chunks=7)
-    assert astra.by_turns
-    assert astra.together
-    assert not astra.newest_first
-    assert astra.chunks == 7
+    assert (astra.compat, astra.scheduling, astra.chunks) == ("astra-sim-1", "FIFO", 7)
 
 
 def test_bandwidths_for_themis() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.errors import SimulationError
+from pyxsim.errors import StuckError
 from pyxsim.system import Collective, System
+from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
 from tests.system.ideal import Ideal, options, system
 
@@ -46,7 +46,7 @@ BOTH_WAYS = (Queue(0, 1), Queue(1, -1))
 def test_time_of_one_chunk(kind: str, algorithm: str, steps: int, reducing: int, endpoint: int, reduction: int) -> None:
     """The endpoint delay before the first message and after each, the reduction delay after each that is added up."""
     s = system([4], T, algorithm, endpoint_delay=endpoint, reduction_delay=reduction)
-    collective = s.issue(kind, 4000, 50)
+    collective = s.issue(kind, 4000, at=50)
     end = s.run()
     assert end == collective.end == 50 + endpoint + steps * (T + endpoint) + reducing * reduction
     assert (collective.start, collective.kind, collective.size) == (50, kind, 4000)
@@ -62,11 +62,11 @@ def test_the_reduction_waits_for_nobody_else() -> None:
 def test_a_collective_of_one_npu_is_over_at_once() -> None:
     s = system([1], T)
     ends: list[int] = []
-    s.issue("all-reduce", 1000, 17, lambda collective: ends.append(s.cycle))
+    s.issue("all-reduce", 1000, at=17, done=lambda collective: ends.append(s.cycle))
     assert s.run() == 17
     assert ends == [17]
     assert s.chunk_table()["chunk"].tolist() == []
-    assert s.pairs().shape == (0, 3)
+    assert s.traffic().shape == (0, 5)
 
 
 def test_npus_without_bytes_are_done_when_they_begin() -> None:
@@ -98,20 +98,6 @@ def test_an_npu_goes_on_when_its_own_data_are_there() -> None:
     assert second.start.tolist() == [100, 100, 500, 500]
     # NPUs 2 and 3 have long had what 0 and 1 sent them; those wait for what is sent in cycle 500.
     assert second.end.tolist() == [600, 600, 500, 500]
-
-
-def test_together_everybody_waits_for_the_last() -> None:
-    """The barrier of ASTRA-sim 1."""
-
-    def time(src: int, dst: int, size: int) -> int:
-        return 500 if {src, dst} == {2, 3} else 100
-
-    s = system([2, 2], time, "direct", together=True)
-    s.issue("reduce-scatter", 4000)
-    s.run()
-    first, second = s.collectives[0].chunks[0].stages
-    assert first.end.tolist() == [100, 100, 500, 500]
-    assert second.ready.tolist() == second.start.tolist() == [500] * 4
 
 
 def test_messages_before_their_receiver_has_begun_are_kept() -> None:
@@ -164,24 +150,19 @@ def test_each_queue_has_room_of_its_own() -> None:
     assert {plane for *_, plane in network.sent} == {0, 1}
 
 
-def test_by_turns_every_phase_takes_the_next_queue() -> None:
-    """ASTRA-sim: in an all-reduce over two dimensions the scatter and the gather of a chunk take successive queues."""
-
-    def planes(**others: Any) -> list[list[int]]:
-        s = system([2, 2], T, chunks=3, queues=[BOTH_WAYS, BOTH_WAYS], **others)
-        s.issue("all-reduce", 4000)
-        return [[stage.queue.plane for stage in chunk.stages] for chunk in s.collectives[0].chunks]
-
-    assert planes(by_turns=True) == [[0, 0, 1], [0, 1, 1], [0, 0, 1]]
-    assert planes() == [[0, 0, 0], [1, 1, 1], [0, 0, 0]]
+def test_every_phase_of_a_chunk_is_in_the_queue_of_its_number() -> None:
+    s = system([2, 2], T, chunks=3, queues=[BOTH_WAYS, BOTH_WAYS])
+    s.issue("all-reduce", 4000)
+    assert [[stage.place for stage in chunk.stages] for chunk in s.collectives[0].chunks] == [[0] * 3, [1] * 3, [0] * 3]
 
 
-@pytest.mark.parametrize(("newest_first", "order"), [(True, "aBBa"), (False, "aaBB")])
-def test_which_collective_goes_first(newest_first: bool, order: str) -> None:
-    """The second collective comes while the first works on its first chunk: LIFO lets it pass, FIFO does not."""
-    s = system([4], T, chunks=2, newest_first=newest_first)
-    s.issue("all-gather", 4000, 0)
-    s.issue("all-gather", 4000, 10)
+@pytest.mark.parametrize(("scheduling", "order"), [("LIFO", "aBBa"), ("FIFO", "aaBB"), ("explicit", "aaBB")])
+def test_which_collective_goes_first(scheduling: str, order: str) -> None:
+    """The second collective comes while the first works on its first chunk: LIFO lets it pass, FIFO does not;
+    with explicit priorities, nobody who has none passes."""
+    s = system([4], T, chunks=2, scheduling=scheduling)
+    s.issue("all-gather", 4000)
+    s.issue("all-gather", 4000, at=10)
     s.run()
     names = [("a" if stage.chunk.collective is s.collectives[0] else "B") for stage in s.stages()]
     assert "".join(name for _, name in sorted(zip(begins(s), names, strict=True))) == order
@@ -217,22 +198,11 @@ def test_the_end_of_one_may_issue_the_next() -> None:
         ends.append(s.cycle)
         assert collective.end == s.cycle
         if len(ends) < 3:
-            s.issue("all-gather", 1000, s.cycle + 5, again)
+            s.issue("all-gather", 1000, at=s.cycle + 5, done=again)
 
-    s.issue("all-gather", 1000, 0, again)
+    s.issue("all-gather", 1000, done=again)
     assert s.run() == 3 * 3 * T + 2 * 5
     assert ends == [300, 605, 910]
-
-
-def test_things_of_one_cycle_happen_in_the_order_in_which_they_were_asked_for() -> None:
-    s = system([2], T)
-    seen: list[str] = []
-    s.at(5, lambda: seen.append("first"))
-    s.at(3, lambda: s.at(5, lambda: seen.append("third")))
-    s.at(5, lambda: seen.append("second"))
-    s.after(0, lambda: seen.append("at once"))
-    s.run()
-    assert seen == ["at once", "first", "second", "third"]
 
 
 @given(
@@ -245,8 +215,9 @@ def test_things_of_one_cycle_happen_in_the_order_in_which_they_were_asked_for() 
     st.sampled_from(["ring", "direct", "direct:1"]),
     st.integers(1, 6),
     st.integers(1, 3),
-    st.booleans(),
-    st.booleans(),
+    st.sampled_from(["LIFO", "FIFO"]),
+    st.sampled_from(["FIFO", "RG", "smallest-first", "fewest-phases-first"]),
+    st.integers(0, 9),
     st.integers(0, 2**32),
 )
 def test_everything_ends_in_any_order_of_arrivals(
@@ -255,11 +226,12 @@ def test_everything_ends_in_any_order_of_arrivals(
     algorithm: str,
     chunks: int,
     room: int,
-    together: bool,
-    newest_first: bool,
+    scheduling: str,
+    intra: str,
+    endpoint: int,
     seed: int,
 ) -> None:
-    """Whatever time each message takes: all ends, and no queue of a system-wide team runs more than it has room for."""
+    """Whatever time each message takes: all ends, and what was announced is sent."""
     rng = np.random.default_rng(seed)
     s = system(
         shape,
@@ -268,45 +240,53 @@ def test_everything_ends_in_any_order_of_arrivals(
         chunks=chunks,
         room=[room] * len(shape),
         queues=[BOTH_WAYS] * len(shape),
-        together=together,
-        by_turns=together,
-        newest_first=newest_first,
+        scheduling=scheduling,
+        intra_dimension=intra,
+        endpoint_delay=endpoint,
     )
     for kind, size in wanted:
-        s.issue(kind, size, int(rng.integers(0, 500)))
+        s.issue(kind, size, at=int(rng.integers(0, 500)))
     end = s.run()
     assert end == max(collective.end for collective in s.collectives)
-    changes: dict[int, list[tuple[int, int]]] = defaultdict(list)  # per line: chunks that begin and end
     for stage in s.stages():
         assert (stage.ready <= stage.start).all()
         assert (stage.start <= stage.end).all()
-        changes[id(stage.tasks[0].team.line)] += [(int(stage.start.min()), 1), (int(stage.end.max()), -1)]
-    if together:
-        for each in changes.values():
-            assert np.cumsum([change for _, change in sorted(each)]).max() <= room
+    network = s.network
+    assert isinstance(network, Ideal)
+    sent = Counter((src, dst, plane, size) for _, src, dst, size, plane in network.sent)
+    assert {tuple(row[:4]): row[4] for row in s.traffic().tolist()} == sent
+    assert sum(size * count for (*_, size), count in sent.items()) == s.bytes_planned
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
-def test_a_collective_that_never_ends_is_told() -> None:
-    s = System(Ideal(4, T, lost=[5]), [4], options())
-    s.issue("all-reduce", 4000)
-    with pytest.raises(SimulationError, match=r"^the all-reduce of 4000 bytes never ends: chunk 0, phase 0 .*, NPU \d"):
+def test_who_waits_for_whom_is_told() -> None:
+    """Message 5 of a ring is lost: from rank 2 to rank 3 in the second step. Everybody behind it waits."""
+    s = System(Ideal(4, T, lost=[5]), [4], options(chunks=2))
+    s.issue("all-reduce", 4000, name="first")
+    with pytest.raises(StuckError) as stopped:
+        s.run()
+    lines = [str(stopped.value).partition(": ")[2], *stopped.value.waits]
+    place = "in queue 0 of dimension 0 with chunk 0, phase 0 (all-reduce) of the first"
+    assert lines[:4] == [
+        f"NPU 0 {place} waits for NPU 3 to send",
+        f"NPU 1 {place} waits for NPU 0 to send",
+        f"NPU 2 {place} waits for NPU 1 to send",
+        f"NPU 3 {place} waits for messages that left NPU 2 and have not come, and for NPU 2 to send",
+    ]
+    assert lines[4].startswith("NPU 0 in queue 0 of dimension 0 with chunk 1, phase 0 (all-reduce) of the first waits for room")
+    assert stopped.value.exit_code == 3
+
+
+def test_a_message_that_does_not_come_is_told() -> None:
+    s = System(Ideal(4, T, lost=[0]), [4], options())
+    s.send(1, 3, 77, name="halo")
+    with pytest.raises(StuckError, match="halo of 77 bytes from NPU 1 to 3 has not arrived"):
         s.run()
 
 
 # -- what there is to see ----------------------------------------------------------------------------------------------
-
-
-def test_pairs_are_what_is_sent() -> None:
-    s = system([2, 3], T, ["direct", "ring"], chunks=2, queues=[BOTH_WAYS, BOTH_WAYS])
-    s.issue("all-reduce", 4000)
-    pairs = {tuple(row) for row in s.pairs().tolist()}
-    s.run()
-    network = s.network
-    assert isinstance(network, Ideal)
-    assert pairs == {(src, dst, plane) for _, src, dst, _, plane in network.sent}
 
 
 def test_the_table_of_chunks() -> None:
@@ -317,11 +297,15 @@ def test_the_table_of_chunks() -> None:
     assert table["end"].tolist() == [-1] * len(table["end"])
     s.run()
     table = s.chunk_table()
-    assert set(table) == {"chunk", "phase", "rank", "dimension", "bytes", "ready", "start", "end"}
+    assert tuple(table) == COLUMNS
+    assert table["collective"].tolist() == [0] * 16 + [1] * 8
     assert table["chunk"].tolist() == [0] * 8 + [1] * 8 + [2] * 8
     assert table["phase"].tolist() == ([0] * 4 + [1] * 4) * 3
     assert table["rank"].tolist() == [0, 1, 2, 3] * 6
     assert table["dimension"].tolist() == ([0] * 4 + [1] * 4) * 2 + [1] * 4 + [0] * 4
+    # In the second phase NPU 0's block has no bytes: nobody sends it.
+    assert table["messages"].tolist()[:16] == [1, 1, 1, 1, 0, 1, 1, 1] * 2
+    assert (table["network"] == T * table["messages"]).all()
     assert table["bytes"].tolist() == [3, 3, 3, 3, 1, 2, 1, 2] * 2 + [1] * 4 + [2] * 4
 
 

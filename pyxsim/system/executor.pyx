@@ -1,0 +1,506 @@
+"""Carries out programs message by message: what has arrived sets free what may be sent. See executor.pyi.
+
+This is the hot loop of the system layer: plain C over arrays, entered once for a batch of arrivals. Chunks, phases and
+queues are decided above it, in Python, some hundred times less often.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+cdef enum Kind:
+    FREE      # a rank sends what waits for nothing
+    TAKEN_IN  # a message is taken in by its receiver
+    OUT       # a message has crossed the bus of its sender
+
+cdef enum:
+    SENT = 0  # in the log; pyxsim/system/carry.py reads it
+    RECEIVED = 1
+
+cdef enum Where:  # a message that is in no list
+    TAKEN = -2
+    SENDER = -3
+    FLYING = -4
+
+cdef struct Event:
+    int64_t at
+    int64_t number  # events of one cycle: in order of creation
+    int32_t kind
+    int32_t task
+    int32_t place   # a rank (FREE), or a message
+
+cdef struct Program:
+    int32_t n
+    int32_t count
+    int32_t gate_count
+    int32_t join_count
+    int32_t* src
+    int32_t* dst
+    int64_t* size
+    int64_t* cost
+    int8_t* way
+    int32_t* join
+    int32_t* join_ptr
+    int32_t* join_ids
+    int32_t* free_ptr
+    int32_t* free_ids
+    int32_t* opens_ptr
+    int32_t* opens_ids
+    int32_t* gate_size
+    int32_t* behind_ptr
+    int32_t* behind_ids
+    int32_t* need
+    int32_t* held_ptr
+    int32_t* held_ids
+    int32_t* sends
+    int32_t* receives
+
+cdef struct Task:
+    int32_t program
+    int32_t plane
+    int32_t back        # the plane of messages that go the other way
+    int32_t open        # ranks that have not ended
+    int32_t* members    # NPU of each rank
+    int32_t* numbers    # one piece of memory, from here on; NULL before the first rank starts and after the last ended
+    int32_t* to_send
+    int32_t* to_receive
+    int32_t* received
+    int32_t* held       # per rank: list of messages that its window holds back, in order of sending
+    int32_t* early      # per rank: list of messages that came before it had started
+    int32_t* gates
+    int32_t* joins
+    int32_t* after      # per message: the next one in such a list, -1 at its end; or where it is, see Where
+    uint8_t* started
+    int64_t* delays     # per rank: cycles that what it received was in the network
+
+cdef struct Flight:
+    int32_t task
+    int32_t message
+    int64_t at
+
+
+cdef int32_t* ints(list kept, values) except? NULL:
+    array = np.ascontiguousarray(values, dtype=np.int32)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int32_t*> address
+
+
+cdef int64_t* longs(list kept, values) except? NULL:
+    array = np.ascontiguousarray(values, dtype=np.int64)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int64_t*> address
+
+
+cdef int8_t* chars(list kept, values) except? NULL:
+    array = np.ascontiguousarray(values, dtype=np.int8)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int8_t*> address
+
+
+cdef void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL:
+    """The memory with room for `wanted` entries."""
+    cdef void* larger
+    if wanted <= room[0] and memory != NULL:
+        return memory
+    room[0] = max(2 * room[0], wanted, 64)
+    larger = realloc(memory, room[0] * each)
+    if larger == NULL:
+        raise MemoryError
+    return larger
+
+
+cdef class Executor:
+    cdef Program* programs
+    cdef int64_t program_count, program_room
+    cdef Task* tasks
+    cdef int64_t task_count, task_room
+    cdef Event* events
+    cdef int64_t event_count, event_room, event_number
+    cdef Flight* flights
+    cdef int64_t flight_count, flight_room
+    cdef int64_t* box           # what to send: task, message
+    cdef int64_t box_count, box_room
+    cdef int64_t* over          # task, rank: has sent and received everything
+    cdef int64_t over_count, over_room
+    cdef int64_t* log
+    cdef int64_t log_count, log_room
+    cdef list kept              # keeps the arrays of programs and options alive
+    cdef int64_t* endpoint
+    cdef int64_t* slow_num
+    cdef int64_t* slow_den
+    cdef int64_t* bus_free
+    cdef int64_t bus_L, bus_o, bus_g, bus_num, bus_den
+    cdef bint bus, logging
+
+    def __init__(self, endpoint_delay, slow_num, slow_den, *, bus=None, bint log=False):
+        self.kept = []
+        self.endpoint = longs(self.kept, endpoint_delay)
+        self.slow_num, self.slow_den = longs(self.kept, slow_num), longs(self.kept, slow_den)
+        self.bus_free = longs(self.kept, np.zeros(len(endpoint_delay)))
+        self.bus, self.logging = bus is not None, log
+        if self.bus:
+            self.bus_L, self.bus_o, self.bus_g = bus.L, bus.o, bus.g
+            self.bus_num, self.bus_den = bus.G.numerator, bus.G.denominator
+
+    def __dealloc__(self):
+        cdef int64_t i
+        for i in range(self.task_count):
+            free(self.tasks[i].members)
+            self._forget(&self.tasks[i])
+        free(self.programs)
+        free(self.tasks)
+        free(self.events)
+        free(self.flights)
+        free(self.box)
+        free(self.over)
+        free(self.log)
+
+    # -- what there is to do --
+
+    def add_program(self, program):
+        self.programs = <Program*> grown(self.programs, &self.program_room, self.program_count + 1, sizeof(Program))
+        cdef Program* p = &self.programs[self.program_count]
+        kept = self.kept
+        p.n, p.count = program.n, len(program.src)
+        p.gate_count, p.join_count = len(program.gate_size), len(program.join_ptr) - 1
+        p.src, p.dst = ints(kept, program.src), ints(kept, program.dst)
+        p.size, p.cost = longs(kept, program.size), longs(kept, program.cost)
+        p.way, p.join = chars(kept, program.way), ints(kept, program.join)
+        p.join_ptr, p.join_ids = ints(kept, program.join_ptr), ints(kept, program.join_ids)
+        p.free_ptr, p.free_ids = ints(kept, program.free_ptr), ints(kept, program.free_ids)
+        p.opens_ptr, p.opens_ids = ints(kept, program.opens_ptr), ints(kept, program.opens_ids)
+        p.gate_size = ints(kept, program.gate_size)
+        p.behind_ptr, p.behind_ids = ints(kept, program.behind_ptr), ints(kept, program.behind_ids)
+        p.need = ints(kept, program.need)
+        p.held_ptr, p.held_ids = ints(kept, program.held_ptr), ints(kept, program.held_ids)
+        p.sends, p.receives = ints(kept, program.sends), ints(kept, program.receives)
+        self.program_count += 1
+        return self.program_count - 1
+
+    def add_task(self, int program, members, int plane, int back):
+        self.tasks = <Task*> grown(self.tasks, &self.task_room, self.task_count + 1, sizeof(Task))
+        cdef Task* t = &self.tasks[self.task_count]
+        cdef int32_t n = self.programs[program].n, i
+        t.program, t.plane, t.back, t.open, t.numbers = program, plane, back, n, NULL
+        t.members = <int32_t*> malloc(max(n, 1) * sizeof(int32_t))
+        if t.members == NULL:
+            raise MemoryError
+        for i in range(n):
+            t.members[i] = members[i]
+        self.task_count += 1
+        return self.task_count - 1
+
+    cdef int _open(self, Task* t) except -1:
+        """Memory for a task whose first rank starts."""
+        cdef Program* p = &self.programs[t.program]
+        cdef int64_t total = 5 * p.n + p.gate_count + p.join_count + p.count, i, k
+        t.numbers = <int32_t*> malloc(max(total, 1) * sizeof(int32_t))
+        t.started = <uint8_t*> calloc(max(p.n, 1), 1)
+        t.delays = <int64_t*> calloc(max(p.n, 1), sizeof(int64_t))
+        if t.numbers == NULL or t.started == NULL or t.delays == NULL:
+            raise MemoryError
+        t.to_send, t.to_receive, t.received = t.numbers, t.numbers + p.n, t.numbers + 2 * p.n
+        t.held, t.early = t.numbers + 3 * p.n, t.numbers + 4 * p.n
+        t.gates = t.numbers + 5 * p.n
+        t.joins = t.gates + p.gate_count
+        t.after = t.joins + p.join_count
+        memcpy(t.to_send, p.sends, p.n * sizeof(int32_t))
+        memcpy(t.to_receive, p.receives, p.n * sizeof(int32_t))
+        memcpy(t.gates, p.gate_size, p.gate_count * sizeof(int32_t))
+        for i in range(p.join_count):
+            t.joins[i] = p.join_ptr[i + 1] - p.join_ptr[i]
+        for i in range(p.count):
+            t.after[i] = SENDER
+        for i in range(p.n):
+            t.received[i], t.held[i], t.early[i] = 0, -1, -1
+            for k in range(p.held_ptr[i + 1] - 1, p.held_ptr[i] - 1, -1):
+                t.after[p.held_ids[k]] = t.held[i]
+                t.held[i] = p.held_ids[k]
+        return 0
+
+    cdef void _forget(self, Task* t) noexcept:
+        if t.numbers != NULL:
+            free(t.numbers)
+            free(t.started)
+            free(t.delays)
+            t.numbers = NULL
+
+    def start(self, int64_t task, int rank, int64_t now):
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t m, following
+        if t.numbers == NULL:
+            self._open(t)
+        t.started[rank] = 1
+        if not t.to_send[rank] and not t.to_receive[rank]:
+            self._check_end(task, rank)
+            return
+        if p.free_ptr[rank + 1] > p.free_ptr[rank]:
+            self._push(now + (0 if self.bus else self.endpoint[t.members[rank]]), FREE, task, rank)
+        m = t.early[rank]
+        t.early[rank] = -1
+        while m >= 0:
+            following = t.after[m]
+            self._hand_over(task, m, now)
+            m = following
+
+    # -- what happens --
+
+    cdef int _hand_over(self, int64_t task, int32_t m, int64_t now) except -1:
+        """The endpoint of the receiver takes a message in: after its delay, and that of the reduction."""
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t rank = p.dst[m], npu = t.members[rank], after
+        if not t.started[rank]:
+            t.after[m] = -1
+            if t.early[rank] < 0:
+                t.early[rank] = m
+                return 0
+            after = t.early[rank]
+            while t.after[after] >= 0:
+                after = t.after[after]
+            t.after[after] = m
+            return 0
+        if self.bus and p.size[m]:
+            now = self._cross(npu, p.size[m], now)
+        elif p.size[m]:
+            now += self.endpoint[npu]
+        return self._push(now + self._slowed(npu, p.cost[m]), TAKEN_IN, task, m)
+
+    cdef int64_t _slowed(self, int32_t npu, int64_t cycles) noexcept:
+        if self.slow_num[npu] == self.slow_den[npu]:
+            return cycles
+        return -(-cycles * self.slow_num[npu] // self.slow_den[npu]) if cycles else 0
+
+    cdef int64_t _cross(self, int32_t npu, int64_t size, int64_t now) noexcept:
+        """When a message of `size` bytes that comes to the shared bus of an NPU now has crossed it (LogGP)."""
+        cdef int64_t begin = max(now, self.bus_free[npu])
+        cdef int64_t body = self.bus_o + ((size - 1) * self.bus_num + self.bus_den - 1) // self.bus_den
+        body = self._slowed(npu, body)
+        self.bus_free[npu] = begin + max(self.bus_g, body)
+        return begin + body + self.bus_L + self.bus_o
+
+    cdef int _send(self, int64_t task, int32_t m, int64_t now) except -1:
+        """A message may leave its sender."""
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t rank = p.src[m]
+        t.after[m] = FLYING
+        if self.logging:
+            self._note(SENT, task, m)
+        if p.dst[m] == rank:
+            self._push(now + self._slowed(t.members[rank], p.cost[m]), TAKEN_IN, task, m)
+        elif not p.size[m]:
+            self._hand_over(task, m, now)  # says that something is done; there is nothing to carry
+        elif self.bus:
+            self._push(self._cross(t.members[rank], p.size[m], now), OUT, task, m)
+        else:
+            self._out(task, m)
+        t.to_send[rank] -= 1
+        self._check_end(task, rank)
+        return 0
+
+    cdef int _out(self, int64_t task, int32_t m) except -1:
+        self.box = <int64_t*> grown(self.box, &self.box_room, 2 * self.box_count + 2, sizeof(int64_t))
+        self.box[2 * self.box_count], self.box[2 * self.box_count + 1] = task, m
+        self.box_count += 1
+        return 0
+
+    cdef int _may_leave(self, int64_t task, int32_t m, int64_t now) except -1:
+        """The data of a message are there; its window may hold it back."""
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t rank = p.src[m], before, other
+        if p.need[m] <= t.received[rank]:
+            return self._send(task, m, now)
+        before, other = -1, t.held[rank]
+        while 0 <= other < m:
+            before, other = other, t.after[other]
+        t.after[m] = other
+        if before < 0:
+            t.held[rank] = m
+        else:
+            t.after[before] = m
+        return 0
+
+    cdef int _taken_in(self, int64_t task, int32_t m, int64_t now) except -1:
+        """The receiver has taken a message in (and reduced it): what waited for it may go."""
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t rank = p.dst[m], gate, held
+        cdef int64_t i, k
+        t.after[m] = TAKEN
+        if self.logging:
+            self._note(RECEIVED, task, m)
+        if p.src[m] != rank:
+            t.received[rank] += 1
+        for i in range(p.opens_ptr[m], p.opens_ptr[m + 1]):
+            gate = p.opens_ids[i]
+            t.gates[gate] -= 1
+            if not t.gates[gate]:
+                for k in range(p.behind_ptr[gate], p.behind_ptr[gate + 1]):
+                    self._may_leave(task, p.behind_ids[k], now)
+        # The windows of a rank open in the order in which it sends.
+        held = t.held[rank]
+        while held >= 0 and p.need[held] <= t.received[rank]:
+            t.held[rank] = t.after[held]
+            self._send(task, held, now)
+            held = t.held[rank]
+        t.to_receive[rank] -= 1
+        self._check_end(task, rank)
+        return 0
+
+    cdef int _check_end(self, int64_t task, int32_t rank) except -1:
+        cdef Task* t = &self.tasks[task]
+        if t.to_send[rank] or t.to_receive[rank]:
+            return 0
+        t.to_receive[rank] = -1  # once only
+        self.over = <int64_t*> grown(self.over, &self.over_room, 2 * self.over_count + 2, sizeof(int64_t))
+        self.over[2 * self.over_count], self.over[2 * self.over_count + 1] = task, rank
+        self.over_count += 1
+        return 0
+
+    def arrive(self, messages, cycles):
+        cdef const int64_t[:] number = messages, cycle = cycles
+        cdef Flight* flight
+        cdef Task* t
+        cdef Program* p
+        cdef Py_ssize_t i
+        cdef int32_t join
+        cdef int64_t k
+        for i in range(number.shape[0]):
+            flight = &self.flights[number[i]]
+            t = &self.tasks[flight.task]
+            p = &self.programs[t.program]
+            t.delays[p.dst[flight.message]] += cycle[i] - flight.at
+            join = p.join[flight.message]
+            if join < 0:
+                self._hand_over(flight.task, flight.message, cycle[i])
+                continue
+            t.joins[join] -= 1
+            if not t.joins[join]:  # reduced on the way: all get it when the last one has come through
+                for k in range(p.join_ptr[join], p.join_ptr[join + 1]):
+                    self._hand_over(flight.task, p.join_ids[k], cycle[i])
+
+    def run_events(self, int64_t now):
+        cdef Event event
+        cdef Program* p
+        cdef int32_t i
+        while self.event_count and self.events[0].at <= now:
+            event = self._pop()
+            if event.kind == TAKEN_IN:
+                self._taken_in(event.task, event.place, event.at)
+            elif event.kind == OUT:
+                self._out(event.task, event.place)
+            else:
+                p = &self.programs[self.tasks[event.task].program]
+                for i in range(p.free_ptr[event.place], p.free_ptr[event.place + 1]):
+                    self._send(event.task, p.free_ids[i], event.at)
+
+    # -- the events to come: a heap --
+
+    cdef int _push(self, int64_t at, int32_t kind, int32_t task, int32_t place) except -1:
+        self.events = <Event*> grown(self.events, &self.event_room, self.event_count + 1, sizeof(Event))
+        cdef Event* heap = self.events
+        cdef int64_t hole = self.event_count, parent
+        while hole:
+            parent = (hole - 1) // 2
+            if heap[parent].at <= at:  # an older event of the same cycle comes first
+                break
+            heap[hole] = heap[parent]
+            hole = parent
+        heap[hole] = Event(at, self.event_number, kind, task, place)
+        self.event_number += 1
+        self.event_count += 1
+        return 0
+
+    cdef Event _pop(self) noexcept:
+        cdef Event* heap = self.events
+        cdef Event top = heap[0]
+        self.event_count -= 1
+        cdef Event last = heap[self.event_count]
+        cdef int64_t hole = 0, child = 1
+        while child < self.event_count:
+            if child + 1 < self.event_count and before(&heap[child + 1], &heap[child]):
+                child += 1
+            if not before(&heap[child], &last):
+                break
+            heap[hole] = heap[child]
+            hole, child = child, 2 * child + 1
+        heap[hole] = last
+        return top
+
+    def next_event(self):
+        return self.events[0].at if self.event_count else -1
+
+    # -- what there is to take --
+
+    def outbox(self):
+        cdef int64_t i
+        cdef Task* t
+        cdef Program* p
+        cdef int64_t m
+        cdef int64_t[:, ::1] row
+        rows = np.empty((4, self.box_count), dtype=np.int64)
+        row = rows
+        for i in range(self.box_count):
+            t = &self.tasks[self.box[2 * i]]
+            m = self.box[2 * i + 1]
+            p = &self.programs[t.program]
+            row[0, i], row[1, i] = t.members[p.src[m]], t.members[p.dst[m]]
+            row[2, i], row[3, i] = p.size[m], t.plane if p.way[m] > 0 else t.back
+        return rows[0], rows[1], rows[2], rows[3]
+
+    def sent(self, int64_t first, int64_t at):
+        cdef int64_t i, wanted = first + self.box_count
+        self.flights = <Flight*> grown(self.flights, &self.flight_room, wanted, sizeof(Flight))
+        for i in range(self.box_count):
+            self.flights[first + i] = Flight(<int32_t> self.box[2 * i], <int32_t> self.box[2 * i + 1], at)
+        self.flight_count = wanted
+        self.box_count = 0
+
+    def take_ended(self):
+        cdef int64_t i, rank
+        cdef Task* t
+        ended = []
+        for i in range(self.over_count):
+            t = &self.tasks[self.over[2 * i]]
+            rank = self.over[2 * i + 1]
+            ended.append((self.over[2 * i], rank, t.received[rank], t.delays[rank]))
+            t.open -= 1
+            if not t.open:
+                self._forget(t)
+        self.over_count = 0
+        return ended
+
+    cdef int _note(self, int64_t what, int64_t task, int64_t m) except -1:
+        self.log = <int64_t*> grown(self.log, &self.log_room, 3 * self.log_count + 3, sizeof(int64_t))
+        cdef int64_t* row = &self.log[3 * self.log_count]
+        row[0], row[1], row[2] = what, task, m
+        self.log_count += 1
+        return 0
+
+    def take_log(self):
+        rows = np.empty((self.log_count, 3), dtype=np.int64)
+        cdef int64_t[:, ::1] view = rows
+        if self.log_count:
+            memcpy(&view[0, 0], self.log, self.log_count * 3 * sizeof(int64_t))
+        self.log_count = 0
+        return rows
+
+    def missing(self, int64_t task, int rank):
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t m
+        if t.numbers == NULL:
+            return []
+        return [(p.src[m], t.after[m] == FLYING) for m in range(p.count) if p.dst[m] == rank and t.after[m] != TAKEN]
+
+
+cdef inline bint before(const Event* one, const Event* other) noexcept:
+    return one.at < other.at or (one.at == other.at and one.number < other.number)

@@ -1,0 +1,79 @@
+"""Who waits for whom when nothing moves any more and not all is done: the last words of the system layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pyxsim.system.work import PointToPoint, Stage
+
+if TYPE_CHECKING:
+    from pyxsim.system.system import System
+
+MOST = 20  # lines
+
+
+def stuck(system: System) -> list[str]:
+    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
+    waiting = [*_messages(system), *_at_work(system), *_in_line(system)]
+    if not waiting and any(collective.end < 0 for collective in system.collectives):
+        waiting = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
+    more = len(waiting) - MOST
+    return [*waiting[:MOST], f"... and {more} more"] if more > 0 else waiting
+
+
+def _messages(system: System) -> Iterator[str]:
+    for message in system.messages:
+        if message.end < 0:
+            yield f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} has not arrived"
+
+
+def _at_work(system: System) -> Iterator[str]:
+    """NPUs that have begun a phase and not ended it."""
+    for number, task in enumerate(system.tasks):
+        if isinstance(task, PointToPoint) or not task.unfinished:
+            continue
+        members = task.members
+        for rank, position in enumerate(task.positions):
+            if task.stage.start[position] < 0 or task.stage.end[position] >= 0:
+                continue
+            missing = system.executor.missing(number, rank)
+            lost = {members[source] for source, left in missing if left}
+            unsent = {members[source] for source, left in missing if not left}
+            reasons = []
+            if lost:
+                reasons.append(f"for messages that left {_npus(lost)} and have not come")
+            if unsent:
+                reasons.append(f"for {_npus(unsent)} to send")
+            yield f"{_place(task.stage, position)} waits {', and '.join(reasons) or 'to send'}"
+
+
+def _in_line(system: System) -> Iterator[str]:
+    """NPUs that stand in a queue with their data."""
+    for task in system.tasks:
+        if isinstance(task, PointToPoint):
+            continue
+        stage = task.stage
+        for position in task.positions:
+            if stage.ready[position] < 0 or stage.start[position] >= 0:
+                continue
+            if task.live:
+                yield f"{_place(stage, position)} waits for room: {task.line.running} chunks are at work in the queue"
+            else:
+                late = {member for member, p in zip(task.members, task.positions, strict=True) if stage.ready[p] < 0}
+                yield f"{_place(stage, position)} waits in the queue for the data of {_npus(late)}"
+
+
+def _place(stage: Stage, position: int) -> str:
+    collective = stage.chunk.collective
+    where = f"dimension {stage.dimension}" if stage.dimension >= 0 else "all dimensions"
+    return (
+        f"NPU {collective.communicator.members[position]} in queue {stage.place} of {where} with chunk "
+        f"{stage.chunk.number}, phase {stage.number} ({stage.phase.kind}) of the {collective.name}"
+    )
+
+
+def _npus(npus: Iterable[int]) -> str:
+    known = sorted(npus)
+    text = ", ".join(map(str, known[:8])) + (", ..." if len(known) > 8 else "")
+    return f"NPU {text}" if len(known) == 1 else f"NPUs {text}"
