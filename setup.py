@@ -27,6 +27,8 @@ BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so th
 SHELVES = ("topologies", "collectives")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
+COMPILED = ("pyxsim.core", "pyxsim.analytical", "pyxsim.system", "pyxsim.system.astra")  # rooms with Cython in them
+
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 FLAGS = ["-O1", "-g"] if DEBUG else ["-O3"]
 if NATIVE:
@@ -77,7 +79,7 @@ setup(
     package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
     package_data={
         "pyxsim": ["py.typed"],
-        "pyxsim.core": ["*.pxd", "*.pyx", "*.pyi", "*.h"],
+        **dict.fromkeys(COMPILED, ["*.pxd", "*.pyx", "*.pyi", "*.h"]),
         **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
     },
     exclude_package_data={"": ["*.c"]},

@@ -21,6 +21,7 @@ SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
 FEW = 8  # messages up to which they are faster one by one
+PLANES = 1 << 20  # more than any topology has
 
 Lanes = tuple[int, int]  # numbers of an injection and an ejection lane
 
@@ -71,8 +72,13 @@ class PacketNetwork:
         )
         self.bytes_delivered = 0
         self._lanes: dict[tuple[int, int, int], Lanes] = {}
+        # Whether a pair of NPUs has lanes of its own; else they are taken in turns.
+        self._fixed_lanes = topology.lane_per_plane or (
+            not isinstance(network.lanes, int) and topology.relation.deterministic
+        )
         self._bytes: list[int] = []
-        self._ends: list[tuple[int, int]] = []
+        self._src: list[int] = []
+        self._dst: list[int] = []
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
@@ -93,23 +99,25 @@ class PacketNetwork:
         message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass)
         self._next_start = min(self._next_start, at)
         self._bytes.append(nbytes)
-        self._ends.append((src, dst))
+        self._src.append(src)
+        self._dst.append(dst)
         return message
 
     def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
         """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
-        if len(src) < FEW:
+        if len(src) < FEW or not self._fixed_lanes:
             rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)
             return min([self.send(s, d, size, plane=p, at=at) for s, d, size, p in rows])
         sizes, size_of = np.unique(nbytes, return_inverse=True)
         packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
-        ends = zip(src.tolist(), dst.tolist(), plane.tolist(), strict=True)
-        known = self._lanes
-        lanes = np.array([known.get(end) or self._find_lanes(*end) for end in ends])
-        first = self.engine.send_many(lanes[:, 0], lanes[:, 1], dst, plane, packets, flits, last, at, 0)
+        _, one, pair_of = np.unique((src * self.npus + dst) * PLANES + plane, return_index=True, return_inverse=True)
+        pairs = zip(src[one].tolist(), dst[one].tolist(), plane[one].tolist(), strict=True)
+        inject, eject = np.array([self._lanes.get(pair) or self._find_lanes(*pair) for pair in pairs]).T[:, pair_of]
+        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0)
         self._next_start = min(self._next_start, at)
         self._bytes += nbytes.tolist()
-        self._ends += zip(src.tolist(), dst.tolist(), strict=True)
+        self._src += src.tolist()
+        self._dst += dst.tolist()
         return int(first)
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
@@ -182,7 +190,7 @@ class PacketNetwork:
         if stop.reason == "window":
             self._record()
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
-        self.bytes_delivered += sum(self._bytes[message] for message in stop.messages.tolist())
+        self.bytes_delivered += sum(map(self._bytes.__getitem__, stop.messages.tolist()))
         self.tick()
         if stop.reason == "deadlock":
             self._record()
@@ -256,7 +264,7 @@ class PacketNetwork:
         return f"message {message}, NPU {src} to {dst}"
 
     def _ends_of(self, message: int) -> tuple[int, int]:
-        return self._ends[message]
+        return self._src[message], self._dst[message]
 
 
 def _next(lanes: Sequence[int], turn: list[int], npu: int) -> int:

@@ -15,6 +15,7 @@ Which task is next: that of the highest priority; among equals the policy of the
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable
 from typing import Protocol
@@ -43,12 +44,12 @@ class Line:
         self.early = 0
         self._rank = POLICIES[policy]
         self._last = ""  # kind of the task that was admitted last
-        self._waiting: list[tuple[int, Task]] = []
+        self._waiting: list[tuple[int, int, Task]] = []  # by priority, then in order of arrival
         self._numbers = itertools.count()
 
     def join(self, task: Task) -> None:
         """A task stands in line: its first member has its data."""
-        self._waiting.append((next(self._numbers), task))
+        bisect.insort(self._waiting, (-task.priority, next(self._numbers), task))
 
     def turned_live(self) -> None:
         """An early task has become live."""
@@ -72,16 +73,21 @@ class Line:
 
     def _next(self) -> Task | None:
         """Take the first task out of the line that there is room for."""
-        if self.running >= self.room or not self._waiting:
+        if self.running >= self.room:
             return None
         full = self.running + self.early >= self.room
-        allowed = [entry for entry in self._waiting if entry[1].live or not full]
-        if not allowed:
-            return None
-        rank, last = self._rank, self._last
-        first = min(allowed, key=lambda entry: (-entry[1].priority, rank(entry[1], last), entry[0]))
-        self._waiting.remove(first)
-        return first[1]
+        rank, best, chosen = self._rank, 0, -1
+        for place, (priority, _, task) in enumerate(self._waiting):
+            if chosen >= 0 and priority > self._waiting[chosen][0]:
+                break
+            if full and not task.live:
+                continue
+            own = rank(task, self._last) if rank else 0
+            if chosen < 0 or own < best:
+                best, chosen = own, place
+            if not rank:
+                break
+        return self._waiting.pop(chosen)[2] if chosen >= 0 else None
 
 
 def _alternate(task: Task, last: str) -> int:
@@ -90,10 +96,10 @@ def _alternate(task: Task, last: str) -> int:
     return int(turn is not None and task.kind != turn)
 
 
-POLICIES: dict[str, Callable[[Task, str], int]] = {
-    "FIFO": lambda task, last: 0,
+POLICIES: dict[str, Callable[[Task, str], int] | None] = {
+    "FIFO": None,
     "RG": _alternate,
     "smallest-first": lambda task, last: task.size,
     "fewest-phases-first": lambda task, last: task.phases_left,
 }
-"""How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next."""
+"""How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next. None: all alike."""

@@ -128,25 +128,34 @@ class System:
 
     def _plans(self, collective: Collective) -> Iterator[Plan]:
         """The phases of each chunk."""
+        group, kind = collective.communicator, collective.kind
+        greedy = self.options.inter_dimension.startswith("themis")
+        for order, size in self._cut(collective):
+            yield make_plan(
+                kind,
+                size,
+                group.shape,
+                collective.algorithms,
+                optimization="themis" if greedy else self.options.optimization,
+                order=order,
+                root=collective.root,
+                key=f"system.{kind.replace('-', '_')}",
+            )
+
+    def _cut(self, collective: Collective) -> Iterator[tuple[tuple[int, ...], int]]:
+        """The chunks of a collective: in which order each takes the dimensions, and its bytes."""
         options, group = self.options, collective.communicator
-        kind, names = collective.kind, collective.algorithms
-        key = f"system.{kind.replace('-', '_')}"
+        policy, kind, size = options.inter_dimension, collective.kind, collective.size
         bandwidths = [options.bandwidths[dim] for dim in group.dims] if group.is_grid else options.bandwidths[:1]
         themis = Themis(group.shape, bandwidths)
-        greedy = options.inter_dimension.startswith("themis")
-        optimization = "themis" if greedy else options.optimization
-        if options.inter_dimension == "themis-flex":
-            sizes = themis.flexible_sizes(kind, collective.size, options.chunks)
-        else:
-            sizes = iter(chunk_sizes(collective.size, options.chunks))
-        for size in sizes:
-            if greedy:
-                order = themis.order(kind, size)
+        if policy == "themis-flex":
+            yield from themis.cut(kind, size, options.chunks, flex=True)
+            return
+        for part in chunk_sizes(size, options.chunks):
+            if policy == "themis":
+                yield themis.order(kind, part), part
             else:
-                order = dimension_order(options.inter_dimension, kind, len(group.shape), self._chunks)
-            yield make_plan(
-                kind, size, group.shape, names, optimization=optimization, order=order, key=key, **({'root': collective.root} if collective.root else {})  # type: ignore[arg-type]
-            )
+                yield dimension_order(policy, kind, len(group.shape), self._chunks), part
 
     def _add_chunk(self, collective: Collective, plan: Plan) -> None:
         chunk = Chunk(len(collective.chunks), collective, plan)

@@ -116,9 +116,7 @@ class Plain(Line):
     def _next(self) -> Any:
         if self.running + self.early >= self.room or not self._waiting:
             return None
-        first = min(self._waiting, key=lambda entry: (-entry[1].priority, entry[0]))
-        self._waiting.remove(first)
-        return first[1]
+        return self._waiting.pop(0)[2]
 
 
 def unlike(shape: list[int], delays: list[int], begins: list[int], **options: Any) -> System:
