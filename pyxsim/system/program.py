@@ -69,7 +69,8 @@ class Programs:
 
     def __init__(self, cost: Cost, cycles_of_ns: Cost) -> None:
         self.cost, self.cycles_of_ns = cost, cycles_of_ns
-        self._made: dict[Any, Program] = {}
+        # With the schedule, whose identity is in the key: as long as it is here nothing else can have it.
+        self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
 
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
         """The program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
@@ -77,8 +78,8 @@ class Programs:
         key = (id(schedule), phase.copies, piece)
         if key not in self._made:
             sizes = phase.block_sizes(piece)
-            self._made[key] = self._program(schedule.without_empty(sizes), sizes)
-        return self._made[key]
+            self._made[key] = schedule, self._program(schedule.without_empty(sizes), sizes)
+        return self._made[key][1]
 
     def _program(self, s: CompiledSchedule, block_sizes: I64) -> Program:
         size = s.message_bytes(block_sizes)
