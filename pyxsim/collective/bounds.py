@@ -10,30 +10,53 @@ from fractions import Fraction
 
 import numpy as np
 
-from pyxsim.collective.arrays import I64
+from pyxsim.collective.arrays import I64, Bools
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import get_kind
-from pyxsim.collective.plan import Phase, Plan
+from pyxsim.collective.plan import Phase, Plan, whole_bytes
 
 # How often each byte of a group's whole must cross from one rank to another, per rank beyond the first. A byte of an
 # all-reduce needs n-1 crossings to be summed up and n-1 to be known everywhere.
 _CROSSINGS = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1, "all-to-all": 1}
 
 
-def lower_bound_bytes(kind: str, n: int, size: int) -> Fraction:
-    """Bytes that the busiest of n NPUs must send at least, and receive at least, whatever the algorithm.
+def lower_bound_bytes(kind: str, n: int, size: int, *, in_network: bool = False) -> Fraction:
+    """Bytes that the busiest of n NPUs must send at least, or receive at least, whatever the algorithm.
 
-    `size` as the user says it: the buffer of one NPU; for all-gather, its shard. All-reduce: 2(n-1)/n * size;
-    reduce-scatter and all-to-all: (n-1)/n * size; all-gather: (n-1) * size.
+    `size` as the user says it: the buffer; for all-gather and gather the shard of one NPU. All-reduce: 2(n-1)/n * size;
+    reduce-scatter, all-to-all and scatter (by the root): (n-1)/n * size; all-gather and gather (to the root):
+    (n-1) * size; broadcast (everybody else gets it) and reduce (everybody else gives it): size; barrier: 1. Where the
+    network adds up on the way (`in_network`), an all-reduce takes as little as sending and receiving everything once.
     """
-    whole = size * n if get_kind(kind).name == "all-gather" else size
-    return Fraction(_CROSSINGS[kind] * (n - 1) * whole, n)
+    whole = whole_bytes(get_kind(kind).name, size, n)
+    largest = Fraction(-(-whole // n))  # what a root keeps for itself at most
+    return _busiest(kind, n, whole, largest, in_network)
 
 
 def phase_bytes(phase: Phase) -> Fraction:
-    """Bytes that an NPU must send at least in a phase, on average over all NPUs."""
-    pieces = int(phase.pieces[phase.groups[:, 0]].sum())
-    return Fraction(_CROSSINGS[phase.kind] * (phase.npus - 1) * phase.copies * pieces, math.prod(phase.shape))
+    """Bytes that an NPU must send at least, or receive at least, in a phase.
+
+    With a rooted kind that is the root of the plan, on which everything depends; else the average over all NPUs.
+    """
+    schedule = phase.schedule()
+    if schedule.given_bytes is not None:
+        return Fraction(0)  # who knows what they are for
+    n, in_network = phase.npus, bool((schedule.join >= 0).any())
+    if get_kind(phase.kind).rooted:
+        own = Fraction(int(phase.own_block()[phase.root]))
+        return _busiest(phase.kind, n, int(phase.pieces[phase.root]), own, in_network)
+    pieces = int(phase.pieces[phase.groups[:, 0]].sum()) * phase.copies
+    return _busiest(phase.kind, n, pieces, Fraction(0), in_network) * n / math.prod(phase.shape)
+
+
+def _busiest(kind: str, n: int, whole: int, own: Fraction, in_network: bool) -> Fraction:
+    """The bound for a group that works on `whole` bytes, of which `own` belong to its root."""
+    if kind in _CROSSINGS:
+        once = in_network and kind == "all-reduce" and n > 1
+        return Fraction(whole) if once else Fraction(_CROSSINGS[kind] * (n - 1) * whole, n)
+    if n == 1:
+        return Fraction(0)
+    return whole - own if kind in ("gather", "scatter") else Fraction(whole)
 
 
 def dim_bytes(plan: Plan) -> tuple[Fraction, ...]:
@@ -57,7 +80,7 @@ def sent_bytes(plan: Plan) -> I64:
         for piece in np.unique(pieces).tolist():
             schedule, carried = phase.messages(piece)
             by_rank = np.zeros(phase.npus, dtype=np.int64)
-            np.add.at(by_rank, schedule.src, carried)
+            np.add.at(by_rank, schedule.src, np.where(schedule.local, 0, carried))
             sent[phase.groups[pieces == piece], number] = by_rank
     return sent
 
@@ -66,24 +89,55 @@ def rounds(schedule: CompiledSchedule) -> int:
     """Steps when every message takes one: in each step all messages go that need not wait for one of the same step.
 
     The number of message times after which the collective can be over, links free: the latency term of a bound. Ring
-    all-reduce: 2(n-1), direct: 2, halving-doubling: 2 log2 n.
+    all-reduce: 2(n-1), direct: 2, halving-doubling: 2 log2 n. Local steps take no time.
     """
     s = schedule
-    gate_left = np.diff(s.gate_ptr)
-    opens_ptr, opens = s.opens
-    received = np.zeros(s.n, dtype=np.int64)
-    waiting = np.arange(len(s))
+    run = _Run(s)
     count = 0
-    while len(waiting):
-        gate = s.gate[waiting]
-        closed = (gate >= 0) & (gate_left[gate] > 0) if len(gate_left) else np.zeros(len(waiting), dtype=bool)
-        goes = ~closed & (received[s.src[waiting]] >= s.need[waiting])
-        gone, waiting = waiting[goes], waiting[~goes]
-        if not len(gone):
+    while len(run.waiting):
+        while len(own := run.leave(s.local)):
+            run.arrive(own)
+        if not len(run.waiting):
+            break
+        sent = run.leave(~s.local)
+        if not len(sent):
             raise ValueError(f"{s}: messages wait for each other")
-        np.add.at(received, s.dst[gone], 1)
-        mask = np.zeros(len(s), dtype=bool)
-        mask[gone] = True
-        np.subtract.at(gate_left, opens[np.repeat(mask, np.diff(opens_ptr))], 1)
+        run.arrive(sent)
         count += 1
     return count
+
+
+class _Run:
+    """A schedule being executed: which messages may leave, and what the arrival of others changes."""
+
+    def __init__(self, s: CompiledSchedule) -> None:
+        self.s = s
+        self.waiting = np.arange(len(s))
+        self._gate_left = np.diff(s.gate_ptr)
+        self._received = np.zeros(s.n, dtype=np.int64)
+        self._join_left = np.bincount(s.join[s.join >= 0])
+        self._held: I64 = np.zeros(0, dtype=np.int64)  # messages of joins that are not complete
+
+    def leave(self, which: Bools) -> I64:
+        """Those of `which` that may leave now do."""
+        s, waiting = self.s, self.waiting
+        gate = s.gate[waiting]
+        closed = (gate >= 0) & (self._gate_left[gate] > 0) if len(self._gate_left) else np.zeros(len(waiting), bool)
+        goes = ~closed & (self._received[s.src[waiting]] >= s.need[waiting]) & which[waiting]
+        self.waiting = waiting[~goes]
+        return waiting[goes]
+
+    def arrive(self, messages: I64) -> None:
+        s = self.s
+        joins = s.join[messages]
+        np.subtract.at(self._join_left, joins[joins >= 0], 1)
+        messages = np.concatenate([messages, self._held])
+        joins = s.join[messages]
+        early = joins >= 0
+        early[early] = self._join_left[joins[early]] > 0
+        messages, self._held = messages[~early], messages[early]
+        np.add.at(self._received, s.dst[messages[~s.local[messages]]], 1)
+        mask = np.zeros(len(s), dtype=bool)
+        mask[messages] = True
+        opens_ptr, opens = s.opens
+        np.subtract.at(self._gate_left, opens[np.repeat(mask, np.diff(opens_ptr))], 1)

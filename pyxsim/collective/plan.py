@@ -4,6 +4,10 @@ A reduce-scatter along dimension 0 leaves every NPU with one block of the buffer
 cuts that block again, and so on; all-gathers put the blocks together in the reverse order. So in every phase a group
 works on a *piece*: the whole buffer, cut along the dimensions that were scattered before. Cuts are exact for any size:
 NPUs with different coordinates may own pieces that differ by a byte.
+
+From a root, data spread: after a phase along a dimension all NPUs have them that differ from the root in this and the
+earlier dimensions only. To a root they are collected in the same way backwards. Groups in which nobody has data, or
+which have given theirs away, take no part in a phase.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.lookup import Algorithm, get_algorithm, get_schedule
 from pyxsim.collective.sizes import block_sizes, boundary
+from pyxsim.collective.transform import rooted_at
 from pyxsim.errors import InputError
 
 Dims = tuple[int, ...]
@@ -30,7 +35,9 @@ class Phase:
     """One collective on every group of NPUs that differ in the coordinates `dims` only (mostly one dimension).
 
     The group of an NPU works on its piece of `whole` bytes, which were cut before this phase along `cuts`, in that
-    order; with all-to-all, `copies` NPUs have sent theirs, and as many pieces travel together.
+    order; with all-to-all, `copies` NPUs have sent theirs, and as many pieces travel together. With a rooted kind the
+    member that shares the coordinates of NPU `root` along `dims` is the root of each group, and only those groups take
+    part that share its coordinates along `at_root`.
     """
 
     kind: str
@@ -40,15 +47,22 @@ class Phase:
     whole: int
     cuts: tuple[Dims, ...]
     copies: int = 1
+    root: int = 0
+    at_root: Dims = ()
 
-    @property
+    @cached_property
     def npus(self) -> int:
         """NPUs in one group."""
         return math.prod(self.shape[d] for d in self.dims)
 
+    @cached_property
+    def root_rank(self) -> int:
+        """The rank of the root in each group."""
+        return int(self.ranks[self.root])
+
     def schedule(self, *, mirror: bool = False) -> CompiledSchedule:
-        """What one group does; see `get_schedule`."""
-        return get_schedule(self.kind, self.algorithm, self.npus, mirror=mirror)
+        """What one group does, with the root in its place; see `get_schedule`."""
+        return rooted_at(get_schedule(self.kind, self.algorithm, self.npus, mirror=mirror), self.root_rank)
 
     def block_sizes(self, piece: int) -> I64:
         """Bytes of the blocks of the schedule for a group that works on a piece of these bytes (read-only)."""
@@ -59,16 +73,20 @@ class Phase:
 
         The schedule without the messages that would be empty, and the bytes of each message (int64[M], read-only).
         """
-        return _messages(self.kind, self.algorithm, self.npus, piece, self.copies, mirror)
+        root = self.root_rank if get_kind(self.kind).rooted else 0
+        return _messages(self.kind, self.algorithm, self.npus, piece, self.copies, mirror, root)
 
     @cached_property
     def groups(self) -> I32:
-        """int32[groups, npus]: the NPUs of each group in the order of their ranks."""
+        """int32[groups, npus]: the NPUs of each group that takes part, in the order of their ranks."""
         npu = np.arange(math.prod(self.shape), dtype=np.int32).reshape(self.shape[::-1])
         # Dimension d is axis -1-d. The first of `dims` counts fastest, so it comes last.
         axes = [len(self.shape) - 1 - d for d in reversed(self.dims)]
         others = [axis for axis in range(len(self.shape)) if axis not in axes]
         groups = npu.transpose(others + axes).reshape(-1, self.npus)
+        if self.at_root:
+            at = positions(self.shape, self.at_root)
+            groups = groups[at[groups[:, 0]] == at[self.root]]
         frozen(groups)
         return groups
 
@@ -85,12 +103,18 @@ class Phase:
     @cached_property
     def bytes_in(self) -> I64:
         """int64[NPUs]: bytes that each NPU brings into the phase."""
-        return _SHARES[self.kind][0](self)
+        return self._shares(_SHARES[self.kind][0])
 
     @cached_property
     def bytes_out(self) -> I64:
         """int64[NPUs]: bytes that each NPU has at the end of the phase."""
-        return _SHARES[self.kind][1](self)
+        return self._shares(_SHARES[self.kind][1])
+
+    def _shares(self, share: Callable[[Phase], I64]) -> I64:
+        bytes_ = np.zeros(math.prod(self.shape), dtype=np.int64)
+        bytes_[self.groups] = share(self)[self.groups]
+        frozen(bytes_)
+        return bytes_
 
     def own_block(self) -> I64:
         """int64[NPUs]: bytes of the part of the piece that belongs to the NPU itself."""
@@ -98,14 +122,28 @@ class Phase:
         return boundary(self.pieces, n, self.ranks + 1) - boundary(self.pieces, n, self.ranks)
 
 
+def _piece(phase: Phase) -> I64:
+    return phase.pieces
+
+
+def _piece_of_root(phase: Phase) -> I64:
+    return np.where(phase.ranks == phase.root_rank, phase.pieces, 0)
+
+
+# What an NPU of a group that takes part has before and after: reads as in `Kind`.
 _SHARES: dict[str, tuple[Callable[[Phase], I64], Callable[[Phase], I64]]] = {
-    "all-reduce": (lambda phase: phase.pieces, lambda phase: phase.pieces),
-    "reduce-scatter": (lambda phase: phase.pieces, Phase.own_block),
-    "all-gather": (Phase.own_block, lambda phase: phase.pieces),
+    "all-reduce": (_piece, _piece),
+    "reduce-scatter": (_piece, Phase.own_block),
+    "all-gather": (Phase.own_block, _piece),
     "all-to-all": (
         lambda phase: phase.copies * phase.pieces,
         lambda phase: phase.copies * phase.npus * phase.own_block(),
     ),
+    "broadcast": (_piece_of_root, _piece),
+    "reduce": (_piece, _piece_of_root),
+    "gather": (Phase.own_block, _piece_of_root),
+    "scatter": (_piece_of_root, Phase.own_block),
+    "barrier": (_piece, _piece),
 }
 
 
@@ -117,8 +155,10 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
 
 
 @lru_cache(maxsize=1024)
-def _messages(kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool) -> tuple[CompiledSchedule, I64]:
-    schedule = get_schedule(kind, algorithm, n, mirror=mirror)
+def _messages(
+    kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool, root: int
+) -> tuple[CompiledSchedule, I64]:
+    schedule = rooted_at(get_schedule(kind, algorithm, n, mirror=mirror), root)
     sizes = _block_sizes(kind, n, schedule.blocks, piece, copies)
     real = schedule.without_empty(sizes)
     carried = real.message_bytes(sizes)
@@ -152,12 +192,17 @@ def cut(shape: Dims, cuts: Iterable[Dims], whole: int) -> tuple[I64, I64]:
 
 @dataclass(frozen=True)
 class Plan:
-    """The phases of one collective (or one chunk of it). `size` as the user says it: for all-gather one NPU's shard."""
+    """The phases of one collective (or one chunk of it) on a grid of NPUs.
+
+    `size` as the user says it: the buffer; for all-gather and gather the shard that one NPU contributes; for a barrier
+    it is 1. `root`: the NPU from which the data come or to which they go, if the kind has one.
+    """
 
     kind: str
     size: int
     shape: Dims
     phases: tuple[Phase, ...]
+    root: int = 0
 
     @property
     def npus(self) -> int:
@@ -172,18 +217,22 @@ def make_plan(
     *,
     optimization: str = "localBWAware",
     order: Sequence[int] | None = None,
+    root: int = 0,
     key: str | None = None,
 ) -> Plan:
     """The phases of a collective on the NPUs of a network of this shape; cached. Raises InputError.
 
     `algorithms`: a name for each dimension, or one for all; `one-...` takes all dimensions as one. `order`: the order
-    of the dimensions (see `dimension_order`), by default ascending, for all-gather descending. `optimization` concerns
-    all-reduce: "baseline" all-reduces the whole buffer along every dimension in turn; "localBWAware" scatters on the
-    way out and gathers on the way back, so that later dimensions see less; "themis" does so in every dimension, so that
-    a chunk loads each of them the same on both ways. Errors name `key`: "system.all_reduce".
+    of the dimensions (by default that of `dimension_order`). `root`: an NPU, for kinds with a root. `optimization`
+    concerns all-reduce: "baseline" all-reduces the whole buffer along every dimension in turn; "localBWAware" scatters
+    on the way out and gathers on the way back, so that later dimensions see less; "themis" does so in every dimension,
+    so that a chunk loads each of them the same on both ways. Errors name `key`: "system.all_reduce".
     """
-    get_kind(kind)
     shape = tuple(shape)
+    if not get_kind(kind).rooted:
+        root = 0
+    if not 0 <= root < math.prod(shape):
+        raise InputError(f"there is no NPU {root} to be the root", allowed=f"0 to {math.prod(shape) - 1}")
     names = (algorithms,) * len(shape) if isinstance(algorithms, str) else tuple(algorithms)
     order = dimension_order("ascending", kind, len(shape)) if order is None else tuple(order)
     if sorted(order) != list(range(len(shape))):
@@ -195,19 +244,31 @@ def make_plan(
             allowed=list(OPTIMIZATIONS),
             given=optimization,
         )
-    return _make_plan(kind, size, shape, names, optimization, order, key)
+    return _make_plan(kind, 1 if kind == "barrier" else size, shape, names, optimization, order, root, key)
 
 
 @lru_cache(maxsize=256)
 def _make_plan(
-    kind: str, size: int, shape: Dims, names: tuple[str, ...], optimization: str, order: Dims, key: str | None
+    kind: str,
+    size: int,
+    shape: Dims,
+    names: tuple[str, ...],
+    optimization: str,
+    order: Dims,
+    root: int,
+    key: str | None,
 ) -> Plan:
     chosen = [get_algorithm(name, key=key) for name in names]
     for algorithm in chosen:
         algorithm.check(kind, key=key)
     build = OPTIMIZATIONS[optimization] if kind == "all-reduce" else _ONE_WAY[kind]
-    whole = size * math.prod(shape) if kind == "all-gather" else size
-    return Plan(kind, size, shape, tuple(build(_Maker(shape, whole, _groups(shape, chosen, order, key)))))
+    make = _Maker(shape, whole_bytes(kind, size, math.prod(shape)), _groups(shape, chosen, order, key), root)
+    return Plan(kind, size, shape, tuple(build(make)), root)
+
+
+def whole_bytes(kind: str, size: int, npus: int) -> int:
+    """Bytes of the whole buffer of a collective whose `size` is what the user says."""
+    return size * npus if kind in ("all-gather", "gather") else size
 
 
 def _groups(shape: Dims, chosen: list[Algorithm], order: Dims, key: str | None) -> list[tuple[Dims, str]]:
@@ -238,12 +299,25 @@ class _Maker:
     shape: Dims
     whole: int
     groups: list[tuple[Dims, str]]
+    root: int = 0
 
-    def phase(self, kind: str, index: int, cut_before: Sequence[int] = (), copies: int = 1) -> Phase:
-        """The phase on group `index` after the groups `cut_before` have cut the buffer, in that order."""
+    def phase(
+        self,
+        kind: str,
+        index: int,
+        cut_before: Sequence[int] = (),
+        *,
+        copies: int = 1,
+        at_root: Sequence[int] = (),
+    ) -> Phase:
+        """The phase on group `index` after the groups `cut_before` have cut the buffer, in that order.
+
+        `at_root`: the groups of dimensions along which only those take part that share the root's coordinates.
+        """
         dims, algorithm = self.groups[index]
         cuts = tuple(self.groups[i][0] for i in cut_before)
-        return Phase(kind, algorithm, dims, self.shape, self.whole, cuts, copies)
+        fixed = tuple(dim for i in at_root for dim in self.groups[i][0])
+        return Phase(kind, algorithm, dims, self.shape, self.whole, cuts, copies, self.root, fixed)
 
     def npus(self, index: int) -> int:
         return math.prod(self.shape[d] for d in self.groups[index][0])
@@ -262,7 +336,31 @@ def _all_gather(make: _Maker) -> list[Phase]:
 def _all_to_all(make: _Maker) -> list[Phase]:
     # After a phase an NPU holds what its whole group had for the NPUs that share its coordinate there.
     sizes = [make.npus(i) for i in range(len(make.groups))]
-    return [make.phase("all-to-all", i, range(i), math.prod(sizes[:i])) for i in range(len(make.groups))]
+    return [make.phase("all-to-all", i, range(i), copies=math.prod(sizes[:i])) for i in range(len(make.groups))]
+
+
+def _broadcast(make: _Maker) -> list[Phase]:
+    count = len(make.groups)
+    return [make.phase("broadcast", i, at_root=range(i + 1, count)) for i in range(count)]
+
+
+def _scatter(make: _Maker) -> list[Phase]:
+    count = len(make.groups)
+    return [make.phase("scatter", i, range(i), at_root=range(i + 1, count)) for i in range(count)]
+
+
+def _reduce(make: _Maker) -> list[Phase]:
+    return [make.phase("reduce", i, at_root=range(i)) for i in range(len(make.groups))]
+
+
+def _gather(make: _Maker) -> list[Phase]:
+    last = len(make.groups) - 1
+    return [make.phase("gather", i, range(last, i, -1), at_root=range(i)) for i in range(len(make.groups))]
+
+
+def _barrier(make: _Maker) -> list[Phase]:
+    # Who is through with a dimension knows that all are there who differ from it in this and the earlier ones only.
+    return [make.phase("barrier", i) for i in range(len(make.groups))]
 
 
 def _baseline(make: _Maker) -> list[Phase]:
@@ -287,6 +385,11 @@ _ONE_WAY: dict[str, Callable[[_Maker], list[Phase]]] = {
     "reduce-scatter": _reduce_scatter,
     "all-gather": _all_gather,
     "all-to-all": _all_to_all,
+    "broadcast": _broadcast,
+    "reduce": _reduce,
+    "gather": _gather,
+    "scatter": _scatter,
+    "barrier": _barrier,
 }
 OPTIMIZATIONS: dict[str, Callable[[_Maker], list[Phase]]] = {
     "baseline": _baseline,
@@ -298,8 +401,9 @@ OPTIMIZATIONS: dict[str, Callable[[_Maker], list[Phase]]] = {
 def dimension_order(policy: str, kind: str, dims: int, turn: int = 0) -> Dims:
     """The order in which a chunk goes through the dimensions. Raises InputError.
 
-    "ascending": 0, 1, 2, ... (all-gather: the reverse); "round-robin": that order, begun `turn` places later (ASTRA-sim
-    counts the chunks of all collectives).
+    "ascending": 0, 1, 2, ...; the reverse for all-gather, gather and broadcast, which are reduce-scatter, scatter and
+    reduce backwards. "round-robin": that order, begun `turn` places later (ASTRA-sim counts the chunks of all
+    collectives).
     """
     if policy not in ORDERS:
         raise InputError(
@@ -309,7 +413,10 @@ def dimension_order(policy: str, kind: str, dims: int, turn: int = 0) -> Dims:
             given=policy,
         )
     order = tuple(range(dims))
-    return ORDERS[policy](order[::-1] if kind == "all-gather" else order, turn)
+    return ORDERS[policy](order[::-1] if kind in _BACKWARDS else order, turn)
+
+
+_BACKWARDS = ("all-gather", "gather", "broadcast")
 
 
 def _turned(order: Dims, turn: int) -> Dims:

@@ -13,15 +13,23 @@ import numpy as np
 from pyxsim.collective.arrays import I64, pointers
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.plan import Phase, Plan, cut
+from pyxsim.collective.plan import Phase, Plan, cut, whole_bytes
 from pyxsim.collective.schedule import ScheduleError
 
 # What an NPU holds: address -> contributions (a bit mask of NPUs). In an all-to-all every source has its own addresses.
 Memory = dict[int, int]
+Cells = dict[int, Memory]
 
 
 def prove_plan(plan: Plan) -> None:
-    """Raise ScheduleError unless the plan does on all NPUs what its kind says, and moves what its sizes say."""
+    """Raise ScheduleError unless the plan does on all NPUs what its kind says, and moves what its sizes say.
+
+    Where the sizes of messages are given and nothing is known about data, only the schedules are proved.
+    """
+    if any(phase.schedule().given_bytes is not None for phase in plan.phases):
+        for phase in plan.phases:
+            prove(phase.schedule())
+        return
     memories = _start(plan)
     for number, phase in enumerate(plan.phases):
         where = f"{plan.kind} of {plan.size} bytes on {plan.shape}, phase {number} ({phase.kind} along {phase.dims})"
@@ -53,27 +61,35 @@ def final_pieces(plan: Plan) -> tuple[I64, I64]:
 
 def _start(plan: Plan) -> list[Memory]:
     first, size = (array.tolist() for array in final_pieces(plan))
-    if plan.kind == "all-gather":
+    whole = whole_bytes(plan.kind, plan.size, plan.npus)
+    if plan.kind in ("all-gather", "gather"):
         return [dict.fromkeys(range(first[i], first[i] + size[i]), 1 << i) for i in range(plan.npus)]
     # All-to-all: source i uses the addresses from i * size on.
     base = plan.size if plan.kind == "all-to-all" else 0
-    return [dict.fromkeys(range(i * base, i * base + plan.size), 1 << i) for i in range(plan.npus)]
+    held = [dict.fromkeys(range(i * base, i * base + whole), 1 << i) for i in range(plan.npus)]
+    return _at_root(plan, held) if plan.kind in ("broadcast", "scatter") else held
 
 
 def _end(plan: Plan) -> list[Memory]:
     first, size = (array.tolist() for array in final_pieces(plan))
     mine = [range(first[i], first[i] + size[i]) for i in range(plan.npus)]
-    everybody = (1 << plan.npus) - 1
+    everybody, root = (1 << plan.npus) - 1, 1 << plan.root
     if plan.kind == "all-to-all":
         return [
             {source * plan.size + a: 1 << source for source in range(plan.npus) for a in mine[i]}
             for i in range(plan.npus)
         ]
-    if plan.kind == "all-gather":
+    if plan.kind in ("all-gather", "gather"):
         gathered = {a: 1 << i for i in range(plan.npus) for a in mine[i]}
-        return [gathered] * plan.npus
-    reduced = mine if plan.kind == "reduce-scatter" else [range(plan.size)] * plan.npus
-    return [dict.fromkeys(addresses, everybody) for addresses in reduced]
+        return _at_root(plan, [gathered] * plan.npus) if plan.kind == "gather" else [gathered] * plan.npus
+    pieces = mine if plan.kind in ("reduce-scatter", "scatter") else [range(plan.size)] * plan.npus
+    mask = root if plan.kind in ("broadcast", "scatter") else everybody
+    ends = [dict.fromkeys(addresses, mask) for addresses in pieces]
+    return _at_root(plan, ends) if plan.kind == "reduce" else ends
+
+
+def _at_root(plan: Plan, memories: list[Memory]) -> list[Memory]:
+    return [memory if npu == plan.root else {} for npu, memory in enumerate(memories)]
 
 
 def _expect_sizes(memories: list[Memory], wanted: I64, where: str) -> None:
@@ -91,14 +107,8 @@ def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
     base = int(cut(phase.shape, phase.cuts, phase.whole)[0][npu])
     names = _pair_blocks if phase.kind == "all-to-all" else _plain_blocks
     held = [names(phase, schedule, rank, memories[group[rank]], base, sizes) for rank in range(phase.npus)]
-    for m in range(len(schedule)):
-        source, target = held[schedule.src[m]], held[schedule.dst[m]]
-        for block in schedule.blocks_of(m).tolist():
-            if len(source[block]) != sizes[block]:
-                raise ScheduleError(f"{schedule}: block {block} has {len(source[block])} bytes, not {sizes[block]}")
-            target[block] = _sum(target[block], source[block]) if schedule.reduce[m] else dict(source[block])
-    kind = schedule.kind
-    goals = [kind.goal(phase.npus, b // (schedule.blocks // kind.units(phase.npus))) for b in range(schedule.blocks)]
+    _exchange(schedule, held, sizes)
+    goals = [schedule.goals(block) for block in range(schedule.blocks)]
     for rank, npu in enumerate(group):
         memories[npu] = {
             address: mask
@@ -108,15 +118,33 @@ def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
         }
 
 
-def _sum(one: Memory, other: Memory) -> Memory:
-    if one.keys() != other.keys() or any(one[a] & other[a] for a in one):
+def _exchange(schedule: CompiledSchedule, held: list[Cells], sizes: I64) -> None:
+    """Execute the messages one after the other, those of a step at once."""
+    s = schedule
+    for step in np.split(np.arange(len(s)), np.flatnonzero(np.diff(s.step)) + 1):
+        carried = [[held[s.src[m]].get(cell, {}) for cell in s.blocks_of(m).tolist()] for m in step]
+        if len(step) and s.join[step[0]] >= 0:
+            total = carried[0]
+            for others in carried[1:]:
+                total = [_sum(s, one, other) for one, other in zip(total, others, strict=True)]
+            carried = [total] * len(step)
+        for m, cells in zip(step.tolist(), carried, strict=True):
+            places = slice(s.block_ptr[m], s.block_ptr[m + 1])
+            for block, put, new in zip(s.content[places].tolist(), s.put_ids[places].tolist(), cells, strict=True):
+                if len(new) != sizes[block]:
+                    raise ScheduleError(f"{s}: block {block} has {len(new)} bytes, not {sizes[block]}")
+                target = held[s.dst[m]]
+                target[put] = _sum(s, target[put], new) if s.reduce[m] else dict(new)
+
+
+def _sum(schedule: CompiledSchedule, one: Memory, other: Memory) -> Memory:
+    again = not schedule.kind.idempotent and any(one[a] & other.get(a, 0) for a in one)
+    if one.keys() != other.keys() or again:
         raise ScheduleError("contributions to other bytes, or the same contributions again, are added")
     return {a: one[a] | other[a] for a in one}
 
 
-def _plain_blocks(
-    phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64
-) -> dict[int, Memory]:
+def _plain_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64) -> Cells:
     """The blocks of a piece that begins at `base`, as far as the rank holds them."""
     at = (base + pointers(sizes)).tolist()
     return {
@@ -125,13 +153,11 @@ def _plain_blocks(
     }
 
 
-def _pair_blocks(
-    phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64
-) -> dict[int, Memory]:
+def _pair_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64) -> Cells:
     """Block rank*n+j: what the rank has, from all sources, for the part of the piece that belongs to rank j."""
     n, parts = phase.npus, schedule.blocks // phase.npus**2
     at = base + pointers(sizes[: n * parts] // phase.copies)
-    held: dict[int, Memory] = {block: {} for block in range(schedule.blocks)}
+    held: Cells = {block: {} for block in range(schedule.blocks)}
     for address, mask in memory.items():
         within = address % phase.whole
         held[rank * n * parts + int(np.searchsorted(at, within, "right")) - 1][address] = mask
