@@ -8,7 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pyxsim.collective.custom.msccl import read_msccl
 from pyxsim.collective.custom.python import read_python
+from pyxsim.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,14 @@ def _python(path: str, part: str | None) -> Found:
     return Found(*read_python(path, part))
 
 
+def _msccl(path: str, part: str | None) -> Found:
+    if part is not None:
+        raise InputError(f"'{part}': a file of MSCCL is one algorithm", file=path, allowed="the path alone")
+    return Found(*read_msccl(path))
+
+
 # By suffix: path and the part after ":" (None where there is none) -> what the file offers.
-READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python}
+READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python, "xml": _msccl}
 
 
 def find(path: str, part: str | None) -> Found:

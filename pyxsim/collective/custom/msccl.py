@@ -1,0 +1,239 @@
+"""Algorithms as MSCCL writes them in XML: the threadblocks of every GPU, and the steps of these.
+
+    <algo name= ngpus= nchunksperloop= coll= inplace= proto=>
+      <gpu id= i_chunks= o_chunks= s_chunks=>
+        <tb id= send= recv= chan=>
+          <step s= type= srcbuf= srcoff= dstbuf= dstoff= cnt= depid= deps= hasdep=/>
+
+A threadblock sends to one GPU and receives from one, on one channel, and executes its steps in order; a step may wait
+for a step `deps` of threadblock `depid` of its GPU. A step is about `cnt` chunks: it reads them from its source and
+writes them to its destination, each an offset in the input, the output or the scratch buffer of its own GPU. Types: s
+sends what it reads; r writes what it receives; in the others that begin with r, r is receive, a second r adds what it
+reads, c writes (the copy), s sends. cpy and re copy and add within the GPU, nop only waits.
+
+docs/custom_collectives.md says what of the attributes matters here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.program import Instruction, Layout, Places, Program, Thread, held
+from pyxsim.collective.custom.weave import woven
+from pyxsim.collective.custom.xml import Element, read_xml
+from pyxsim.collective.kinds import KINDS, Kind
+from pyxsim.errors import InputError
+
+COLLECTIVES = {
+    "allreduce": "all-reduce",
+    "allgather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "reducescatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+}
+PROTOCOLS = ["Simple", "LL", "LL128"]
+BUFFERS = ["i", "o", "s"]
+
+
+class _Type(NamedTuple):
+    """What a type of step does."""
+
+    receives: bool = False
+    reads: bool = False
+    writes: bool = False
+    sends: bool = False
+    adds: bool = False
+
+
+TYPES = {
+    "s": _Type(reads=True, sends=True),
+    "r": _Type(receives=True, writes=True),
+    "rcs": _Type(receives=True, writes=True, sends=True),
+    "rrs": _Type(receives=True, reads=True, sends=True),
+    "rrc": _Type(receives=True, reads=True, writes=True),
+    "rrcs": _Type(receives=True, reads=True, writes=True, sends=True),
+    "cpy": _Type(reads=True, writes=True),
+    "re": _Type(reads=True, writes=True, adds=True),
+    "nop": _Type(),
+}
+
+
+def read_msccl(path: str) -> tuple[Callable[[str, int], CompiledSchedule], tuple[str, ...]]:
+    """A function(kind, n) that gives the schedule of a file, and the one kind that it can do. Raises InputError."""
+    program = _Reader(read_xml(path, "an XML file of MSCCL")).program()
+    name = Path(path).name
+
+    def build(kind: str, n: int) -> CompiledSchedule:
+        if n != program.n:
+            raise InputError(
+                f"is for {program.n} GPUs, and the group has {n}",
+                file=path,
+                allowed=f"a group of {program.n}; 'one-' before the path takes all NPUs of all dimensions as one group",
+            )
+        return woven(program, name)
+
+    return build, (program.kind.name,)
+
+
+class _Reader:
+    """The program of an <algo>."""
+
+    def __init__(self, algo: Element) -> None:
+        if algo.tag != "algo":
+            algo.refuse("is no algorithm of MSCCL", allowed="<algo>")
+        algo.text("name", "")
+        coll = algo.text("coll")
+        if coll == "custom":
+            algo.refuse("coll is 'custom', which does not say what must be achieved", allowed=list(COLLECTIVES))
+        self.kind: Kind = KINDS[COLLECTIVES[algo.word("coll", list(COLLECTIVES))]]
+        self.n = algo.number("ngpus", 2)
+        chunks = algo.number("nchunksperloop", 1)
+        # The buffer of one GPU is nchunksperloop chunks; of a block with two homes, each GPU has only its own.
+        self.blocks = chunks * self.n ** max(self.kind.homes - 1, 0)
+        if self.blocks % self.kind.units(self.n):
+            algo.refuse(f"nchunksperloop is {chunks} for {coll} on {self.n} GPUs", allowed=f"a multiple of {self.n}")
+        self.inplace = algo.number("inplace", 0, 0) == 1
+        self.channels = algo.number("nchannels", 1, 32)
+        algo.word("proto", PROTOCOLS, "Simple")
+        # What the runtime chooses among files by, and the type of the reduction: no matter here.
+        for name in ("outofplace", "redop", "minBytes", "maxBytes"):
+            algo.text(name, "")
+        algo.done("gpu")
+        self.gpus = _numbered(algo, "id", self.n)
+
+    def program(self) -> Program:
+        threads, layouts = list[Thread](), list[Layout]()
+        for rank, gpu in enumerate(self.gpus):
+            buffers = _Buffers(gpu, *held(self.kind, self.n, self.blocks, rank), self.inplace)
+            threads += self._threads(rank, gpu, buffers)
+            layouts.append(buffers.layout())
+        return Program(self.kind, self.n, self.blocks, threads, layouts)
+
+    def _threads(self, rank: int, gpu: Element, buffers: _Buffers) -> list[Thread]:
+        blocks = [_Threadblock(tb, self.n, rank, self.channels) for tb in _numbered(gpu, "id")]
+        for what in ("send", "recv"):
+            taken: dict[tuple[int, int], int] = {}
+            for number, block in enumerate(blocks):
+                peer = block.send if what == "send" else block.recv
+                first = taken.setdefault((peer, block.channel), number)
+                if peer >= 0 and first != number:
+                    problem = f"threadblock {first} has {what} {peer} on channel {block.channel}, too"
+                    block.element.refuse(problem, allowed="one threadblock for each GPU and channel")
+        told = {(number, step) for number, block in enumerate(blocks) for step in block.tells}
+        lengths = [len(block.steps) for block in blocks]
+        threads = []
+        for number, block in enumerate(blocks):
+            steps = [block.instruction(step, buffers) for step in block.steps]
+            for step, instruction in zip(block.steps, steps, strict=True):
+                for other, needed in instruction.after:
+                    if other >= len(blocks) or needed >= lengths[other]:
+                        step.refuse(f"waits for step {needed} of threadblock {other}, which there is not")
+                    if (other, needed) not in told:
+                        step.refuse(f'waits for step {needed} of threadblock {other}, which has no hasdep="1"')
+            threads.append(Thread(rank, f"threadblock {number} of rank {rank}", steps))
+        return threads or [Thread(rank, f"rank {rank}", [])]
+
+
+class _Threadblock:
+    """A <tb>: where it sends and receives, and its steps."""
+
+    def __init__(self, tb: Element, n: int, rank: int, channels: int) -> None:
+        self.element = tb
+        self.send, self.recv = (tb.number(name, -1, -1) for name in ("send", "recv"))
+        self.channel = tb.number("chan", -1, 0)
+        tb.done("step")
+        for name, peer in (("send", self.send), ("recv", self.recv)):
+            if peer >= n or peer == rank:
+                tb.refuse(f"{name} is {peer}", allowed=f"another GPU of 0 to {n - 1}, or -1")
+            if peer >= 0 and not 0 <= self.channel < channels:
+                tb.refuse(f"chan is {self.channel}", allowed=f"0 to {channels - 1} (nchannels is {channels})")
+        self.steps = _numbered(tb, "s")
+        self.tells = {number for number, step in enumerate(self.steps) if step.number("hasdep", 0, 0)}
+
+    def instruction(self, step: Element, buffers: _Buffers) -> Instruction:
+        name = step.word("type", list(TYPES))
+        does = TYPES[name]
+        width = step.number("cnt", 0 if name == "nop" else 1, 0 if name == "nop" else 1)
+        sides = [(step.text(f"{side}buf", ""), step.number(f"{side}off", -1, -1)) for side in ("src", "dst")]
+        reads, writes = (
+            buffers.places(step, *side, width) if used else ()
+            for side, used in zip(sides, (does.reads, does.writes), strict=True)
+        )
+        for used, peer, word in ((does.receives, self.recv, "recv"), (does.sends, self.send, "send")):
+            if used and peer < 0:
+                step.refuse(f"type is '{name}', and its threadblock has no {word}")
+        other, needed = step.number("depid", -1, -1), step.number("deps", -1, -1)
+        step.done()
+        return Instruction(
+            receive=(self.recv, self.channel) if does.receives else None,
+            send=(self.send, self.channel) if does.sends else None,
+            reads=reads,
+            writes=writes,
+            adds=does.adds,
+            after=((other, needed),) if other >= 0 and needed >= 0 else (),
+            width=width,
+            origin=step.place,
+        )
+
+
+class _Buffers:
+    """The three buffers of a GPU as places: chunk k of the input, the output, the scratch buffer.
+
+    The input is the blocks that the rank has at the start, in order; the output those that it must have at the end. In
+    place, the smaller one is a part of the larger one: where its blocks are there, or at the same offset.
+    """
+
+    def __init__(self, gpu: Element, starts: list[int], ends: list[int], inplace: bool) -> None:
+        self.starts, self.ends = starts, ends
+        self.sizes = {name: gpu.number(f"{name}_chunks", 0) for name in BUFFERS}
+        gpu.done("tb")
+        self.names: dict[int, str] = {}
+        self.inside: dict[str, dict[int, int]] = {}  # of a buffer that lies in the other: where its chunks lie
+        if inplace:
+            small, part, whole = ("i", starts, ends) if len(starts) < len(ends) else ("o", ends, starts)
+            self.inside[small] = {k: whole.index(block) for k, block in enumerate(part) if block in whole}
+
+    def place(self, buffer: str, offset: int) -> int:
+        number = BUFFERS.index(buffer)
+        if buffer != "s" and self.inside:
+            number, offset = 0, self.inside.get(buffer, {}).get(offset, offset)
+        place = len(BUFFERS) * offset + number
+        self.names.setdefault(place, f"{buffer}[{offset}]")
+        return place
+
+    def places(self, step: Element, buffer: str, offset: int, count: int) -> Places:
+        """The places of `count` chunks."""
+        if buffer not in BUFFERS:
+            step.refuse(f"'{buffer}' is no buffer", allowed=BUFFERS)
+        if offset < 0 or offset + count > self.sizes[buffer]:
+            there = f"{buffer}_chunks is {self.sizes[buffer]}"
+            step.refuse(f"chunks {offset} to {offset + count - 1} of buffer {buffer} are used, and {there}")
+        return tuple(self.place(buffer, offset + k) for k in range(count))
+
+    def layout(self) -> Layout:
+        starts = {self.place("i", k): block for k, block in enumerate(self.starts)}
+        ends = {block: self.place("o", k) for k, block in enumerate(self.ends)}
+        return Layout(starts, ends, self.names)
+
+
+def _numbered(parent: Element, key: str, count: int | None = None) -> list[Element]:
+    """The elements in another one, in the order of their numbers, which must be 0, 1, 2, ..."""
+    found: dict[int, Element] = {}
+    for element in parent.elements:
+        number = element.number(key, 0)
+        if number in found:
+            element.refuse(f"{key} {number} is there twice, first in {found[number].place}")
+        found[number] = element
+    if count is not None and len(found) != count:
+        parent.refuse(f"{len(found)} elements <gpu>", allowed=f"{count} (ngpus is {count})")
+    if missing := [number for number in range(len(found)) if number not in found]:
+        tag = parent.elements[0].tag
+        parent.refuse(f"<{tag}> {key}={missing[0]} is missing", allowed=f"0 to {len(found) - 1}")
+    return [found[number] for number in range(len(found))]
