@@ -242,15 +242,18 @@ def test_what_is_taken(write: Write, key: str, value: str) -> None:
     [
         ({"scheduling-policy": None}, "scheduling-policy: is missing"),
         ({"scheduling-policy": "RANDOM"}, "scheduling-policy: 'RANDOM' is not in this version; allowed: LIFO, FIFO"),
-        ({"boost-mode": "1"}, "boost-mode: '1' is not in this version; allowed: 0"),
-        ({"model-shared-bus": "1"}, "model-shared-bus: '1' is not in this version"),
-        ({"intra-dimension-scheduling": "SCF"}, "intra-dimension-scheduling: 'SCF' is not in this version"),
-        ({"inter-dimension-scheduling": "offlineGreedyFlex"}, "'offlineGreedyFlex' is not in this version"),
+        ({"boost-mode": "2"}, "boost-mode: '2' is none of what is allowed; allowed: 0, 1"),
+        ({"model-shared-bus": "on"}, "model-shared-bus: 'on' is none of what is allowed"),
+        ({"L": "-1"}, "L: '-1' is none of what is allowed; allowed: a number from 0"),
+        ({"intra-dimension-scheduling": "LIFO"}, "intra-dimension-scheduling: 'LIFO' is not in this version"),
+        ({"inter-dimension-scheduling": "greedy"}, "'greedy' is not in this version; .*offlineGreedy"),
         ({"collective-optimization": "none"}, "collective-optimization: 'none' is not in this version"),
         ({"preferred-dataset-splits": "0"}, "preferred-dataset-splits: '0' is none of what is allowed"),
         ({"all-reduce-implementation": "ring_ring"}, "all-reduce-implementation: 2 algorithms for 3 dimensions"),
         ({"all-reduce-implementation": "ring_direct0_ring"}, "all-reduce-implementation: the window of 'direct0'"),
-        ({"injection-policy": "normal"}, "injection-policy: unknown key"),
+        ({"injection-policy": "normal"}, "injection-policy: belongs to the version of 2020"),
+        ({"direct-collective-window": "4"}, "belongs to the version of 2020.*; allowed: a window in the name"),
+        ({"split": "4"}, "split: unknown key; "),
     ],
 )
 def test_faults_of_a_system_text(write: Write, changes: dict[str, str | None], told: str) -> None:

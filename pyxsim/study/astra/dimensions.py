@@ -1,0 +1,22 @@
+"""The network YAML of ASTRA-sim 2's analytical backends as a table [network]. Units: GB/s of 2^30 bytes, ns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyxsim.study.astra.blocks import BLOCKS, dimension
+from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.yaml_file import Yaml
+
+
+def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
+    """The table [network] for such a file, and the number of dimensions. Raises InputError."""
+    file = Yaml(path)
+    blocks = file.words("topology", BLOCKS)
+    dims = len(blocks) or None
+    npus = file.counts("npus_count", dims, least=2)
+    bandwidth = file.numbers("bandwidth", dims, above=True)
+    latency = file.numbers("latency", dims, above=True)
+    file.finish()
+    rows = zip(blocks, npus, bandwidth, latency, strict=True)
+    return {"dims": [dimension(*row) for row in rows], "clock": "1 GHz"}, len(blocks)

@@ -1,0 +1,192 @@
+"""What stands in a file of ASTRA-sim: keys with values and places, taken out one by one; what is left is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from pyxsim.errors import InputError, raise_all
+
+PathLike = str | Path
+MOST = 2**40
+_FLAGS: dict[Fraction, bool] = {Fraction(0): False, Fraction(1): True}
+
+
+class Entry(NamedTuple):
+    """A value of such a file and where it stands."""
+
+    value: Any
+    place: str  # file:line
+
+
+class Entries:
+    """The entries of a file. Faults are collected, and raised together by `finish`."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.file = str(path)
+        self.entries: dict[str, Entry] = {}
+        self.faults: list[InputError] = []
+        self.warnings: list[str] = []
+        self._known: list[str] = []
+
+    # -- how values are written: a file of another kind says it differently --
+
+    def number_of(self, value: Any) -> Fraction | None:
+        """The number that a value is; None if it is none."""
+        if isinstance(value, bool) or not isinstance(value, int | Fraction):
+            return None
+        return Fraction(value)
+
+    def list_of(self, value: Any) -> list[Any] | None:
+        """The list that a value is; None if it is none."""
+        return value if type(value) is list else None
+
+    # -- values --
+
+    def add(self, key: str, value: Any, line: int) -> None:
+        """Enter what was read. Raises InputError."""
+        if key in self.entries:
+            raise InputError("is given twice", file=f"{self.file}:{line}", key=key)
+        self.entries[key] = Entry(value, f"{self.file}:{line}")
+
+    def raw(self, key: str, default: Any = None) -> Any:
+        """The value of a key as it is; a fault and None where it is missing and there is no default."""
+        self._known.append(key)
+        if key in self.entries:
+            return self.entries[key].value
+        if default is None:
+            self.faults.append(InputError("is missing", file=self.file, key=key))
+        return default
+
+    def given(self, key: str) -> bool:
+        """Whether there is such a key."""
+        self._known.append(key)
+        return key in self.entries
+
+    def number(self, key: str, default: Fraction | int | None = None, *, above: bool = False) -> Fraction:
+        """The value of a key as a number from 0; `above`: greater than that."""
+        return self._number(key, self.raw(key, default), above=above)
+
+    def count(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """The value of a key as a whole number."""
+        return self._count(key, self.raw(key, default), least)
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """The value of a key as 0 or 1, or, in files that have these, false or true."""
+        value = self.raw(key, default)
+        if isinstance(value, bool) or value is None:
+            return bool(value)
+        number = self.number_of(value)
+        if number not in _FLAGS:
+            self.fault(key, f"'{shown(value)}' is none of what is allowed", ["0", "1"])
+            return False
+        return _FLAGS[number]
+
+    def choice(self, key: str, words: Mapping[str, Any], default: str | None = None) -> Any:
+        """What the word of a key stands for."""
+        return self._choice(key, words, self.raw(key, default))
+
+    def words(self, key: str, words: Mapping[str, Any], length: int | None = None) -> list[Any]:
+        """What the words of a list stand for."""
+        return [self._choice(key, words, value) for value in self.listed(key, length)]
+
+    def numbers(self, key: str, length: int | None = None, *, above: bool = False) -> list[Fraction]:
+        """The numbers of a list."""
+        return [self._number(key, value, above=above) for value in self.listed(key, length)]
+
+    def counts(self, key: str, length: int | None = None, least: int = 1) -> list[int]:
+        """The whole numbers of a list."""
+        return [self._count(key, value, least) for value in self.listed(key, length)]
+
+    def listed(self, key: str, length: int | None = None) -> list[Any]:
+        """The list under a key, of this length; without faults it has it."""
+        value = self.raw(key)
+        found = None if value is None else self.list_of(value)
+        if found is None and value is not None:
+            self.fault(key, f"'{shown(value)}' is no list", "a list with a value for each dimension")
+        elif found is not None and (not found or length not in (None, len(found))):
+            wanted = "an entry" if length is None else f"{length} entries, one"
+            self.fault(key, f"the list has {len(found)} entries", f"{wanted} for each dimension")
+            found = None
+        return found or []
+
+    def _number(self, key: str, value: Any, *, above: bool) -> Fraction:
+        number = None if value is None else self.number_of(value)
+        if number is not None and number <= MOST and (number > 0 or (number == 0 and not above)):
+            return number
+        if value is not None:
+            self.fault(
+                key, f"'{shown(value)}' is none of what is allowed", f"a number {'above' if above else 'from'} 0"
+            )
+        return Fraction(1)
+
+    def _count(self, key: str, value: Any, least: int) -> int:
+        number = None if value is None else self.number_of(value)
+        if number is not None and number.denominator == 1 and least <= number <= MOST:
+            return number.numerator
+        if value is not None:
+            self.fault(key, f"'{shown(value)}' is none of what is allowed", f"a whole number from {least}")
+        return least
+
+    def _choice(self, key: str, words: Mapping[str, Any], value: Any) -> Any:
+        if isinstance(value, str) and value in words:
+            return words[value]
+        if value is not None:
+            self.fault(key, f"'{shown(value)}' is not in this version", list(words), shown(value))
+        return None
+
+    # -- keys that are not values --
+
+    def unused(self, *keys: str) -> None:
+        """Keys that the original reads and never uses."""
+        self._known += keys
+
+    def refuse(self, key: str, reason: str, allowed: str) -> None:
+        """A key that is known, and not taken, whatever its value."""
+        if key in self.entries:
+            self._known.append(key)
+            self.fault(key, reason, allowed)
+
+    def warn(self, key: str, text: str) -> None:
+        """Tell something of a key."""
+        self.warnings.append(f"{self.place(key)}: {key}: {text}")
+
+    def place(self, key: str) -> str:
+        """Where a key stands; the file where it does not."""
+        return self.entries[key].place if key in self.entries else self.file
+
+    def fault(self, key: str, problem: str, allowed: str | Sequence[str], given: str | None = None) -> None:
+        """Note that something is wrong with the value of a key."""
+        self.faults.append(InputError(problem, file=self.place(key), key=key, allowed=allowed, given=given))
+
+    def sound(self, *keys: str) -> bool:
+        """Whether nothing is wrong with these keys so far: a fault is told once, not again by what follows from it."""
+        return not any(fault.key in keys for fault in self.faults)
+
+    def finish(self) -> None:
+        """Raise all faults, those of unknown keys included."""
+        for key, entry in self.entries.items():
+            if key not in self._known:
+                known = sorted(set(self._known))
+                self.faults.append(InputError("unknown key", file=entry.place, key=key, allowed=known, given=key))
+        raise_all(self.faults)
+
+    def broken(self, problem: str, line: int | None, allowed: str) -> NoReturn:
+        """The file as a whole is none of its kind."""
+        place = self.file if line is None else f"{self.file}:{line}"
+        raise InputError(problem, file=place, allowed=allowed) from None
+
+
+def shown(value: Any) -> str:
+    """A value as the file has it, more or less, and not too long."""
+    if isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, Fraction):
+        text = str(value) if value.denominator == 1 else repr(float(value))
+    elif isinstance(value, list):
+        text = f"[{', '.join(map(shown, value))}]"
+    else:
+        text = str(value)
+    return text if len(text) <= 60 else f"{text[:56]}..."

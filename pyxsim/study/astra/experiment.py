@@ -1,0 +1,134 @@
+"""The experiment of ASTRA-sim's files: a network, a system, a workload, in the forms of either version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pyxsim import library
+from pyxsim.errors import InputError
+from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings.types import exact
+from pyxsim.study.astra.dimensions import yaml_tables
+from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.garnet import network_tables
+from pyxsim.study.astra.hierarchical import hierarchical_tables
+from pyxsim.study.astra.system import read_system
+from pyxsim.study.astra.system_text import REDUCTION
+from pyxsim.workload import read_text_workload
+
+MEMORY = "500000 GB/s"  # of ASTRA-sim 1 over its analytical backend: reductions cost next to nothing
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A form of network files: how it is read, what it is for, and whose semantics come with it."""
+
+    read: Callable[[PathLike], tuple[dict[str, Any], int]]
+    backend: str
+    compat: str
+
+
+_GARNET = _Form(network_tables, "packet", "astra-sim-1")
+_FORMS = {
+    ".json": _Form(hierarchical_tables, "analytical", "astra-sim-1"),
+    ".yml": _Form(yaml_tables, "analytical", "astra-sim-2"),
+    ".yaml": _Form(yaml_tables, "analytical", "astra-sim-2"),
+}
+
+
+def form_of(network: PathLike) -> _Form:
+    """By the end of its name; a file with another one is a text of the Garnet backend."""
+    name = str(network).lower()
+    return next((form for end, form in _FORMS.items() if name.endswith(end)), _GARNET)
+
+
+@dataclass(frozen=True)
+class AstraRun:
+    """An experiment, the backend that its network file is for, and warnings of the readers."""
+
+    experiment: Experiment
+    backend: str
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_astra(
+    network: PathLike,
+    system: PathLike,
+    workload: PathLike,
+    *,
+    passes: int = 1,
+    comm_scale: str | float = 1,
+    compute_scale: str | float = 1,
+    injection_scale: str | float = 1,
+    queues: int | None = None,
+    overrides: tuple[str, ...] = (),
+) -> AstraRun:
+    """What three files of ASTRA-sim say. Raises InputError.
+
+    `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one; over Garnet, one for
+    each ring).
+    """
+    library.load_all()
+    form = form_of(network)
+    tables, dims = form.read(network)
+    _no_traces(workload)
+    layer = read_text_workload(workload).layers[0]
+    table, warnings = read_system(system, dims, layer.weight_gradient.kind)
+    table["compat"] = form.compat
+    _costs(table, form, injection_scale)
+    if queues is not None or form.backend == "analytical":
+        table["queues"] = 1 if queues is None else queues
+    data: dict[str, Any] = {
+        "network": tables,
+        "system": table,
+        "workload": {
+            "file": str(workload),
+            "passes": passes,
+            "comm_scale": str(comm_scale),
+            "compute_scale": str(compute_scale),
+        },
+    }
+    return AstraRun(load_experiment(data, overrides), form.backend, warnings)
+
+
+def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **options: Any) -> Experiment:
+    """The experiment alone; `options` as those of `read_astra`."""
+    return read_astra(network, system, workload, **options).experiment
+
+
+def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> None:
+    """What reductions and endpoints take: partly a matter of the backend, and of the command line."""
+    if form.compat == "astra-sim-2" or form.backend == "analytical":
+        table.pop("reduction_delay", None)
+    if form.compat == "astra-sim-1" and not table.keys() & {"shared_bus", "local_memory_bandwidth"}:
+        if form.backend == "analytical":
+            table["local_memory_bandwidth"] = MEMORY
+        else:
+            table["reduction_delay"] = f"{REDUCTION} ns"
+    scale = exact(injection_scale)
+    if scale is None or not 0 <= scale <= 10**9:
+        raise InputError(
+            f"'{injection_scale}' is no scale", key="--injection-scale", allowed="a number from 0 to 1e9, such as 0.5"
+        )
+    if scale != 1 and "endpoint_delay" not in table:
+        raise InputError(
+            "there is no endpoint delay where a shared bus stands for it", key="--injection-scale", allowed="1"
+        )
+    if "endpoint_delay" in table:
+        # Cut off to whole ns, as there.
+        table["endpoint_delay"] = f"{int(Fraction(table['endpoint_delay'].removesuffix(' ns')) * scale)} ns"
+
+
+def _no_traces(workload: PathLike) -> None:
+    """Refuse Chakra traces by their name: the original takes the prefix of PREFIX.RANK.et."""
+    path = Path(workload)
+    if path.suffix == ".et" or (not path.is_file() and path.with_name(f"{path.name}.0.et").is_file()):
+        raise InputError(
+            "is a Chakra trace, which as a workload is not in this version",
+            file=str(path),
+            allowed="a text of ASTRA-sim 1, such as inputs/astra/micro_all_reduce.txt",
+        )

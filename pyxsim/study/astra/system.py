@@ -1,0 +1,24 @@
+"""A system file of ASTRA-sim, of either version, as a table [system]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.system_json import json_system
+from pyxsim.study.astra.system_text import text_system
+
+
+def read_system(path: PathLike, dims: int | None = None, wanted: str | None = None) -> tuple[dict[str, Any], list[str]]:
+    """The table, and warnings. A name that ends in .json is JSON of version 2, any other text of version 1.
+
+    `dims`, `wanted`: see `text_system`. Raises InputError.
+    """
+    if str(path).lower().endswith(".json"):
+        return json_system(path, dims, wanted)
+    return text_system(path, dims, wanted), []
+
+
+def system_tables(path: PathLike, dims: int | None = None, wanted: str | None = None) -> dict[str, Any]:
+    """The table alone."""
+    return read_system(path, dims, wanted)[0]

@@ -1,0 +1,96 @@
+"""The system JSON of ASTRA-sim 2 as a table [system]. Delays in ns, memory bandwidth in GB/s of 10^9 bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyxsim.study.astra.algorithms import KINDS, algorithms
+from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.json_file import Json
+
+_POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
+_OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
+# What belongs to workloads that compute, or use memory: keys, and what they would do if they were on.
+_WORKLOAD = {
+    "roofline-enabled": "the roofline model is for compute nodes of Chakra traces, which are not in this version",
+    "replay-only": "recorded times are those of nodes of Chakra traces, which are not in this version",
+    "track-local-mem": "the memory of tensors is that of nodes of Chakra traces, which are not in this version",
+}
+_READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
+
+
+def json_system(path: PathLike, dims: int | None = None, wanted: str | None = None) -> tuple[dict[str, Any], list[str]]:
+    """The table [system] for a system JSON, and warnings. Raises InputError.
+
+    `dims`: of the network, if it is known; `wanted`: the kind of collective that will be run, whose algorithms have to
+    exist.
+    """
+    file = Json(path)
+    table: dict[str, Any] = {
+        "compat": "astra-sim-2",
+        "scheduling": file.choice("scheduling-policy", _POLICIES, "LIFO"),
+        "endpoint_delay": f"{file.count('endpoint-delay', 10, least=0)} ns",
+        "active_chunks": file.count("active-chunks-per-dimension", 1),
+        "chunks": file.count("preferred-dataset-splits"),
+        "optimization": file.choice("collective-optimization", _OPTIMIZATIONS),
+    }
+    memory = file.number("local-mem-bw", 0)
+    if memory:
+        table["local_memory_bandwidth"] = f"{memory} GB/s"
+    for kind in KINDS:
+        names = _algorithms(file, kind, dims, wanted)
+        if names:
+            table[kind.replace("-", "_")] = names
+    bus = {name: f"{file.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
+    bus["reduction_delay"] = f"{file.number('local-reduction-delay', 1)} ns"
+    if file.flag("model-shared-bus", False):
+        # It stands for the delays of the endpoint.
+        del table["endpoint_delay"]
+        table.pop("local_memory_bandwidth", None)
+        table["shared_bus"] = bus
+    _off(file)
+    file.finish()
+    return table, file.warnings
+
+
+def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> list[str] | str | None:
+    """A list with one for each dimension, as the file has it; an algorithm over all dimensions is no list."""
+    key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
+    if file.given(custom):
+        prefixes = file.listed(custom, 1)
+        return f"{prefixes[0]}.*.et" if prefixes else None
+    if not file.given(key):
+        return None
+    spelled = file.listed(key)
+    if not all(isinstance(word, str) for word in spelled):
+        file.fault(key, "is no list of names", "a list with an algorithm for each dimension")
+        return None
+    names = algorithms(file, key, spelled, dims, kind if kind == wanted else None)
+    if names and dims and len(names) < dims and not names[0].startswith("one-"):
+        file.fault(
+            key,
+            f"1 algorithm for {dims} dimensions: the others would take no part in {kind}",
+            f"a list of {dims}, or an algorithm over all dimensions, such as oneRing",
+        )
+    return names[0] if names and names[0].startswith("one-") else names
+
+
+def _off(file: Json) -> None:
+    """Keys that are nothing for the system layer."""
+    for key, reason in _WORKLOAD.items():
+        if file.flag(key, False):
+            file.fault(key, reason, "0")
+    file.number("peak-perf", 0)  # for the roofline model only
+    file.unused("local-mem-trace-filename")  # for track-local-mem only
+    if file.flag("trace-enabled", False):
+        file.warn("trace-enabled", "its lines of debugging are not written; /chunks of the result has the times")
+    file.refuse(
+        "per-node-custom-implementation",
+        "algorithms for single NPUs are not in this version",
+        "an algorithm for all NPUs: <collective>-implementation-custom",
+    )
+    if file.flag("boost-mode", False):
+        file.warn("boost-mode", "version 2 does not read it; all NPUs are simulated")
+    for key in _READ_BY_NOBODY:
+        if file.given(key):
+            file.warn(key, "version 2 does not read it since January 2023; its queues are FIFO, its order ascending")
