@@ -16,6 +16,7 @@ from pyxsim.network.protocol import Longs
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.network.wires import Wire
 from pyxsim.settings import Network
+from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
@@ -40,6 +41,7 @@ class AnalyticalNetwork:
         self.topology = topology
         self.settings = network
         self.npus = topology.npus
+        self._compat = compat
         self.clock_hz: Fraction = network.clock
         self.tick = tick or (lambda: None)
         self.warnings: list[str] = []
@@ -95,6 +97,20 @@ class AnalyticalNetwork:
         """The network links, as the packet backend has them: flit time and latency."""
         rates, latencies = self.model.rates, self.model.latencies
         return [Wire(self.settings.flit / rate, ceil(late), 0, 0) for rate, late in zip(rates, latencies, strict=True)]
+
+    def npu_bandwidths(self) -> list[Fraction]:
+        """Bytes per cycle that an NPU can send into each dimension.
+
+        With "astra-sim-1" a link of a ring is that of both directions already.
+        """
+        topology = self.topology
+        found = [Fraction(0)] * len(topology.dims)
+        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
+            found[topology.kind_dims[topology.link_dim[link]]] += self.model.rates[link]
+        if self._compat == "astra-sim-1":
+            ways = [dim.directions if isinstance(dim, Block) else 1 for dim in topology.dims]
+            found = [bandwidth / count for bandwidth, count in zip(found, ways, strict=True)]
+        return [bandwidth or Fraction(1) for bandwidth in found]
 
     def totals(self) -> dict[str, Longs]:
         """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""

@@ -274,6 +274,15 @@ def test_counts_and_links() -> None:
     assert net.buffer_max().tolist() == [0] * 8
 
 
+def test_what_an_npu_can_send() -> None:
+    table = dims(
+        ("ring", 4, "8 GB/s", "1 ns"), ("switch", 3, "2 GB/s", "1 ns"), ("fully-connected", 5, "4 GB/s", "1 ns")
+    )
+    assert network(dims=table).npu_bandwidths() == [16, 2, 16]
+    # Both directions of a ring are one link there.
+    assert network("astra-sim-1", dims=table).npu_bandwidths() == [8, 2, 16]
+
+
 def test_a_run_in_which_nothing_is_sent() -> None:
     net = network(topology="ring", shape=[4])
     assert [part.tolist() for part in net.advance(70)] == [[], []]
