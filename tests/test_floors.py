@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = {
-    **dict.fromkeys(("errors", "units", "registry", "settings", "library", "rng", "textfile"), 0),
+    **dict.fromkeys(("errors", "units", "registry", "settings", "library", "rng", "textfile", "chakra"), 0),
     **dict.fromkeys(("core", "analytical"), 1),
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,

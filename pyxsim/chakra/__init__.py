@@ -1,0 +1,17 @@
+"""Chakra execution traces: each rank says what it computes, sends and receives, and what waits for what."""
+
+from pyxsim.chakra.messages import ATTRIBUTE_TYPES, Attribute, CommType, IOInfo, Metadata, Node, NodeType
+from pyxsim.chakra.trace import Trace, read, write
+
+__all__ = [
+    "ATTRIBUTE_TYPES",
+    "Attribute",
+    "CommType",
+    "IOInfo",
+    "Metadata",
+    "Node",
+    "NodeType",
+    "Trace",
+    "read",
+    "write",
+]
