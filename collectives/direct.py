@@ -1,7 +1,8 @@
 """Direct: every rank sends to every other rank, to the next one first, then to the one after it, and so on.
 
 The fewest steps there are (one, two for all-reduce) and the same bytes per rank as a ring, but all at once: made for
-fully connected networks and switches. "direct:W" keeps at most W messages per rank unanswered.
+fully connected networks and switches. "direct:W" keeps at most W messages per rank unanswered. Where one rank has or
+gets all the data, it sends to, or hears from, everybody itself.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from pyxsim.collective.schedule import Schedule
+from pyxsim.errors import InputError
 from pyxsim.registry import collectives
 
 
-def scatter(s: Schedule) -> None:
+def reduce_scatter(s: Schedule) -> None:
     # Rank r sends everybody its contribution to the block that is theirs.
     rank = np.arange(s.n)
     for distance in range(1, s.n):
@@ -20,31 +22,65 @@ def scatter(s: Schedule) -> None:
         s.step(rank, peer, peer, reduce=True)
 
 
-def gather(s: Schedule) -> None:
-    # Rank r sends everybody its own block. After a scatter that is once all contributions have come.
+def all_gather(s: Schedule) -> None:
+    # Rank r sends everybody its own block. After a reduce-scatter that is once all contributions have come.
     rank = np.arange(s.n)
     for distance in range(1, s.n):
         s.step(rank, (rank + distance) % s.n, rank)
 
 
-def exchange(s: Schedule) -> None:
+def all_to_all(s: Schedule) -> None:
     rank = np.arange(s.n)
     for distance in range(1, s.n):
         peer = (rank + distance) % s.n
         s.step(rank, peer, rank * s.n + peer)
 
 
+def broadcast(s: Schedule) -> None:
+    s.step(0, np.arange(1, s.n), 0)
+
+
+def reduce(s: Schedule) -> None:
+    s.step(np.arange(1, s.n), 0, 0, reduce=True)
+
+
+def scatter(s: Schedule) -> None:
+    others = np.arange(1, s.n)
+    s.step(0, others, others)
+
+
+def gather(s: Schedule) -> None:
+    others = np.arange(1, s.n)
+    s.step(others, 0, others)
+
+
+def barrier(s: Schedule) -> None:
+    # Everybody tells everybody that it has come, in one step: nobody waits for others before it tells.
+    rank, distance = np.divmod(np.arange(s.n * (s.n - 1)), s.n - 1)
+    s.step(rank, (rank + distance + 1) % s.n, 0, reduce=True)
+
+
 PARTS = {
-    "all-reduce": (scatter, gather),
-    "reduce-scatter": (scatter,),
-    "all-gather": (gather,),
-    "all-to-all": (exchange,),
+    "all-reduce": (reduce_scatter, all_gather),
+    "reduce-scatter": (reduce_scatter,),
+    "all-gather": (all_gather,),
+    "all-to-all": (all_to_all,),
+    "broadcast": (broadcast,),
+    "reduce": (reduce,),
+    "gather": (gather,),
+    "scatter": (scatter,),
+    "barrier": (barrier,),
 }
+
+
+ANSWERED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 
 @collectives.register("direct", kinds=tuple(PARTS))
 def direct(kind: str, n: int, window: int | None = None) -> Schedule:
-    s = Schedule(kind, n, window=window)
-    for part in PARTS[kind]:
+    if window is not None and kind not in ANSWERED:
+        raise InputError(f"direct:{window} cannot do {kind}: its messages are not answered", allowed="direct")
+    s = Schedule(kind, n, blocks=1 if kind in ("broadcast", "reduce") else None, window=window)
+    for part in PARTS[kind] if n > 1 else ():
         part(s)
     return s

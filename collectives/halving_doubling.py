@@ -2,12 +2,14 @@
 
 All-reduce is recursive halving (reduce-scatter) followed by recursive doubling (all-gather) (Thakur, Rabenseifner and
 Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005): 2 log2 N steps and the bytes of a
-ring. When N is no power of two, the ranks beyond the largest power of two P hand their data to rank - P before it, and
-get the result from there after it.
+ring. Broadcast is a halving from the root followed by the doubling (van de Geijn), reduce the halving followed by a
+gathering (Rabenseifner), both for large buffers. When N is no power of two, the ranks beyond the largest power of two P
+hand their data to rank - P before it, and get the result from there after it.
 """
 
 from __future__ import annotations
 
+from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
 
@@ -58,18 +60,37 @@ def give_others(s: Schedule, p: int) -> None:
         s.send(extra - p, extra, [block for block in range(s.blocks) if block != extra])
 
 
+def spread(s: Schedule, p: int) -> None:
+    # Only the ranks below `offset` have something yet: each keeps what agrees with it in one more bit.
+    offset = 1
+    while offset < p:
+        for rank in range(offset):
+            s.send(rank, rank + offset, range(rank + offset, s.blocks, 2 * offset))
+        offset *= 2
+
+
+def collect(s: Schedule, p: int) -> None:
+    offset = p // 2
+    while offset >= 1:
+        for rank in range(offset):
+            s.send(rank + offset, rank, range(rank + offset, s.blocks, 2 * offset))
+        offset //= 2
+
+
 PARTS = {
     "all-reduce": (fold, halve, double, give_all),
     "reduce-scatter": (fold, halve, give_own),
     "all-gather": (take_own, double, give_others),
+    "broadcast": (spread, double, give_all),
+    "reduce": (fold, halve, collect),
 }
 
 
 @collectives.register("halving-doubling", aliases=("halvingDoubling",), kinds=tuple(PARTS))
 def halving_doubling(kind: str, n: int) -> Schedule:
     p = 1 << (n.bit_length() - 1)
-    # In an all-reduce nothing belongs to anybody: p equal blocks instead of n keep the halves equal.
-    s = Schedule(kind, n, blocks=p if kind == "all-reduce" else None)
+    # Where no block belongs to anybody, p equal blocks instead of n keep the halves equal.
+    s = Schedule(kind, n, blocks=None if get_kind(kind).homes else p)
     for part in PARTS[kind]:
         part(s, p)
     return s

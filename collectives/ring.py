@@ -3,44 +3,91 @@
 All-reduce is reduce-scatter followed by all-gather: 2(N-1) steps of S/N bytes, 2(N-1)/N*S bytes per rank, the least
 possible (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
 All-to-all forwards every block hop by hop, the near ones first, as ASTRA-sim does: N(N-1)/2 messages per rank.
+Broadcast and reduce send the buffer round in N blocks, one behind the other. A barrier: a token that goes round twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
+from pyxsim.collective.arrays import I64
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
 
+# One step: src, dst and unit (the n-th, or n*n-th part of the data) of messages side by side, and whether they are
+# added. Other files of this shelf make their rings of these, too.
+Turn = tuple[I64, I64, I64, bool]
 
-def scatter(s: Schedule) -> None:
+
+def reduce_scatter(n: int) -> Iterator[Turn]:
     # Block b starts at rank b+1 and gathers one contribution in every step; after n-1 steps rank b has it whole.
-    rank = np.arange(s.n)
-    for step in range(s.n - 1):
-        s.step(rank, (rank + 1) % s.n, (rank - 1 - step) % s.n, reduce=True)
+    rank = np.arange(n)
+    for step in range(n - 1):
+        yield rank, (rank + 1) % n, (rank - 1 - step) % n, True
 
 
-def gather(s: Schedule) -> None:
+def all_gather(n: int) -> Iterator[Turn]:
     # Rank r starts with its own block and passes on, in every step, the one that it got in the step before.
-    rank = np.arange(s.n)
-    for step in range(s.n - 1):
-        s.step(rank, (rank + 1) % s.n, (rank - step) % s.n)
+    rank = np.arange(n)
+    for step in range(n - 1):
+        yield rank, (rank + 1) % n, (rank - step) % n, False
 
 
-def exchange(s: Schedule) -> None:
+def all_to_all(n: int) -> Iterator[Turn]:
     # First all blocks for the next rank, then those two ranks away, in two hops, and so on.
-    rank = np.arange(s.n)
-    for distance in range(1, s.n):
+    rank = np.arange(n)
+    for distance in range(1, n):
         for hop in range(distance):
-            source = (rank - hop) % s.n
-            s.step(rank, (rank + 1) % s.n, source * s.n + (source + distance) % s.n)
+            source = (rank - hop) % n
+            yield rank, (rank + 1) % n, source * n + (source + distance) % n, False
 
 
-PARTS = {
-    "all-reduce": (scatter, gather),
-    "reduce-scatter": (scatter,),
-    "all-gather": (gather,),
-    "all-to-all": (exchange,),
+def broadcast(n: int) -> Iterator[Turn]:
+    # Block b is passed on by rank r in step b + r.
+    for step in range(2 * n - 2):
+        rank = np.arange(max(0, step - n + 1), min(step, n - 2) + 1)
+        yield rank, rank + 1, step - rank, False
+
+
+def reduce(n: int) -> Iterator[Turn]:
+    # The same way, but from rank 1 on and round to rank 0.
+    for src, dst, block, _ in broadcast(n):
+        yield src + 1, (dst + 1) % n, block, True
+
+
+def scatter(n: int) -> Iterator[Turn]:
+    # What goes farthest leaves first.
+    for step in range(n - 1):
+        rank = np.arange(step + 1)
+        yield rank, rank + 1, n - 1 - step + rank, False
+
+
+def gather(n: int) -> Iterator[Turn]:
+    # Everybody's own block first, then those that come from behind.
+    for step in range(n - 1):
+        rank = np.arange(step + 1, n)
+        yield rank, (rank + 1) % n, rank - step, False
+
+
+def barrier(n: int) -> Iterator[Turn]:
+    # The token gathers everybody's arrival, and then tells everybody.
+    for hop in range(2 * n - 2):
+        rank = np.array([hop % n])
+        yield rank, (rank + 1) % n, np.zeros(1, dtype=np.int64), hop < n - 1
+
+
+PARTS: dict[str, tuple[Callable[[int], Iterator[Turn]], ...]] = {
+    "all-reduce": (reduce_scatter, all_gather),
+    "reduce-scatter": (reduce_scatter,),
+    "all-gather": (all_gather,),
+    "all-to-all": (all_to_all,),
+    "broadcast": (broadcast,),
+    "reduce": (reduce,),
+    "gather": (gather,),
+    "scatter": (scatter,),
+    "barrier": (barrier,),
 }
 
 
@@ -49,5 +96,6 @@ def ring(kind: str, n: int) -> Schedule:
     # One token per rank: the next message leaves when one has come. Except in all-to-all, the data demand it anyway.
     s = Schedule(kind, n, window=1)
     for part in PARTS[kind]:
-        part(s)
+        for turn in part(n):
+            s.step(*turn)
     return s

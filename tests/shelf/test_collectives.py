@@ -1,4 +1,4 @@
-"""The algorithms on the shelf: every message where the literature has it, right for all numbers of ranks, quick."""
+"""The algorithms on the shelf: right for all numbers of ranks, steps, bytes and times as in closed form, quick."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from math import log2
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim import library
-from pyxsim.collective.bounds import lower_bound_bytes
 from pyxsim.collective.checker import prove
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compiled import compiled
+from pyxsim.collective.costs import Cost, cost
+from pyxsim.collective.kinds import KINDS, get_kind
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.schedule import Schedule, ScheduleError
 from pyxsim.collective.sizes import block_sizes
+from pyxsim.collective.transform import rooted_at
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
+from tests.shelf.alpha_beta import simulated
 
 library.load_all()
 
@@ -32,128 +34,178 @@ CASES = [
     if entry.module.startswith("pyxsim_library.collectives.")
     for kind in entry.info["kinds"]
 ]
+# Who takes a number behind the name, and which are worth a look on n ranks.
+NUMBERS: dict[str, Callable[[int], list[int]]] = {
+    "direct": lambda n: [1, 2, 5, max(n - 1, 1), n + 4],
+    "multi-ring": lambda n: [1, 2, 3, n + 1],
+    "double-binary-tree": lambda n: [1, 2, 11],
+    "hierarchical": lambda n: [g for g in range(1, n + 1) if n % g == 0],
+    "hierarchical-3d": lambda n: [g for g in range(1, n + 1) if n % g == 0],
+}
+ANSWERED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
 
 
-def message(c: CompiledSchedule, m: int) -> tuple[int, int, list[int], bool]:
-    return int(c.src[m]), int(c.dst[m]), c.blocks_of(m).tolist(), bool(c.reduce[m])
+def names(kind: str, name: str, n: int) -> list[str]:
+    """The algorithm without a number, and with each that is worth a look."""
+    numbers = [] if name == "direct" and kind not in ANSWERED else NUMBERS.get(name, lambda n: [])(n)
+    return [name, *(f"{name}:{number}" for number in numbers)]
 
 
-def of_rank(c: CompiledSchedule, rank: int) -> list[tuple[int, list[int], bool]]:
-    """What a rank sends, in order: (to, blocks, whether it is added)."""
-    return [message(c, m)[1:] for m in np.flatnonzero(c.src == rank).tolist()]
+def few(kind: str, name: str) -> bool:
+    """Whether there are not so many messages that smaller groups must do."""
+    return kind != "all-to-all" and name != "multi-ring"
+
+
+def cost_of(kind: str, name: str, n: int, size: int) -> Cost:
+    found = cost(kind, name, n, size)
+    assert found is not None
+    return found
+
+
+def check(kind: str, name: str, n: int) -> None:
+    """The proof, and the closed forms for blocks of equal size."""
+    c = get_schedule(kind, name, n)
+    prove(c)
+    whole = 1 if kind == "barrier" else 3 * n * c.blocks
+    sizes = block_sizes(c.kind, n, c.blocks, whole)
+    wanted = cost_of(kind, name, n, whole // n if kind in ("all-gather", "gather") else whole)
+    sent = np.where(c.local, 0, c.message_bytes(sizes))
+    out, into = (np.bincount(ends, sent, n) for ends in (c.src, c.dst))
+    assert max(out.max(), into.max()) == wanted.busiest
+    assert sent.sum() == wanted.total
+    # Messages that take one unit of time each, whatever they carry.
+    assert simulated(c, sizes, alpha=1, beta=0) == wanted.steps
+    assert wanted.rounds is None or len(wanted.rounds) == wanted.steps
 
 
 def test_the_shelf_is_complete() -> None:
-    every = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
     kinds = {name: {kind for kind, other in CASES if other == name} for _, name in CASES}
-    assert kinds["ring"] == kinds["direct"] == every
-    assert kinds["halving-doubling"] == every - {"all-to-all"}
+    everything, reductions = set(KINDS), {"all-reduce", "reduce-scatter", "all-gather"}
+    assert kinds == {
+        "ring": everything,
+        "bidirectional-ring": everything,
+        "multi-ring": reductions | {"broadcast", "reduce"},
+        "direct": everything,
+        "halving-doubling": reductions | {"broadcast", "reduce"},
+        "recursive-doubling": {"all-reduce", "all-gather", "barrier"},
+        "double-binary-tree": {"all-reduce", "broadcast", "reduce"},
+        "binomial-tree": {"all-reduce", "broadcast", "reduce", "gather", "scatter", "barrier"},
+        "bruck": reductions | {"all-to-all", "barrier"},
+        "hierarchical": everything - {"barrier"},
+        "hierarchical-3d": everything - {"barrier"},
+        "pairwise": {"all-to-all", "reduce-scatter"},
+        "in-switch": {"all-reduce", "barrier"},
+    }
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-@given(n=st.integers(2, 33), window=st.integers(1, 40), mirror=st.booleans(), data=st.data())
-def test_every_number_of_ranks(kind: str, name: str, n: int, window: int, mirror: bool, data: st.DataObject) -> None:
-    if name == "direct" and data.draw(st.booleans()):
-        name = f"direct:{window}"
-    if (kind, name) == ("all-to-all", "ring"):
-        n = (n + 1) // 2  # n*n*(n-1)/2 messages
-    c = get_schedule(kind, name, n, mirror=mirror)
+def test_proof_bytes_and_steps(kind: str, name: str) -> None:
+    for n in (1, 2, 3, 4, 6, 7, 8, 12, 13):
+        for each in names(kind, name, n):
+            check(kind, each, n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_proof_bytes_and_steps_of_all(kind: str, name: str) -> None:
+    for n in range(1, 34):
+        for each in names(kind, name, n):
+            check(kind, each, n)
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+@settings(max_examples=20)
+@given(n=st.integers(2, 33), mirror=st.booleans(), data=st.data())
+def test_every_number_of_ranks_and_bytes(kind: str, name: str, n: int, mirror: bool, data: st.DataObject) -> None:
+    n = n if few(kind, name) else (n + 1) // 2 + 1
+    c = get_schedule(kind, data.draw(st.sampled_from(names(kind, name, n))), n, mirror=mirror)
     prove(c)
-    size = data.draw(st.integers(1, 3 * n))
-    sizes = block_sizes(c.kind, n, c.blocks, size)
+    sizes = block_sizes(c.kind, n, c.blocks, 1 if kind == "barrier" else data.draw(st.integers(1, 3 * n)))
     real = c.without_empty(sizes)
     prove(real)
     assert real.message_bytes(sizes).all()
-    total = int(real.message_bytes(sizes).sum())
-    # Nothing is lost and nothing is sent twice.
-    wanted = (2 if kind == "all-reduce" else 1) * (n - 1) * size
-    if (kind, name) == ("all-to-all", "ring"):
-        wanted = n * (n - 1) // 2 * size  # it forwards
-    if (kind, name) == ("reduce-scatter", "halving-doubling"):
-        extra = np.arange(1 << (n.bit_length() - 1), n)  # these get their blocks by one message more
-        wanted += int(sizes[-extra % n if mirror else extra].sum())
-    assert total == wanted
-
-
-def test_ring() -> None:
-    # Rank 0 of 4: in the reduce-scatter it sends block 3 first and ends with block 0, which it then sends.
-    adds = [(1, [3], True), (1, [2], True), (1, [1], True)]
-    gathers = [(1, [0], False), (1, [3], False), (1, [2], False)]
-    assert of_rank(get_schedule("reduce-scatter", "ring", 4), 0) == adds
-    assert of_rank(get_schedule("all-gather", "ring", 4), 0) == gathers
-    assert of_rank(get_schedule("all-reduce", "ring", 4), 0) == adds + gathers
-    # One message waits for one: the one before it, except for the first of each rank.
-    c = get_schedule("all-reduce", "ring", 4)
-    assert [c.waits_for(m).tolist() for m in range(4)] == [[]] * 4
-    for m in range(4, len(c)):
-        (dep,) = c.waits_for(m).tolist()
-        assert c.order[dep] == c.order[m] - 1
-        assert c.dst[dep] == c.src[m]
-
-
-def test_ring_all_to_all() -> None:
-    # Rank 0 of 4 forwards from source -(hop-1) to source + distance, for all hops of all distances.
-    # distance 1: 0->1; 2: 0->2, then 3->1; 3: 0->3, 3->2, 2->1.
-    blocks = [0 * 4 + 1, 0 * 4 + 2, 3 * 4 + 1, 0 * 4 + 3, 3 * 4 + 2, 2 * 4 + 1]
-    c = get_schedule("all-to-all", "ring", 4)
-    assert of_rank(c, 0) == [(1, [block], False) for block in blocks]
-    # One token per rank: the k-th send waits for k receptions.
-    assert c.need[c.src == 0].tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_direct() -> None:
-    assert of_rank(get_schedule("reduce-scatter", "direct", 4), 1) == [(2, [2], True), (3, [3], True), (0, [0], True)]
-    assert of_rank(get_schedule("all-gather", "direct", 4), 1) == [(2, [1], False), (3, [1], False), (0, [1], False)]
-    exchange = [(2, [1 * 4 + 2], False), (3, [1 * 4 + 3], False), (0, [1 * 4 + 0], False)]
-    assert of_rank(get_schedule("all-to-all", "direct", 4), 1) == exchange
-    assert not get_schedule("all-to-all", "direct", 4).need.any()
-
-
-def test_a_window() -> None:
-    # Window 2 on 5 ranks: two sends at once, then one for every reception. The second half of an all-reduce starts when
-    # all four have come, with two at once.
-    c = get_schedule("all-reduce", "direct:2", 5)
-    mine = np.flatnonzero(c.src == 0)
-    assert c.need[mine].tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
-    assert [len(c.waits_for(int(m))) for m in mine] == [0] * 4 + [4] * 4
-
-
-def test_halving_doubling() -> None:
-    # Rank 0 of 8: partners 1, 2, 4 get the half of what is left that agrees with them in the bits dealt with so far.
-    halves = [(1, [1, 3, 5, 7], True), (2, [2, 6], True), (4, [4], True)]
-    doubles = [(4, [0], False), (2, [0, 4], False), (1, [0, 2, 4, 6], False)]
-    assert of_rank(get_schedule("reduce-scatter", "halving-doubling", 8), 0) == halves
-    assert of_rank(get_schedule("all-gather", "halving-doubling", 8), 0) == doubles
-    assert of_rank(get_schedule("all-reduce", "halving-doubling", 8), 0) == halves + doubles
-
-
-def test_halving_doubling_on_any_number_of_ranks() -> None:
-    # 5 ranks: rank 4 gives rank 0 all it has, and gets the result; the others do halving-doubling on 4 blocks.
-    c = get_schedule("all-reduce", "halving-doubling", 5)
-    assert c.blocks == 4
-    assert of_rank(c, 4) == [(0, [0, 1, 2, 3], True)]
-    assert of_rank(c, 0)[-1] == (4, [0, 1, 2, 3], False)
-    # Reduce-scatter: rank 0 stands for blocks 0 and 4, and gives rank 4 its own.
-    c = get_schedule("reduce-scatter", "halving-doubling", 5)
-    assert of_rank(c, 1)[0] == (0, [0, 2, 4], True)
-    assert of_rank(c, 0)[-1] == (4, [4], False)
+    # Nothing is lost: what is left out is nothing.
+    assert real.message_bytes(sizes).sum() == c.message_bytes(sizes).sum()
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-@pytest.mark.parametrize("n", [2, 4, 8, 16, 32])
-def test_bytes_and_messages_of_a_rank(kind: str, name: str, n: int) -> None:
-    """The table of docs/collectives.md, for N a power of two and blocks of 24 bytes."""
-    c = get_schedule(kind, name, n)
-    whole = 24 * n
-    sent = c.message_bytes(block_sizes(c.kind, n, c.blocks, whole))
-    twice = 2 if kind == "all-reduce" else 1
-    messages = {"ring": twice * (n - 1), "direct": twice * (n - 1), "halving-doubling": twice * int(log2(n))}[name]
-    least = lower_bound_bytes(kind, n, 24 if kind == "all-gather" else whole)
-    if (kind, name) == ("all-to-all", "ring"):
-        messages, least = n * (n - 1) // 2, least * n / 2
-    for rank in range(n):
-        assert (c.src == rank).sum() == (c.dst == rank).sum() == messages
-        assert sent[c.src == rank].sum() == sent[c.dst == rank].sum() == least
+@settings(max_examples=15)
+@given(
+    n=st.integers(2, 20),
+    alpha=st.integers(1, 2000),
+    beta=st.integers(1, 20),
+    endpoint=st.integers(0, 50),
+    reduction=st.integers(0, 50),
+    data=st.data(),
+)
+def test_times(
+    kind: str, name: str, n: int, alpha: int, beta: int, endpoint: int, reduction: int, data: st.DataObject
+) -> None:
+    n = n if few(kind, name) else (n + 1) // 2 + 1
+    chosen = data.draw(st.sampled_from(names(kind, name, n)))
+    c = get_schedule(kind, chosen, n)
+    whole = 1 if kind == "barrier" else 2 * n * c.blocks
+    wanted = cost_of(kind, chosen, n, whole // n if kind in ("all-gather", "gather") else whole)
+    lanes = {"bidirectional-ring": c.way.tolist(), "multi-ring": ((c.dst - c.src) % n).tolist()}.get(name)
+    time = wanted.time(alpha, beta, endpoint=endpoint, reduction=reduction)
+    if time is not None:
+        sizes = block_sizes(c.kind, n, c.blocks, whole)
+        delays = {"alpha": alpha, "beta": beta, "endpoint": endpoint, "reduction": reduction}
+        assert simulated(c, sizes, lanes=lanes, **delays) == time
+
+
+def test_where_a_time_has_no_short_form() -> None:
+    """Only there: a formula that says nothing would pass the test above."""
+    powers = {2, 4, 8, 16, 32}
+    without = {
+        (kind, name): {n for n in range(2, 34) if cost_of(kind, name, n, 1).rounds is None} for kind, name in CASES
+    }
+    for (kind, name), found in without.items():
+        if name == "double-binary-tree":
+            assert found == set(range(2, 34))
+        elif name in ("binomial-tree", "recursive-doubling") or (name == "halving-doubling" and kind != "broadcast"):
+            assert found == set(range(2, 34)) - powers
+        elif name == "bidirectional-ring" and kind in ("scatter", "gather"):
+            assert found == set(range(4, 34, 2))
+        else:
+            assert not found
+
+
+def test_costs_of_others() -> None:
+    @collectives.register("nobody-knows", kinds=("all-reduce",))
+    def nobody_knows(kind: str, n: int) -> Schedule:
+        return Schedule(kind, n)
+
+    try:
+        assert cost("all-reduce", "nobody-knows", 4, 1) is None
+    finally:
+        collectives.discard(__name__)
+    assert cost("all-reduce", "oneRing", 4, 8) == cost("all-reduce", "ring", 4, 8)
+    with pytest.raises(InputError, match="bruck cannot do scatter"):
+        cost("scatter", "bruck", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "n", "problem"),
+    [
+        ("barrier", "direct:4", 8, "direct:4 cannot do barrier: its messages are not answered; allowed: direct"),
+        ("all-reduce", "hierarchical:4", 6, "6 ranks cannot be cut in groups of 4; allowed: 1, 2, 3, 6"),
+        ("all-gather", "hierarchical-3d:5", 8, "8 ranks cannot be cut in groups of 5; allowed: 1, 2, 4, 8"),
+        ("reduce-scatter", "in-switch", 8, "in-switch cannot do reduce-scatter; allowed: all-reduce, barrier"),
+    ],
+)
+def test_what_cannot_be(kind: str, name: str, n: int, problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)):
+        get_schedule(kind, name, n)
+
+
+def test_another_root() -> None:
+    """Rooted kinds are written for rank 0, and renamed for another one."""
+    for kind, name in CASES:
+        if get_kind(kind).rooted:
+            c = rooted_at(get_schedule(kind, name, 6), 4)
+            prove(c)
+            assert c.root == 4
 
 
 def test_hundreds_of_ranks_are_quick() -> None:

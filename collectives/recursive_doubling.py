@@ -1,0 +1,87 @@
+"""Recursive doubling: log2 N exchanges with partners 1, 2, 4, ... ranks away, of all that each of them has.
+
+The fewest steps that an all-reduce can have, for buffers so small that bytes do not count: each step sends the whole
+buffer (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005).
+An all-gather doubles what it has in every step. When N is no power of two, the ranks beyond the largest power of two P
+hand their data to rank - P before it, and get the result from there after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyxsim.collective.schedule import Schedule
+from pyxsim.registry import collectives
+
+
+def add_up(s: Schedule, p: int) -> None:
+    # What a rank sends must not change while it is under way, nor before it leaves: the sum of step k has a cell of its
+    # own. The partner's sum is put there, and one's own is added to it.
+    ranks, last = range(p), s.cells - 1
+    if p == 1:
+        return
+    for rank in ranks:
+        s.local(rank, 0, 1)
+    for step, cell in enumerate(range(1, last)):
+        for rank in ranks:
+            s.send(rank, rank ^ (1 << step), cell, put=cell + 1)
+        for rank in ranks:
+            s.local(rank, cell, cell + 1, reduce=True)
+    for rank in ranks:
+        s.local(rank, last, 0)
+
+
+def meet(s: Schedule, p: int) -> None:
+    # Here it does no harm to hear of somebody twice, or too early.
+    rank, offset = np.arange(p), 1
+    while offset < p:
+        s.step(rank, rank ^ offset, 0, reduce=True)
+        offset *= 2
+
+
+def double(s: Schedule, p: int) -> None:
+    # After the steps up to `offset` a rank has the blocks of all that differ from it in the bits below only, and of
+    # those that these stand for.
+    offset = 1
+    while offset < p:
+        for rank in range(p):
+            low = rank & -offset
+            s.send(rank, rank ^ offset, [b for b in range(s.n) if b % p & -offset == low])
+        offset *= 2
+
+
+def fold(s: Schedule, p: int) -> None:
+    for extra in range(p, s.n):
+        s.send(extra, extra - p, 0, reduce=True)
+
+
+def tell(s: Schedule, p: int) -> None:
+    for extra in range(p, s.n):
+        s.send(extra - p, extra, 0)
+
+
+def take_own(s: Schedule, p: int) -> None:
+    for extra in range(p, s.n):
+        s.send(extra, extra - p, extra)
+
+
+def give_others(s: Schedule, p: int) -> None:
+    for extra in range(p, s.n):
+        s.send(extra - p, extra, [block for block in range(s.n) if block != extra])
+
+
+PARTS = {
+    "all-reduce": (fold, add_up, tell),
+    "all-gather": (take_own, double, give_others),
+    "barrier": (fold, meet, tell),
+}
+
+
+@collectives.register("recursive-doubling", kinds=tuple(PARTS))
+def recursive_doubling(kind: str, n: int) -> Schedule:
+    steps = n.bit_length() - 1
+    summed = kind == "all-reduce" and steps > 0
+    s = Schedule(kind, n, blocks=None if kind == "all-gather" else 1, cells=steps + 2 if summed else None)
+    for part in PARTS[kind]:
+        part(s, 1 << steps)
+    return s
