@@ -1,0 +1,150 @@
+"""From a collective to its chunks, and from a chunk to its phases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.lookup import Algorithm, get_algorithm
+from pyxsim.collective.themis import Themis
+from pyxsim.system.astra.machines import Program, make_program, plain
+from pyxsim.system.astra.queues import ANY, FIRST_HALF, SECOND_HALF
+from pyxsim.system.astra.refuse import refuse_algorithm, refuse_chunk, refuse_program, refuse_themis_over_all
+from pyxsim.system.options import ASTRA_SIM_1, Options
+
+
+@dataclass(frozen=True)
+class Step:
+    """One phase of a chunk: what a group does, along which dimension of the communicator, in which half of queues."""
+
+    kind: str
+    algorithm: str
+    program: Program
+    axis: int
+    half: int
+
+
+@dataclass(frozen=True)
+class Team:
+    """Who does it: a communicator as ASTRA-sim takes it.
+
+    dims    the network's dimension of each axis: where its queues are
+    names   the algorithm of each axis
+    group   a communicator group: one ring of all its members, with endpoints of their own kind
+    """
+
+    members: tuple[int, ...]
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    names: tuple[Algorithm, ...]
+    group: bool
+
+
+def make_team(
+    kind: str, group: Communicator, shape: Sequence[int], options: Options, wanted: Sequence[str] | None, key: str
+) -> Team:
+    """ASTRA-sim's view of a communicator. Raises InputError.
+
+    A list of NPUs is one ring, unless all are in it: with the algorithm that was asked for if that is one for the whole
+    network, else with ring.
+    """
+    if not group.is_grid and len(group) == math.prod(shape):
+        group = Communicator.whole(shape)
+    spelled = list(wanted) if wanted else list(options.algorithms(kind))
+    chosen = [get_algorithm(name, key=key) for name in spelled]
+    if not group.is_grid:
+        one = chosen[0] if len(shape) == 1 or chosen[0].over_all else get_algorithm("ring")
+        refuse_algorithm(one, kind, len(group), key, group=True)
+        return Team(group.members, (len(group),), (0,), (one,), True)
+    if len(chosen) == len(shape) and len(chosen) != len(group.dims):
+        chosen = [chosen[dim] for dim in group.dims]
+    if chosen[0].over_all:
+        refuse_algorithm(chosen[0], kind, len(group), key, group=False)
+        refuse_themis_over_all(chosen[0], kind, shape, options, key)
+        return Team(group.members, (len(group),), (0,), (chosen[0],), False)
+    for algorithm, n in zip(chosen, group.shape, strict=True):
+        if n > 1:
+            refuse_algorithm(algorithm, kind, n, key, group=False)
+    return Team(group.members, group.shape, group.dims, tuple(chosen), False)
+
+
+class Cutter:
+    """Cuts collectives into chunks and these into phases; remembers what ASTRA-sim remembers from one to the next."""
+
+    def __init__(self, shape: Sequence[int], options: Options) -> None:
+        self.npus = math.prod(shape)
+        self.shape = tuple(shape)
+        self.options = options
+        self._turn = 0  # of the first dimension
+        self._trees: dict[tuple[str, int], int] = {}
+        self._themis: Themis | None = None
+        self._cycle = 0
+
+    def chunks(self, kind: str, size: int, cycle: int, team: Team, key: str) -> Iterator[tuple[int, list[Step]]]:
+        """(bytes, phases) of each chunk of a collective that begins in `cycle`."""
+        for chunk, order in self._cut(kind, size, cycle, team, key):
+            yield chunk, self._steps(kind, chunk, order, team, key)
+
+    def _cut(self, kind: str, size: int, cycle: int, team: Team, key: str) -> Iterator[tuple[int, list[int]]]:
+        """The bytes of each chunk and the order of its axes."""
+        options, first = self.options, self.options.compat == ASTRA_SIM_1
+        chunk, left = size // options.chunks, size
+        if not first and kind != "all-gather" and chunk < self.npus:
+            chunk = self.npus
+            left = options.chunks * chunk
+        refuse_chunk(chunk, kind, options, key)
+        usual = list(range(len(team.shape)))
+        if kind == "all-gather":
+            usual.reverse()
+        themis = self._load(cycle, team) if options.inter_dimension.startswith("themis") else None
+        while left > 0:
+            if themis is not None and kind != "all-to-all":
+                flex = options.inter_dimension == "themis-flex"
+                dims, taken = themis.next_chunk(kind, left, chunk, flex=flex)
+                left -= taken
+                yield taken, [team.dims.index(dim) for dim in dims if dim in team.dims]
+                continue
+            order = usual
+            if options.inter_dimension == "round-robin":
+                order = usual[self._turn :] + usual[: self._turn]
+                self._turn = (self._turn + 1) % len(usual)
+            # Version 2 gives the last chunk the size of all others, whatever is left.
+            yield min(chunk, left) if first else chunk, order
+            left -= chunk
+
+    def _load(self, cycle: int, team: Team) -> Themis:
+        """The loads that Themis evens out: those of all collectives that begin in one cycle."""
+        if self._themis is None or self._cycle != cycle:
+            if len(team.dims) == len(self.shape):
+                self._themis = Themis(team.shape, [self.options.bandwidths[dim] for dim in team.dims])
+            else:
+                involved = [dim in team.dims for dim in range(len(self.shape))]
+                self._themis = Themis(self.shape, self.options.bandwidths, involved)
+            self._cycle = cycle
+        return self._themis
+
+    def _steps(self, kind: str, chunk: int, order: Sequence[int], team: Team, key: str) -> list[Step]:
+        axes = [axis for axis in order if team.shape[axis] > 1]
+        steps, size = [], chunk
+        for part, axis, half in self._ways(kind, axes):
+            name, tree = team.names[axis], 0
+            if plain(name) == "double-binary-tree":
+                tree = self._trees.get((kind, team.dims[axis]), 0)
+                self._trees[kind, team.dims[axis]] = tree + 1
+            program = make_program(part, name, team.shape[axis], size, group=team.group, tree=tree % 2)
+            refuse_program(program, self.options, key)
+            steps.append(Step(part, name.name, program, axis, half))
+            size = program.leaving
+        return steps
+
+    def _ways(self, kind: str, axes: Sequence[int]) -> list[tuple[str, int, int]]:
+        """(kind, axis, half of the queues) of each phase."""
+        if kind != "all-reduce" or self.options.optimization == "baseline" or not axes:
+            return [(kind, axis, ANY) for axis in axes]
+        greedy = self.options.inter_dimension.startswith("themis")
+        out = axes if greedy else axes[:-1]
+        there = [("reduce-scatter", axis, FIRST_HALF) for axis in out]
+        back = [("all-gather", axis, SECOND_HALF) for axis in reversed(out)]
+        return [*there, *([] if greedy else [(kind, axes[-1], FIRST_HALF)]), *back]

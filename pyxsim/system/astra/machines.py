@@ -1,0 +1,163 @@
+"""What one NPU does in one phase, in the numbers that streams.pyx works with: ASTRA-sim's four algorithms.
+
+    ring               everything goes to the neighbour; an all-to-all is passed on n (n - 1) / 2 times
+    direct             to each of the others; with a window, so many on their way at a time
+    halving-doubling   to the NPU whose place differs in one bit, the half of what is left each time
+    double-binary-tree the whole chunk up a tree of all, and down again; an all-reduce, whatever it is used for
+
+A message that is taken in may cost a reduction. ASTRA-sim does not look at what it carries: it counts rounds of P
+messages that are free and Z that cost (see docs/compat.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pyxsim.collective.lookup import Algorithm
+
+RING, DIRECT, HALVING, TREE = range(4)
+KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
+NEVER, ALWAYS, EVERY_OTHER_ROUND = range(3)
+_PAYS = {"all-reduce": EVERY_OTHER_ROUND, "reduce-scatter": ALWAYS, "all-gather": NEVER, "all-to-all": NEVER}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A phase on groups of `n`.
+
+    machine, kind   of streams.pyx
+    pays            when a message costs a reduction
+    sends           messages of each member
+    together        sent without waiting for an answer (P)
+    others          messages of a round that may cost a reduction (Z)
+    slots           of each member's mail: who may send to it
+    size            of a message, where all are alike
+    entering, leaving   bytes of a member before and after
+    table           halving: (bytes, bit) for each message; tree: (parent, left, right) for each place, -1 for none
+    """
+
+    machine: int
+    kind: int
+    pays: int
+    n: int
+    sends: int
+    together: int
+    others: int
+    slots: int
+    size: int
+    entering: int
+    leaving: int
+    table: tuple[int, ...] = ()
+
+    def messages(self, place: int) -> list[tuple[int, int]]:
+        """What the member at a place sends: (place of the receiver, bytes), in order."""
+        n = self.n
+        if self.machine == TREE:
+            return [(other, self.size) for other in self.table[3 * place : 3 * place + 3] if other >= 0]
+        if self.machine == HALVING:
+            pairs = zip(self.table[0 : 2 * self.sends : 2], self.table[1 : 2 * self.sends : 2], strict=True)
+            return [(place ^ (1 << bit), size) for size, bit in pairs]
+        if self.machine == DIRECT:
+            return [((place + 1 + number % (n - 1)) % n, self.size) for number in range(self.sends)]
+        return [((place + 1) % n, self.size)] * self.sends
+
+    @property
+    def smallest(self) -> int:
+        """Bytes of the smallest message."""
+        return min(self.table[0 : 2 * self.sends : 2]) if self.machine == HALVING else self.size
+
+    @property
+    def total(self) -> int:
+        """Bytes that all members of a group send."""
+        return sum(size for place in range(self.n) for _, size in self.messages(place))
+
+
+def plain(algorithm: Algorithm) -> str:
+    """The name without what stands before and behind it."""
+    return algorithm.name.removeprefix("one-").partition(":")[0]
+
+
+@lru_cache(maxsize=1024)
+def make_program(kind: str, algorithm: Algorithm, n: int, size: int, *, group: bool = False, tree: int = 0) -> Program:
+    """The program of a phase that n members enter with `size` bytes each.
+
+    `group`: they are a communicator group, whose direct messages are paid for in longer rounds. `tree`: how many trees
+    have been used in this dimension before.
+    """
+    return _MAKERS[plain(algorithm)](kind, algorithm, n, size, group, tree)
+
+
+def _ring(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
+    sends = {"all-reduce": 2 * (n - 1), "all-to-all": n * (n - 1) // 2}.get(kind, n - 1)
+    return _exchange(RING, kind, n, size, sends=sends, together=1, others=n - 1, slots=1)
+
+
+def _direct(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
+    window = min(algorithm.number or n - 1, n - 1)
+    sends = 2 * (n - 1) if kind == "all-reduce" else n - 1
+    others = window * (n - 1) if group else window
+    return _exchange(DIRECT, kind, n, size, sends=sends, together=window, others=others, slots=n)
+
+
+def _exchange(
+    machine: int, kind: str, n: int, size: int, *, sends: int, together: int, others: int, slots: int
+) -> Program:
+    message = size if kind == "all-gather" else size // n
+    return Program(
+        machine, KINDS.index(kind), _PAYS[kind], n, sends, together, others, slots, message, size, _after(kind, n, size)
+    )
+
+
+def _after(kind: str, n: int, size: int) -> int:
+    return {"reduce-scatter": size // n, "all-gather": size * n}.get(kind, size)
+
+
+def _halving(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
+    rounds = n.bit_length() - 1
+    down, up = range(rounds), range(rounds - 1, -1, -1)
+    bits = {"all-reduce": [*down, *up], "reduce-scatter": [*down]}.get(kind, [*up])
+    sizes, message = [], size if kind == "all-gather" else size // 2
+    for number in range(len(bits)):
+        sizes.append(message)
+        # Cut to whole bytes at every step, so that what is doubled again may be less than what was halved.
+        message = message * 2 if kind == "all-gather" or number >= rounds else message // 2
+        if kind == "all-reduce" and number == rounds - 1:
+            message *= 2
+    table = [value for pair in zip([*sizes, message], [*bits, 0], strict=True) for value in pair]
+    return Program(
+        HALVING,
+        KINDS.index(kind),
+        _PAYS[kind],
+        n,
+        len(bits),
+        1,
+        rounds - 1,
+        max(rounds, 1),
+        0,
+        size,
+        _after(kind, n, size),
+        tuple(table),
+    )
+
+
+def _tree(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
+    table = [-1] * (3 * n)
+
+    def family(first: int, count: int, parent: int) -> int:
+        """The places first .. first + count - 1 as a tree, numbered from left to right; its top."""
+        top = first + count // 2
+        table[3 * top] = parent
+        if count > 1:
+            table[3 * top + 1] = family(first, count // 2, top)
+            table[3 * top + 2] = family(top + 1, count // 2, top)
+        return top
+
+    # One place more than a full tree has: the last one, or in every second tree the first, is a root with one child.
+    root = 0 if tree % 2 else n - 1
+    table[3 * root + (2 if tree % 2 else 1)] = family(1 if tree % 2 else 0, n - 1, root)
+    return Program(TREE, KINDS.index("all-reduce"), NEVER, n, 0, 0, 0, 3, size, size, size, tuple(table))
+
+
+_MAKERS = {"ring": _ring, "direct": _direct, "halving-doubling": _halving, "double-binary-tree": _tree}
+ALGORITHMS = tuple(_MAKERS)

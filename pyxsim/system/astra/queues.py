@@ -1,0 +1,60 @@
+"""Which queue of its dimension a phase stands in, and which way round it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.system.options import ASTRA_SIM_1, Options
+
+ANY, FIRST_HALF, SECOND_HALF = range(3)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A queue: its number in the dimension, its plane in the network, and +1 (clockwise) or -1."""
+
+    number: int
+    plane: int
+    direction: int
+
+
+class Turns:
+    """Queues are taken in turns, by each NPU for itself: by phases of any kind from all of them, or, in ASTRA-sim 2, by
+    those of a localBWAware all-reduce from the first half on the way out, and from the second half on the way back."""
+
+    def __init__(self, options: Options, npus: int) -> None:
+        self._queues = [list(own) for own in options.queues]
+        self._halves = options.compat != ASTRA_SIM_1
+        self._next = np.zeros((3, len(self._queues), npus), np.int64)
+        for dim, own in enumerate(self._queues):
+            self._next[SECOND_HALF, dim] = len(own) // 2
+        planes = [queue.plane for own in self._queues for queue in own]
+        # Rings of their own go round as they are built; elsewhere any queue can go either way.
+        self._fixed = len(set(planes)) == len(planes) > len(self._queues)
+
+    def take(self, dim: int, members: Sequence[int], half: int) -> Place:
+        """The next queue of a dimension for these NPUs. Raises InputError if they do not agree on one."""
+        own = self._queues[dim]
+        half = half if self._halves else ANY
+        turns = self._next[half, dim]
+        number = int(turns[members[0]])
+        if (turns[list(members)] != number).any() if len(own) > 1 else False:
+            raise InputError(
+                "the NPUs of a group have used their queues differently: in ASTRA-sim they would wait for each other "
+                "in different queues",
+                key="system.queues",
+                allowed="one queue in each dimension",
+            )
+        begin, end = {ANY: (0, len(own)), FIRST_HALF: (0, len(own) // 2), SECOND_HALF: (len(own) // 2, len(own))}[half]
+        turns[list(members)] = number + 1 if number + 1 < end else begin
+        queue = own[number]
+        if self._fixed:
+            return Place(number, queue.plane, queue.direction)
+        back = half == SECOND_HALF or (half == ANY and len(own) > 1 and number >= len(own) // 2)
+        direction = -1 if back else 1
+        plane = next((other.plane for other in (queue, *own) if other.direction == direction), queue.plane)
+        return Place(number, plane, direction)

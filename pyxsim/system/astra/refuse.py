@@ -1,0 +1,105 @@
+"""What ASTRA-sim cannot do, told before it is tried: each line says what the original does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.lookup import Algorithm
+from pyxsim.errors import InputError
+from pyxsim.system.astra.machines import ALGORITHMS, KINDS, Program, plain
+from pyxsim.system.options import ASTRA_SIM_1, Options
+
+_MOST = 2**31 - 1  # bytes of a chunk in version 1, which keeps them in an int
+
+
+def refuse_options(options: Options) -> None:
+    """Raise InputError for options that the original has not, or dies of."""
+    compat = str(options.compat)
+    if options.compat != ASTRA_SIM_1 and options.endpoint_delay < 1:
+        raise InputError(
+            "ASTRA-sim 2 stops at an assertion of its event queue when nothing takes time",
+            key="system.endpoint_delay",
+            allowed="at least 1 cycle",
+        )
+    for given, key in ((options.start_skew, "start_skew"), (options.slowdown, "stragglers")):
+        if given:
+            raise InputError(f"{compat} knows no NPUs that differ", key=f"system.{key}", allowed="no compat")
+    if options.carry:
+        raise InputError(f"{compat} moves no data", key="output.carry", allowed="no compat")
+
+
+def refuse_collective(kind: str, size: int, group: Communicator, options: Options, key: str) -> None:
+    """Raise InputError for a collective that the original has not."""
+    compat = str(options.compat)
+    if kind not in KINDS:
+        raise InputError(f"{compat} has no {kind}", key=key, allowed=list(KINDS), given=kind)
+    if size < 1:
+        raise InputError(f"a {kind} of {size} bytes", key=key, allowed="at least 1 byte")
+    if not group.is_grid and options.compat == ASTRA_SIM_1:
+        raise InputError(
+            "astra-sim-1 has no communicators: a collective concerns all NPUs, or whole dimensions",
+            key=key,
+            allowed="dimensions",
+        )
+
+
+def refuse_message(options: Options) -> None:
+    """Raise InputError where there are no messages from NPU to NPU."""
+    if options.compat == ASTRA_SIM_1:
+        raise InputError("astra-sim-1 has collectives only", key="message", allowed="no messages, or astra-sim-2")
+
+
+def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
+    """Raise InputError for chunks that cannot be cut off a buffer."""
+    if chunk < 1:
+        raise InputError(
+            f"a {kind} of less bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes for ever",
+            key=key,
+            allowed=f"at least {options.chunks} bytes",
+        )
+
+
+def refuse_algorithm(algorithm: Algorithm, kind: str, n: int, key: str, *, group: bool) -> None:
+    """Raise InputError for an algorithm that the original has not, or that dies of what it gets."""
+    name = plain(algorithm)
+    if name not in ALGORITHMS or (algorithm.over_all and name == "double-binary-tree"):
+        raise InputError(
+            f"ASTRA-sim has no {algorithm.name}", key=key, allowed=", ".join([*ALGORITHMS, "one-ring", "one-direct"])
+        )
+    if name == "halving-doubling" and kind == "all-to-all":
+        raise InputError("ASTRA-sim stops: halving-doubling cannot do all-to-all", key=key, allowed="ring or direct")
+    if name in ("halving-doubling", "double-binary-tree") and n & (n - 1):
+        what = "never ends" if name == "halving-doubling" else "crashes"
+        raise InputError(f"ASTRA-sim {what}: {name} on {n} NPUs", key=key, allowed="a power of two of NPUs")
+    if name == "double-binary-tree" and group:
+        raise InputError(
+            "ASTRA-sim crashes: a communicator group has no trees", key=key, allowed="ring, direct or halving-doubling"
+        )
+
+
+def refuse_themis_over_all(algorithm: Algorithm, kind: str, shape: Sequence[int], options: Options, key: str) -> None:
+    """Raise InputError for one group over all dimensions where each chunk chooses their order."""
+    if len(shape) > 1 and kind != "all-to-all" and options.inter_dimension.startswith("themis"):
+        raise InputError(
+            f"ASTRA-sim stops at an assertion: {options.inter_dimension} orders dimensions, and {algorithm.name} has one",
+            key=key,
+            allowed="an algorithm for each dimension",
+        )
+
+
+def refuse_program(program: Program, options: Options, key: str) -> None:
+    """Raise InputError for sizes that the original cannot hold."""
+    if program.smallest < 1:
+        raise InputError(
+            f"ASTRA-sim stops at an assertion: {program.entering} bytes make messages of 0 bytes on {program.n} NPUs",
+            key=key,
+            allowed="more bytes, or fewer chunks",
+        )
+    most = max(program.entering, program.leaving)
+    if most > _MOST and (options.compat == ASTRA_SIM_1 or options.shared_bus is not None):
+        raise InputError(
+            f"a chunk of {most} bytes does not fit into the 32 bits that ASTRA-sim has for it here",
+            key=key,
+            allowed=f"at most {_MOST} bytes, that is more chunks",
+        )

@@ -1,0 +1,47 @@
+"""The arrays of all streams: see store.pyx."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyxsim.system.astra.agenda cimport Agenda
+from pyxsim.system.astra.state cimport Flight, Line, Mail, Member, Phase, Row, Stream
+
+
+cdef class Store:
+    cdef Agenda agenda
+    cdef Phase* phases
+    cdef int64_t* tables
+    cdef Stream* streams
+    cdef Member* members
+    cdef Mail* mail
+    cdef int32_t* steps           # phase of each step
+    cdef Line* lines
+    cdef Flight* flights          # in a circle: message m is flights[m & mask], from `oldest` to `messages` - 1
+    cdef int64_t phase_count, phase_room, table_count, stream_count, stream_room, member_count, member_room
+    cdef int64_t step_count, step_room, flight_room, oldest, messages, flushed, base
+    cdef readonly int64_t now
+    cdef int64_t endpoint_delay, reduction_delay
+    cdef double rate, scale
+    cdef int32_t npus, queues, intra
+    cdef bint together, boost
+    cdef int32_t* room            # per queue
+    cdef object outgoing          # int64[4, room]: source, destination, bytes, plane
+    cdef int64_t[:, ::1] out
+    cdef int64_t out_count
+    cdef list kept, ended         # rows; (stream, NPU) that have just gone through all phases
+    cdef public object bus
+
+    cdef Mail* mail_of(self, Member* m) except NULL
+    cdef void drop_mail(self, Mail* mail) noexcept
+
+
+cdef inline Phase* phase_of(Store s, Member* m) noexcept:
+    return &s.phases[s.steps[s.streams[m.stream].step + m.phase]]
+
+
+cdef inline Row* row_of(Store s, Member* m, int32_t phase) noexcept:
+    cdef Stream* stream = &s.streams[m.stream]
+    return &stream.rows[<int64_t> phase * stream.members + m.rank]
+
+
+cdef inline Flight* flight_of(Store s, int64_t message) noexcept:
+    return &s.flights[(message - s.base) & (s.flight_room - 1)]

@@ -1,0 +1,154 @@
+"""The arrays of all streams: made here, filled by whoever plans, and worked on by streams.pyx."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free
+
+from pyxsim.system.astra.agenda cimport close_agenda, grown, open_agenda
+from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Line, Mail, Member, Phase, Stream
+
+from pyxsim.system.astra.store cimport phase_of, row_of
+
+cdef int32_t NONE = -1
+INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-first": FEWEST}
+
+
+cdef class Store:
+    def __cinit__(self, int npus, room, *, endpoint_delay, reduction_delay, rate, scale, intra, together, boost):
+        cdef int32_t i
+        self.npus, self.queues, self.intra = npus, len(room), INTRA[intra]
+        self.endpoint_delay, self.reduction_delay = endpoint_delay, reduction_delay
+        self.rate, self.scale = rate, scale
+        self.together, self.boost = together, boost
+        self.bus = None
+        self.base = -1
+        open_agenda(&self.agenda, npus)
+        self.room = <int32_t*> grown(NULL, self.queues, sizeof(int32_t))
+        for i in range(self.queues):
+            self.room[i] = room[i]
+        self.lines = <Line*> grown(NULL, self.queues * npus, sizeof(Line))
+        for i in range(self.queues * npus):
+            self.lines[i].first = self.lines[i].last = NONE
+            self.lines[i].running = 0
+        self.outgoing = np.empty((4, 256), dtype=np.int64)
+        self.out = self.outgoing
+        self.kept = []
+        self.ended = []
+
+    def __dealloc__(self):
+        cdef int64_t i
+        close_agenda(&self.agenda)
+        for i in range(self.step_count):
+            self.drop_mail(&self.mail[i])
+        for i in range(self.stream_count):
+            free(self.streams[i].waiting)
+        for pointer in (<size_t> self.phases, <size_t> self.tables, <size_t> self.streams, <size_t> self.members,
+                        <size_t> self.mail, <size_t> self.steps, <size_t> self.lines, <size_t> self.flights,
+                        <size_t> self.room):
+            free(<void*> <size_t> pointer)
+
+    # -- what there is to do --
+
+    def add_phase(self, int machine, int kind, int pays, int n, int stride, int direction, int queue, int plane,
+                  int sends, int together, int others, int slots, bint fast, int64_t size, int64_t largest, table):
+        cdef Phase* p
+        cdef int64_t i, count = len(table)
+        if self.phase_count == self.phase_room:
+            self.phase_room = max(64, 2 * self.phase_room)
+            self.phases = <Phase*> grown(self.phases, self.phase_room, sizeof(Phase))
+        if count:
+            self.tables = <int64_t*> grown(self.tables, self.table_count + count, sizeof(int64_t))
+        p = &self.phases[self.phase_count]
+        p.machine, p.kind, p.pays, p.n, p.stride, p.direction = machine, kind, pays, n, stride, direction
+        p.queue, p.plane, p.sends, p.together, p.others = queue, plane, sends, together, others
+        p.middle, p.slots, p.fast, p.size, p.largest, p.table = n - 1, slots, fast, size, largest, self.table_count
+        for i in range(count):
+            self.tables[self.table_count + i] = table[i]
+        self.table_count += count
+        self.phase_count += 1
+        return self.phase_count - 1
+
+    def add_stream(self, int collective, npus, phases, int64_t priority, int64_t[:, ::1] rows):
+        cdef const int32_t[::1] who = npus
+        cdef int64_t i, count = len(phases), m = who.shape[0]
+        cdef Stream* s
+        cdef Member* member
+        if self.stream_count == self.stream_room:
+            self.stream_room = max(64, 2 * self.stream_room)
+            self.streams = <Stream*> grown(self.streams, self.stream_room, sizeof(Stream))
+        if self.member_count + m > self.member_room:
+            self.member_room = max(self.member_count + m, 2 * self.member_room)
+            self.members = <Member*> grown(self.members, self.member_room, sizeof(Member))
+        if self.step_count + count > self.step_room:
+            self.step_room = max(self.step_count + count, 2 * self.step_room)
+            self.steps = <int32_t*> grown(self.steps, self.step_room, sizeof(int32_t))
+            self.mail = <Mail*> grown(self.mail, self.step_room, sizeof(Mail))
+        s = &self.streams[self.stream_count]
+        s.waiting = <int32_t*> grown(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
+        s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
+        s.rows, s.priority, s.collective = <Row*> &rows[0, 0], priority, collective
+        s.passes, s.finished, s.suspended, s.waiting_first = m, 0, 0, 0
+        self.kept.append(rows)
+        for i in range(count):
+            self.steps[self.step_count + i] = phases[i]
+            self.mail[self.step_count + i].balance = NULL
+            self.mail[self.step_count + i].surplus = NULL
+            self.mail[self.step_count + i].last = NULL
+            self.mail[self.step_count + i].left = 0
+        self.step_count += count
+        for i in range(m):
+            member = &self.members[self.member_count + i]
+            member.stream, member.rank, member.npu = <int32_t> self.stream_count, <int32_t> i, who[i]
+            member.phase = NONE
+            member.at_work = 0
+            member.enabled = 1
+        self.member_count += m
+        self.stream_count += 1
+        return self.stream_count - 1
+
+    def member(self, int64_t stream, int64_t rank):
+        return self.streams[stream].first + rank
+
+    cdef Mail* mail_of(self, Member* m) except NULL:
+        """The mail of a member's phase, made when it is needed first."""
+        cdef Stream* s = &self.streams[m.stream]
+        cdef Mail* mail = &self.mail[s.step + m.phase]
+        cdef int64_t count
+        if mail.balance == NULL:
+            count = <int64_t> s.members * self.phases[self.steps[s.step + m.phase]].slots
+            mail.balance = <int32_t*> calloc(count, sizeof(int32_t))
+            if self.together:
+                mail.surplus = <int32_t*> calloc(count, sizeof(int32_t))
+                mail.last = <int64_t*> grown(NULL, count, sizeof(int64_t))
+            if mail.balance == NULL or (self.together and mail.surplus == NULL):
+                raise MemoryError
+        return mail
+
+    cdef void drop_mail(self, Mail* mail) noexcept:
+        free(mail.balance)
+        free(mail.surplus)
+        free(mail.last)
+        mail.balance = mail.surplus = NULL
+        mail.last = NULL
+
+    # -- what there is to see --
+
+    def unfinished(self):
+        """(stream, phase, rank, at work, slots that wait) of the members that have not gone through."""
+        cdef int64_t i, j
+        cdef Member* m
+        cdef Stream* s
+        found = []
+        for i in range(self.member_count):
+            m = &self.members[i]
+            s = &self.streams[m.stream]
+            if m.phase < 0 or row_of(self, m, s.phases - 1).end >= 0:
+                continue
+            p = phase_of(self, m)
+            missing = []
+            mail = &self.mail[s.step + m.phase]
+            if mail.balance != NULL:
+                missing = [j for j in range(p.slots) if mail.balance[<int64_t> m.rank * p.slots + j] < 0]
+            found.append((m.stream, m.phase, m.rank, bool(m.at_work), missing))
+        return found

@@ -1,0 +1,101 @@
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.network.protocol import Network
+
+class Bus(Protocol):
+    """What lies between an NPU and its endpoint, if not a fixed delay."""
+
+    def request(
+        self, npu: int, who: int, size: int, pays: bool, back: bool, outward: bool, now: int
+    ) -> None: ...
+    def event(self, number: int, now: int) -> None: ...
+
+class Streams:
+    """All streams of a network of `npus`. `room`: for each queue of an NPU, members at work at a time.
+
+    `rate`, `scale`: a reduction of b bytes takes `reduction_delay + 3 * trunc(b / rate * scale)` cycles (rate 0: the
+    delay alone). `together`: all members of a stream go into a phase at once. `boost`: only groups with NPU 0 work.
+    """
+
+    bus: Bus | None
+    now: int
+    def __init__(
+        self,
+        npus: int,
+        room: Sequence[int],
+        *,
+        endpoint_delay: int,
+        reduction_delay: int,
+        rate: float,
+        scale: float,
+        intra: str,
+        together: bool,
+        boost: bool,
+    ) -> None: ...
+    def add_phase(
+        self,
+        machine: int,
+        kind: int,
+        pays: int,
+        n: int,
+        stride: int,
+        direction: int,
+        queue: int,
+        plane: int,
+        sends: int,
+        together: int,
+        others: int,
+        slots: int,
+        fast: bool,
+        size: int,
+        largest: int,
+        table: Sequence[int],
+    ) -> int:
+        """A phase of groups of n members, `stride` ranks apart. Returns its number."""
+
+    def add_stream(
+        self,
+        collective: int,
+        npus: NDArray[np.int32],
+        phases: Sequence[int],
+        priority: int,
+        rows: NDArray[np.int64],
+    ) -> int:
+        """A chunk that goes through these phases on these NPUs (in order of rank). Returns its number.
+
+        `rows`: int64[phases * NPUs, 5], filled with ready, start, end, messages, network (see /chunks).
+        """
+
+    def member(self, stream: int, rank: int) -> int:
+        """The number of a member; those of a stream are consecutive."""
+
+    def begin(self, members: NDArray[np.int64]) -> None:
+        """Let members go into their first phase, in this order, now."""
+
+    def call_at(self, time: int, number: int) -> None:
+        """`run` will call `call(number, time)` then."""
+
+    def post(self, src: int, dst: int, size: int, plane: int, number: int) -> None:
+        """A message from NPU to NPU now; `run` will call `arrived(number, time)`."""
+
+    def on_bus(self, npu: int, delay: int, number: int) -> None:
+        """`bus.event(number, time)` is called after a while, among the things of an NPU."""
+
+    def across(self, who: int, size: int) -> None:
+        """The bus has brought a message to member `who`; `size`: bytes to be reduced, or -1."""
+
+    def run(
+        self,
+        network: Network,
+        call: Callable[[int, int], Any],
+        ended: Callable[[int, int, int], Any],
+        arrived: Callable[[int, int], Any],
+    ) -> int:
+        """Until nothing is left to do; the last cycle. `ended(stream, npu, time)`: a member is through."""
+
+    def unfinished(self) -> list[tuple[int, int, int, bool, list[int]]]:
+        """(stream, phase, rank, at work, slots that messages are missing in) of members that are not through."""

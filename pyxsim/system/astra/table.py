@@ -1,0 +1,134 @@
+"""What there is to see of ASTRA-sim's system layer: its phases as a table, all that it sends, and who waits for whom."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.system.astra.machines import DIRECT, HALVING, TREE
+from pyxsim.system.stuck import MOST
+from pyxsim.system.table import COLUMNS
+
+if TYPE_CHECKING:
+    from pyxsim.system.astra.system import AstraSystem, Chunk
+
+Longs = NDArray[np.int64]
+Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
+
+
+def chunk_table(system: AstraSystem) -> dict[str, Longs]:
+    """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
+    parts: dict[str, list[Longs]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
+    for number, chunk in enumerate(system.chunks):
+        npus = np.array(chunk.team.members, np.int64)
+        for phase, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
+            same = {
+                "collective": chunk.collective,
+                "chunk": number,
+                "phase": phase,
+                "dimension": chunk.team.dims[step.axis] if len(chunk.team.shape) > 1 or len(system.shape) == 1 else -1,
+                "queue": place.number,
+                "bytes": step.program.entering,
+            }
+            for name, value in same.items():
+                parts[name].append(np.full(len(npus), value, np.int64))
+            parts["rank"].append(npus)
+            for column, name in enumerate(("ready", "start", "end", "messages", "network")):
+                parts[name].append(chunk.rows[phase, :, column])
+    return {name: np.concatenate(columns) for name, columns in parts.items()}
+
+
+def traffic(system: AstraSystem) -> Longs:
+    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once."""
+    alike: Counter[tuple[object, ...]] = Counter()
+    example: dict[tuple[object, ...], tuple[Chunk, int]] = {}
+    for chunk in system.chunks:
+        for number, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
+            key = (chunk.team, step.axis, step.program, place)
+            alike[key] += 1
+            example[key] = chunk, number
+    counts: Counter[tuple[int, int, int, int]] = Counter()
+    for key, times in alike.items():
+        chunk, number = example[key]
+        plane = chunk.places[number].plane
+        for src, dst, size in _messages(chunk, number, boost=system.options.boost):
+            counts[src, dst, plane, size] += times
+    for message in system.messages:
+        counts[message.src, message.dst, system.plane_between(message.src, message.dst), message.size] += 1
+    rows = sorted((*key, times) for key, times in counts.items())
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+
+def _messages(chunk: Chunk, number: int, *, boost: bool) -> Iterator[tuple[int, int, int]]:
+    """(source, destination, bytes) of everything that is sent in a phase."""
+    step, team = chunk.steps[number], chunk.team
+    program, direction = step.program, chunk.places[number].direction
+    stride, n = math.prod(team.shape[: step.axis]), program.n
+    turned = direction < 0 and program.machine not in (TREE, HALVING)
+    for rank, npu in enumerate(team.members):
+        place = rank // stride % n
+        first = rank - place * stride
+        if boost and (npu % stride if program.machine == TREE else team.members[first]):
+            continue
+        # Seen in a mirror, the ring goes the other way round.
+        for to, size in program.messages(n - 1 - place if turned else place):
+            yield npu, team.members[first + (n - 1 - to if turned else to) * stride], size
+
+
+def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
+    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
+    lines = [
+        f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} has not arrived"
+        for message in system.messages
+        if message.end < 0
+    ]
+    for first in (True, False):
+        lines += [_line(system, each) for each in waiting if bool(each[4]) == first]
+    if not lines:
+        lines = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
+    more = len(lines) - MOST
+    return [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
+
+
+def _line(system: AstraSystem, each: Waiting) -> str:
+    stream, number, rank, at_work, slots = each
+    chunk = system.chunks[stream]
+    step, team = chunk.steps[number], chunk.team
+    name = system.collectives[chunk.collective].name
+    index = sum(1 for other in system.chunks[:stream] if other.collective == chunk.collective)
+    where = (
+        f"NPU {team.members[rank]} in queue {chunk.places[number].number} of dimension {team.dims[step.axis]} "
+        f"with chunk {index}, phase {number} ({step.kind}) of the {name}"
+    )
+    if not at_work:
+        return f"{where} waits for its turn"
+    if not slots:
+        return f"{where} waits for others to finish the phase"
+    stride = math.prod(team.shape[: step.axis])
+    place = rank // stride % step.program.n
+    first = rank - place * stride
+    npus = sorted(team.members[first + other * stride] for other in _senders(chunk, number, place, slots))
+    return f"{where} waits for messages from {_npus(npus)}"
+
+
+def _senders(chunk: Chunk, number: int, place: int, slots: Iterable[int]) -> list[int]:
+    """The places whose messages go into these slots of a member's mail."""
+    program = chunk.steps[number].program
+    if program.machine == DIRECT:
+        return list(slots)
+    if program.machine == HALVING:
+        return [place ^ (1 << slot) for slot in slots]
+    if program.machine == TREE:
+        parent, left, right = program.table[3 * place : 3 * place + 3]
+        return [(left, right, parent)[slot] for slot in slots]
+    return [(place - chunk.places[number].direction) % program.n]
+
+
+def _npus(npus: Sequence[int]) -> str:
+    text = ", ".join(map(str, npus[:8])) + (", ..." if len(npus) > 8 else "")
+    return f"NPU {text}" if len(npus) == 1 else f"NPUs {text}"
