@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -65,22 +65,24 @@ def read_astra(
     compute_scale: str | float = 1,
     injection_scale: str | float = 1,
     queues: int | None = None,
+    backend: str | None = None,
     overrides: tuple[str, ...] = (),
 ) -> AstraRun:
     """What three files of ASTRA-sim say. Raises InputError.
 
     `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one; over Garnet, one for
-    each ring).
+    each ring); `backend`: another one than the network file is for.
     """
     library.load_all()
     form = form_of(network)
+    form = form if backend is None else replace(form, backend=backend)
     tables, dims = form.read(network)
     _no_traces(workload)
     layer = read_text_workload(workload).layers[0]
     table, warnings = read_system(system, dims, layer.weight_gradient.kind)
     table["compat"] = form.compat
     _costs(table, form, injection_scale)
-    if queues is not None or form.backend == "analytical":
+    if queues is not None or form.read is not network_tables:
         table["queues"] = 1 if queues is None else queues
     data: dict[str, Any] = {
         "network": tables,

@@ -56,10 +56,11 @@ def json_system(path: PathLike, dims: int | None = None, wanted: str | None = No
 def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> list[str] | str | None:
     """A list with one for each dimension, as the file has it; an algorithm over all dimensions is no list."""
     key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
-    if file.given(custom):
+    native = file.given(key)
+    if file.given(custom):  # counts before the native one
         prefixes = file.listed(custom, 1)
         return f"{prefixes[0]}.*.et" if prefixes else None
-    if not file.given(key):
+    if not native:
         return None
     spelled = file.listed(key)
     if not all(isinstance(word, str) for word in spelled):
