@@ -58,7 +58,9 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> 
     key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
     native = file.given(key)
     if file.given(custom):  # counts before the native one
-        prefixes = file.listed(custom, 1)
+        prefixes = file.listed(custom)
+        if len(prefixes) > 1:
+            file.fault(custom, f"{len(prefixes)} prefixes", "a list with one, of the files PREFIX.RANK.et")
         return f"{prefixes[0]}.*.et" if prefixes else None
     if not native:
         return None

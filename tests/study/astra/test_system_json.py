@@ -144,7 +144,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ({"roofline-enabled": 2}, "roofline-enabled: '2' is none of what is allowed; allowed: 0, 1"),
         ({"peak-perf": "900"}, "peak-perf: '900' is none of what is allowed"),
         ({"per-node-custom-implementation": "f.yml"}, "per-node-custom-implementation: algorithms for single NPUs"),
-        ({"all-reduce-implementation-custom": ["a", "b"]}, "the list has 2 entries; allowed: 1 entries"),
+        ({"all-reduce-implementation-custom": ["a", "b"]}, "2 prefixes; allowed: a list with one"),
         ({"num-queues": 2}, "num-queues: unknown key; allowed: "),
     ],
 )
