@@ -10,6 +10,8 @@ from typing import Any
 
 from pyxsim.collective.custom.msccl import read_msccl
 from pyxsim.collective.custom.python import read_python
+from pyxsim.collective.custom.traces import rank_files, read_traces
+from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 
 
@@ -26,13 +28,22 @@ def _python(path: str, part: str | None) -> Found:
 
 
 def _msccl(path: str, part: str | None) -> Found:
-    if part is not None:
-        raise InputError(f"'{part}': a file of MSCCL is one algorithm", file=path, allowed="the path alone")
+    _refuse_part(path, part)
     return Found(*read_msccl(path))
 
 
+def _traces(path: str, part: str | None) -> Found:
+    _refuse_part(path, part)
+    return Found(read_traces(path), tuple(KINDS))
+
+
+def _refuse_part(path: str, part: str | None) -> None:
+    if part is not None:
+        raise InputError(f"'{part}' behind it has no meaning: it is one algorithm", file=path, allowed="the path alone")
+
+
 # By suffix: path and the part after ":" (None where there is none) -> what the file offers.
-READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python, "xml": _msccl}
+READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python, "xml": _msccl, "et": _traces}
 
 
 def find(path: str, part: str | None) -> Found:
@@ -40,7 +51,8 @@ def find(path: str, part: str | None) -> Found:
 
     The same file gives the same object, so what is built from it can be remembered by it.
     """
-    return _read(path, part, _age(Path(path)))
+    files = rank_files(path).values() if path.endswith(".et") else [Path(path)]
+    return _read(path, part, tuple(_age(file) for file in files))
 
 
 @lru_cache(maxsize=64)
@@ -54,4 +66,4 @@ def _age(path: Path) -> object:
         state = path.stat()
     except OSError:
         return None  # the reader says what is wrong
-    return state.st_mtime_ns, state.st_size
+    return str(path), state.st_mtime_ns, state.st_size

@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 from pyxsim.collective.kinds import Kind
 
+# What waits for more than this gathers it in one local step. Any number is right; this keeps gates small.
+MANY = 8
+# How many of those that wait for each other an error names.
+TOLD = 4
+
 Places = tuple[int, ...]
 Link = tuple[int, int, int]  # from, to, tag
 

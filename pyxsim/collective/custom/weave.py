@@ -17,15 +17,10 @@ from typing import NamedTuple, NoReturn
 from pyxsim.collective.arrays import I32
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.clocks import Clocks, Use
-from pyxsim.collective.custom.program import Instruction, Link, Program
+from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program
 from pyxsim.collective.custom.settle import settled
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.collective.schedule import ScheduleError
-
-# A thread that has more waits than this gathers them in one local step. Any number is right; this keeps gates small.
-_MANY = 8
-# How many threads that wait for each other an error names.
-_TOLD = 4
 
 Waits = tuple[int, ...]
 
@@ -147,7 +142,7 @@ class _Run:
         link = None if step.send is None else self._send(use, (rank, *step.send), values)
         for place, value in zip(step.writes, values if step.writes else (), strict=True):
             self._write(use, rank, place, value)
-        if len(self.waits[thread]) > _MANY:
+        if len(self.waits[thread]) > MANY:
             self._local(use, rank, [], [])
         self.at[thread] += 1
         if self.clocks is not None:
@@ -242,9 +237,9 @@ class _Run:
                 return f"{text}: {len(seen) - seen.index(thread)} wait for each other in a circle"
             seen.append(thread)
             missing = self._missing(thread)
-            if len(seen) <= _TOLD:
+            if len(seen) <= TOLD:
                 text += f", which waits in step {self.at[thread]} for {self._wanted(missing)}"
-            elif len(seen) == _TOLD + 1:
+            elif len(seen) == TOLD + 1:
                 text += ", and so on"
         assert isinstance(missing, tuple)
         return f"{text}: rank {missing[0]} sends {self.taken[missing]} to rank {missing[1]} in all"

@@ -1,0 +1,213 @@
+"""Schedules as files that other programs read: MSCCL XML, and Chakra traces.
+
+Windows are not written: neither format has them, and they only delay.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import numpy.typing as npt
+
+from pyxsim import chakra
+from pyxsim.chakra import Attribute, Node, NodeType
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.msccl import COLLECTIVES
+from pyxsim.collective.custom.program import held
+from pyxsim.errors import InputError
+
+_COLL = {COLLECTIVES[coll]: coll for coll in reversed(COLLECTIVES)}
+
+Chunk = tuple[str, int]  # buffer, offset
+Role = tuple[str, int]  # what a threadblock does, and with which GPU: ("send", 3)
+Run = tuple[list[int], list[int]]  # cells of the sender, and of the receiver, that follow each other in their buffers
+
+
+def to_msccl(schedule: CompiledSchedule) -> str:
+    """The schedule as an <algo> of MSCCL. A message whose chunks do not follow each other becomes several steps.
+
+    Each GPU has a threadblock for each GPU that it sends to, one for each that it receives from, and one for local
+    steps. A step waits for the steps of other threadblocks that last used its chunks. Raises InputError for what MSCCL
+    cannot say.
+    """
+    s = schedule
+    if s.kind.name not in _COLL:
+        raise InputError(f"MSCCL knows no {s.kind.name}", allowed=", ".join(_COLL))
+    if s.given_bytes is not None or (s.join >= 0).any():
+        what = "messages without data" if s.given_bytes is not None else "reduction in the network"
+        raise InputError(f"{s}: MSCCL knows no {what}")
+    gpus = [_Gpu(s, rank) for rank in range(s.n)]
+    for messages in _side_by_side(s):
+        runs = [(m, int(s.src[m]), int(s.dst[m]), run) for m in messages for run in _runs(s, gpus, m)]
+        for _, src, dst, (cells, puts) in runs:
+            if src != dst:
+                gpus[src].step(("send", dst), "s", gpus[src].chunks[cells[0]], gpus[dst].chunks[puts[0]], cells, [])
+        for m, src, dst, (cells, puts) in runs:
+            gpu, to, adds = gpus[dst], gpus[dst].chunks[puts[0]], bool(s.reduce[m])
+            if src == dst:
+                gpu.step(("local", -1), "re" if adds else "cpy", gpu.chunks[cells[0]], to, cells, puts)
+            else:
+                gpu.step(("recv", src), "rrc" if adds else "r", to, to, puts if adds else [], puts)
+    inplace = int(all(gpu.inplace for gpu in gpus))
+    chunks = s.blocks // s.n ** max(s.kind.homes - 1, 0)
+    lines = [
+        f'<algo name={quoteattr(s.algorithm)} proto="Simple" nchannels="1" nchunksperloop="{chunks}" ngpus="{s.n}"'
+        f' coll="{_COLL[s.kind.name]}" inplace="{inplace}">'
+    ]
+    for gpu in gpus:
+        lines += gpu.lines()
+    return "\n".join([*lines, "</algo>", ""])
+
+
+def _side_by_side(s: CompiledSchedule) -> Iterator[list[int]]:
+    """The messages of each step."""
+    ends = np.flatnonzero(np.diff(s.step, append=-1)) + 1
+    begin = 0
+    for end in ends.tolist():
+        yield list(range(begin, end))
+        begin = end
+
+
+def _runs(s: CompiledSchedule, gpus: list[_Gpu], m: int) -> Iterator[Run]:
+    """A message cut where its chunks do not follow each other in the buffers."""
+    src, dst = gpus[s.src[m]].chunks, gpus[s.dst[m]].chunks
+    run: Run = ([], [])
+    part = slice(s.block_ptr[m], s.block_ptr[m + 1])
+    for cell, put in zip(s.block_ids[part].tolist(), s.put_ids[part].tolist(), strict=True):
+        if run[0] and (src[cell] != _next(src[run[0][-1]]) or dst[put] != _next(dst[run[1][-1]])):
+            yield run
+            run = ([], [])
+        run[0].append(cell)
+        run[1].append(put)
+    yield run
+
+
+def _next(chunk: Chunk) -> Chunk:
+    return chunk[0], chunk[1] + 1
+
+
+@dataclass
+class _Step:
+    """A <step>; `after`: the step of another threadblock that it waits for."""
+
+    type: str
+    src: Chunk
+    dst: Chunk
+    count: int
+    after: tuple[Role, int] | None = None
+    told: bool = False
+
+
+@dataclass
+class _Uses:
+    """Who wrote a cell last, and who has read it since."""
+
+    write: list[tuple[Role, int]] = field(default_factory=list)
+    reads: list[tuple[Role, int]] = field(default_factory=list)
+
+
+class _Gpu:
+    """A <gpu> while its steps are written."""
+
+    def __init__(self, s: CompiledSchedule, rank: int) -> None:
+        self.rank = rank
+        starts, ends = held(s.kind, s.n, s.blocks, rank)
+        # In place where one of input and output is a part of the other. All other cells are scratch.
+        self.inplace = set(starts) <= set(ends) or set(ends) <= set(starts)
+        inputs, outputs = starts, ends
+        if self.inplace:
+            inputs, outputs = (starts, []) if len(starts) >= len(ends) else ([], ends)
+        self.chunks: dict[int, Chunk] = {block: ("o", place) for place, block in enumerate(outputs)}
+        self.chunks.update((block, ("i", place)) for place, block in enumerate(inputs))
+        others = [cell for cell in range(s.cells) if cell not in self.chunks]
+        self.chunks.update((cell, ("s", place)) for place, cell in enumerate(others))
+        self.sizes = {"i": len(inputs), "o": len(outputs), "s": len(others)}
+        self.threads: dict[Role, list[_Step]] = {}
+        self.uses: defaultdict[int, _Uses] = defaultdict(_Uses)
+        for block in inputs if not self.inplace else ():
+            if block in ends:
+                self.step(("local", -1), "cpy", self.chunks[block], ("o", ends.index(block)), [block], [])
+
+    def step(self, role: Role, kind: str, src: Chunk, dst: Chunk, reads: list[int], writes: list[int]) -> None:
+        """Write a step that uses these cells, after those that it has to wait for."""
+        steps = self.threads.setdefault(role, [])
+        earlier = [use for cell in reads for use in self.uses[cell].write]
+        earlier += [use for cell in writes for use in self.uses[cell].write + self.uses[cell].reads]
+        last: dict[Role, int] = {}
+        for other, number in earlier:
+            if other != role:
+                last[other] = max(number, last.get(other, 0))
+        for other, number in last.items():
+            self.threads[other][number].told = True
+        # A step waits for one other; further ones are waited for by steps that do nothing else.
+        *more, after = (*last.items(),) if last else (None,)
+        steps += [_Step("nop", ("i", 0), ("o", 0), 0, each) for each in more]
+        steps.append(_Step(kind, src, dst, max(len(reads), len(writes)), after))
+        use = (role, len(steps) - 1)
+        for cell in reads:
+            self.uses[cell].reads.append(use)
+        for cell in writes:
+            self.uses[cell] = _Uses([use])
+
+    def lines(self) -> Iterator[str]:
+        sizes = " ".join(f'{name}_chunks="{size}"' for name, size in self.sizes.items())
+        yield f'  <gpu id="{self.rank}" {sizes}>'
+        number = {role: place for place, role in enumerate(self.threads)}
+        for (what, peer), steps in self.threads.items():
+            send, recv = (peer if what == each else -1 for each in ("send", "recv"))
+            yield f'    <tb id="{number[what, peer]}" send="{send}" recv="{recv}" chan="0">'
+            for place, step in enumerate(steps):
+                depid, deps = (number[step.after[0]], step.after[1]) if step.after is not None else (-1, -1)
+                yield (
+                    f'      <step s="{place}" type="{step.type}" srcbuf="{step.src[0]}" srcoff="{step.src[1]}"'
+                    f' dstbuf="{step.dst[0]}" dstoff="{step.dst[1]}" cnt="{step.count}"'
+                    f' depid="{depid}" deps="{deps}" hasdep="{int(step.told)}"/>'
+                )
+            yield "    </tb>"
+        yield "  </gpu>"
+
+
+def to_chakra(
+    schedule: CompiledSchedule,
+    block_sizes: npt.NDArray[np.integer],
+    prefix: str | PathLike[str],
+    *,
+    reduction_micros: int = 0,
+) -> None:
+    """Write the schedule as Chakra traces `PREFIX.R.et`, one for each rank R, for blocks of these sizes.
+
+    A message is a send and a reception with a tag of its own; an addition is a computation that takes so many
+    microseconds. A node depends on those that have brought what it needs.
+    """
+    s = schedule
+    if (s.join >= 0).any():
+        raise InputError(f"{s}: Chakra traces know no reduction in the network")
+    sizes = s.message_bytes(block_sizes)
+    nodes: list[list[Node]] = [[] for _ in range(s.n)]
+    done: list[int] = []  # the node at its receiver after which a message has been taken in
+
+    def put(rank: int, what: str, kind: NodeType, deps: list[int], micros: int = 0, **numbers: int) -> int:
+        attributes = [Attribute("is_cpu_op", "bool_val", False)]
+        attributes += [Attribute(f"comm_{name}", "int64_val", number) for name, number in numbers.items()]
+        number = len(nodes[rank])
+        nodes[rank].append(Node(number, what, kind, data_deps=deps, duration_micros=micros, attr=attributes))
+        return number
+
+    for m, (src, dst, size) in enumerate(zip(s.src.tolist(), s.dst.tolist(), sizes.tolist(), strict=True)):
+        deps = sorted({done[wait] for wait in s.waits_for(m).tolist()})
+        if src == dst:
+            done.append(put(dst, f"local {m}", NodeType.COMP, deps, reduction_micros if s.reduce[m] else 0))
+            continue
+        link = {"size": size, "src": src, "dst": dst, "tag": m}
+        put(src, f"send {m}", NodeType.COMM_SEND, deps, **link)
+        here = put(dst, f"receive {m}", NodeType.COMM_RECV, [], **link)
+        if s.reduce[m]:
+            here = put(dst, f"reduce {m}", NodeType.COMP, [here], reduction_micros)
+        done.append(here)
+    for rank, each in enumerate(nodes):
+        chakra.write(f"{prefix}.{rank}.et", each)
