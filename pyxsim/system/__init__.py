@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyxsim.network.protocol import Network
+from pyxsim.system.astra import AstraSystem
 from pyxsim.system.options import Options, resolve
 from pyxsim.system.system import System
 from pyxsim.system.work import Collective, PointToPoint
 
-__all__ = ["Collective", "Options", "PointToPoint", "System", "make_system", "resolve"]
+__all__ = ["AstraSystem", "Collective", "Options", "PointToPoint", "System", "make_system", "resolve"]
 
 
-def make_system(network: Network, shape: Sequence[int], options: Options) -> System:
-    """The system layer for a network of this shape."""
+def make_system(network: Network, shape: Sequence[int], options: Options) -> System | AstraSystem:
+    """The system layer for a network of this shape: ours, or that of the simulator that `options.compat` names."""
+    if options.compat is not None:
+        return AstraSystem(network, shape, options)
     return System(network, shape, options)

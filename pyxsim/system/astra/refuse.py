@@ -82,7 +82,7 @@ def refuse_themis_over_all(algorithm: Algorithm, kind: str, shape: Sequence[int]
     """Raise InputError for one group over all dimensions where each chunk chooses their order."""
     if len(shape) > 1 and kind != "all-to-all" and options.inter_dimension.startswith("themis"):
         raise InputError(
-            f"ASTRA-sim stops at an assertion: {options.inter_dimension} orders dimensions, and {algorithm.name} has one",
+            f"ASTRA-sim stops: {options.inter_dimension} puts dimensions in order, and {algorithm.name} has but one",
             key=key,
             allowed="an algorithm for each dimension",
         )

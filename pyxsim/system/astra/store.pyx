@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free
 from pyxsim.system.astra.agenda cimport close_agenda, grown, open_agenda
 from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Line, Mail, Member, Phase, Stream
 
-from pyxsim.system.astra.store cimport phase_of, row_of
+from pyxsim.system.astra.store cimport phase_of
 
 cdef int32_t NONE = -1
 INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-first": FEWEST}
@@ -143,7 +143,7 @@ cdef class Store:
         for i in range(self.member_count):
             m = &self.members[i]
             s = &self.streams[m.stream]
-            if m.phase < 0 or row_of(self, m, s.phases - 1).end >= 0:
+            if not 0 <= m.phase < s.phases:
                 continue
             p = phase_of(self, m)
             missing = []

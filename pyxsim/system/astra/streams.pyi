@@ -9,9 +9,7 @@ from pyxsim.network.protocol import Network
 class Bus(Protocol):
     """What lies between an NPU and its endpoint, if not a fixed delay."""
 
-    def request(
-        self, npu: int, who: int, size: int, pays: bool, back: bool, outward: bool, now: int
-    ) -> None: ...
+    def request(self, npu: int, who: int, size: int, pays: bool, back: bool, outward: bool, now: int) -> None: ...
     def event(self, number: int, now: int) -> None: ...
 
 class Streams:

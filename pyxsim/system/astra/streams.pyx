@@ -265,12 +265,12 @@ cdef class Streams(Store):
     cdef int start(self, Member* m) except -1:
         """A member comes to the front of its queue."""
         cdef Phase* p = phase_of(self, m)
-        cdef int32_t i
+        cdef int32_t _turn
         m.at_work = 1
         row_of(self, m, m.phase).start = self.now
         if p.machine == TREE:
             return self.tree(m, p, False)
-        for i in range(p.together):
+        for _turn in range(p.together):
             self.insert(m, p)
         return 0
 
@@ -303,14 +303,14 @@ cdef class Streams(Store):
 
     cdef int ready(self, Member* m) except -1:
         cdef Phase* p = phase_of(self, m)
-        cdef int32_t i
+        cdef int32_t _turn
         if p.machine == TREE:
             return self.tree(m, p, False)
         m.free += 1
         if p.machine == DIRECT and p.kind == ALL_REDUCE and m.left <= p.middle:
             if m.received < p.middle:
                 return 0
-            for i in range(p.together):
+            for _turn in range(p.together):
                 self.step(m, p)
         else:
             self.step(m, p)
@@ -417,14 +417,14 @@ cdef class Streams(Store):
         """A member goes into its next phase, or out; with the barrier, when all of its stream may."""
         cdef Member* m = &self.members[who]
         cdef Stream* s = &self.streams[m.stream]
-        cdef int32_t i, other
+        cdef int32_t _turn, other
         if self.together:
             if not s.passes:
                 self.suspend(s, who)
                 return 0
             s.passes -= 1
             if s.suspended == s.members - 1:
-                for i in range(s.members - 1):
+                for _turn in range(s.members - 1):
                     other = s.waiting[s.waiting_first]
                     s.waiting_first = (s.waiting_first + 1) % (s.members + 1)
                     s.suspended -= 1
@@ -455,10 +455,12 @@ cdef class Streams(Store):
         if old != NULL and m.enabled:
             self.line(m, old).running -= 1
             self.serve(m, old)
-        if not last:
-            m.enabled = enabled
-            if enabled:
-                self.serve(m, p)
+        if last:
+            m.phase = s.phases
+            return 0
+        m.enabled = enabled
+        if enabled:
+            self.serve(m, p)
         return 0
 
     cdef bint on_axis(self, Member* m, Phase* p, Stream* s) noexcept:
@@ -474,8 +476,8 @@ cdef class Streams(Store):
     cdef int serve(self, Member* m, Phase* p) except -1:
         """Start the first members of a queue, as many as there is room for."""
         cdef Line* line = self.line(m, p)
-        cdef int32_t i, at = line.first
-        for i in range(line.running):
+        cdef int32_t _turn, at = line.first
+        for _turn in range(line.running):
             if at != NONE:
                 at = self.members[at].next
         while at != NONE and line.running < self.room[p.queue]:

@@ -173,9 +173,7 @@ class AstraSystem:
         at = self.collectives[number].start
         if self.issued[number].begun:
             return
-        together = [
-            index for index, each in enumerate(self.issued) if each.collective.start == at and not each.begun
-        ]
+        together = [index for index, each in enumerate(self.issued) if each.collective.start == at and not each.begun]
         rows = []
         for order, index in enumerate(together):
             issued = self.issued[index]

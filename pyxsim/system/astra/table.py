@@ -1,10 +1,10 @@
-"""What there is to see of ASTRA-sim's system layer: its phases as a table, all that it sends, and who waits for whom."""
+"""What there is to see of ASTRA-sim's system layer: its phases as a table, all that it sends, who waits for whom."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,16 +45,16 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
 
 def traffic(system: AstraSystem) -> Longs:
     """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once."""
-    alike: Counter[tuple[object, ...]] = Counter()
-    example: dict[tuple[object, ...], tuple[Chunk, int]] = {}
+    alike: Counter[Hashable] = Counter()
+    example: dict[Hashable, tuple[Chunk, int]] = {}
     for chunk in system.chunks:
         for number, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
             key = (chunk.team, step.axis, step.program, place)
             alike[key] += 1
             example[key] = chunk, number
     counts: Counter[tuple[int, int, int, int]] = Counter()
-    for key, times in alike.items():
-        chunk, number = example[key]
+    for phase, times in alike.items():
+        chunk, number = example[phase]
         plane = chunk.places[number].plane
         for src, dst, size in _messages(chunk, number, boost=system.options.boost):
             counts[src, dst, plane, size] += times

@@ -20,7 +20,12 @@ KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 
 def network(
-    compat: str, blocks: Sequence[str], npus: Sequence[int], bandwidth: Sequence[float], latency: Sequence[float], **more: Any
+    compat: str,
+    blocks: Sequence[str],
+    npus: Sequence[int],
+    bandwidth: Sequence[float],
+    latency: Sequence[float],
+    **more: Any,
 ) -> AnalyticalNetwork:
     """An analytical network; bandwidths in GB/s of 2^30 bytes, latencies in ns."""
     dims = [
@@ -36,11 +41,9 @@ def system(
     net: AnalyticalNetwork, compat: str, algorithms: Sequence[str], *, queues: int = 1, active: int = 1, **options: Any
 ) -> AstraSystem:
     """The system layer of a compat, with the same algorithms for every kind of collective."""
-    own = [
-        [natural[number * len(natural) // queues] for number in range(queues)] for natural in net.topology.queues
-    ]
+    own = [[natural[number * len(natural) // queues] for number in range(queues)] for natural in net.topology.queues]
     shape = net.topology.shape
-    defaults = {"bandwidths": [Fraction(1)] * len(shape), "endpoint_delay": 10}
+    defaults: dict[str, Any] = {"bandwidths": [Fraction(1)] * len(shape), "endpoint_delay": 10}
     return AstraSystem(
         net,
         shape,
