@@ -1,4 +1,4 @@
-"""`pyxsim astra`: the command line of ASTRA-sim, for the files of its version 1 and its Garnet backend."""
+"""`pyxsim astra`: the command line of ASTRA-sim, for the files of its versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
-from pyxsim.study.astra import astra_experiment
+from pyxsim.study.astra import form_of, read_astra
 
 RUN_NAME = "run"
 DIGITS = 9
@@ -20,6 +20,7 @@ _OPTIONS = {
     "workload.passes": "--num-passes",
     "workload.comm_scale": "--comm-scale",
     "workload.compute_scale": "--compute-scale",
+    "system.queues": "--num-queues-per-dim",
 }
 _HINT = "; --allow-deadlock"  # what `prepare` says for `pyxsim run`
 
@@ -54,29 +55,47 @@ def run_astra(
     passes: str = "1",
     comm_scale: str = "1",
     compute_scale: str = "1",
+    injection_scale: str = "1",
+    queues: str | None = None,
+    rendezvous: str | None = None,
+    backend: str | None = None,
     overrides: Iterable[str] = (),
     strict: bool = False,
 ) -> None:
     """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise."""
+    _no_rendezvous(rendezvous)
+    warnings: list[str] = []
     if outputs.file is None and (path or run_name):
         outputs = replace(outputs, file=str(Path(path or ".") / f"{run_name or RUN_NAME}.h5"))
 
     def load() -> Experiment:
         try:
-            return astra_experiment(
+            read = read_astra(
                 files.network,
                 files.system,
                 files.workload,
-                passes=_count(passes),
+                passes=_count(passes, "--num-passes"),
                 comm_scale=comm_scale,
                 compute_scale=compute_scale,
+                injection_scale=injection_scale,
+                queues=None if queues is None else _count(queues, "--num-queues-per-dim"),
+                backend=backend,
                 overrides=tuple(overrides),
             )
         except InputError as error:
             raise files.place(error) from None
+        warnings.extend(read.warnings)
+        return read.experiment
 
     inputs = (files.network, files.system, files.workload)
-    job = Job(load, inputs, files.place, folder=Path(), allow_deadlock=not strict)
+    job = Job(
+        load,
+        inputs,
+        files.place,
+        folder=Path(),
+        backend=backend or form_of(files.network).backend,
+        allow_deadlock=not strict,
+    )
     try:
         carry_out(talk, job, outputs, _last_words)
     except DeadlockError as error:
@@ -86,10 +105,20 @@ def run_astra(
         raise
 
 
-def _count(text: str) -> int:
+def _count(text: str, option: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS:
-        raise InputError(f"'{text}' is no number", key="--num-passes", allowed="a whole number from 1")
+        raise InputError(f"'{text}' is no number", key=option, allowed="a whole number from 1")
     return int(text)
+
+
+def _no_rendezvous(word: str | None) -> None:
+    """ASTRA-sim 2's protocol of asking before sending: only saying no to it can be honoured."""
+    if word is not None and word.lower() not in ("false", "0"):
+        raise InputError(
+            "messages are sent without asking first; a rendezvous is not in this version",
+            key="--rendezvous-protocol",
+            allowed="false, or to leave it out",
+        )
 
 
 def _last_words(result: Result) -> str:
