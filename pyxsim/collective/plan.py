@@ -263,7 +263,10 @@ def _make_plan(
         algorithm.check(kind, key=key)
     build = OPTIMIZATIONS[optimization] if kind == "all-reduce" else _ONE_WAY[kind]
     make = _Maker(shape, whole_bytes(kind, size, math.prod(shape)), _groups(shape, chosen, order, key), root)
-    return Plan(kind, size, shape, tuple(build(make)), root)
+    phases = tuple(build(make))
+    for phase in phases:
+        get_algorithm(phase.algorithm).check(phase.kind, key=key)
+    return Plan(kind, size, shape, phases, root)
 
 
 def whole_bytes(kind: str, size: int, npus: int) -> int:

@@ -1,0 +1,462 @@
+"""Data for real (`--carry`): every message takes bytes along, and what NPUs end with is compared with numpy's result.
+
+The system layer keeps a log of what happened to its messages. Here it is replayed, in batches while the simulation
+runs: a message takes the blocks with it that its sender has when it leaves, and they are stored or added (mod 256) when
+its receiver takes it in, in that order, whatever it is. So what an NPU ends with depends on the network's timing as
+much as on the schedule. The result that it should be is computed from the same random bytes without any schedule.
+
+Each chunk is a collective of its own, on its slice of the data. What an NPU holds between two phases is an array of
+rows: in an all-to-all one for every source whose data it has, else a single one. A barrier has no data. There a row for
+every NPU says whether it has been heard of, and to add means to take over what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.collective.arrays import I64, pointers
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.plan import Phase, Plan, cut, whole_bytes
+from pyxsim.collective.plan_checker import final_pieces
+from pyxsim.collective.schedule import ScheduleError
+from pyxsim.errors import InputError
+
+MOST_BYTES = 2**31
+LEFT, TAKEN_IN = 0, 1  # the first column of the log
+
+Bytes = NDArray[np.uint8]  # [rows, bytes]
+Cells = dict[int, Bytes]
+
+
+class Communicator(Protocol):
+    """NPUs in the order of their positions."""
+
+    @property
+    def members(self) -> Sequence[int]: ...
+
+
+class Collective(Protocol):
+    """What was issued: its chunks, and who takes part."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def communicator(self) -> Communicator: ...
+    @property
+    def chunks(self) -> Sequence[Chunk]: ...
+
+
+class Chunk(Protocol):
+    """A part of it, with a plan of its own. `number`: within the collective."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def collective(self) -> Collective: ...
+
+
+class Stage(Protocol):
+    """Phase `number` of a chunk."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def chunk(self) -> Chunk: ...
+
+
+class Task(Protocol):
+    """One group's part of a stage: the position of each rank, and what was executed. Or a message of its own, which
+    has no stage, and is not looked at."""
+
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def positions(self) -> Sequence[int]: ...
+    @property
+    def schedule(self) -> CompiledSchedule: ...
+
+
+class Source(Protocol):
+    """The system layer: tasks by the numbers that the log has, and all that was issued so far."""
+
+    @property
+    def tasks(self) -> Sequence[Any]: ...
+    @property
+    def collectives(self) -> Sequence[Collective]: ...
+
+
+class Carrier:
+    """Carries the data of all collectives of a system. Raises InputError when they are too many or there are none."""
+
+    def __init__(self, source: Source, seed: int = 0) -> None:
+        self.source = source
+        self.seed = seed
+        self._chunks: dict[int, _Data] = {}  # by identity; each holds its chunk, so that stays unique
+        self._tasks: dict[int, _Group] = {}
+        self._scripts: dict[int, _Script] = {}
+        self._numbers: dict[int, int] = {}  # of collectives, by identity
+        self._bytes = 0
+        self._reserve()
+
+    def feed(self, log: NDArray[np.int64]) -> None:
+        """The next rows (LEFT or TAKEN_IN, task, message), in order. Raises ScheduleError for what cannot be."""
+        self._reserve()
+        for what, number, message in log.tolist():
+            group = self._tasks.get(number)
+            if group is None:
+                task = self.source.tasks[number]
+                if not hasattr(task, "stage"):
+                    continue
+                group = self._tasks[number] = self._group(task)
+            if what == LEFT:
+                group.left(message)
+            else:
+                group.taken_in(message)
+
+    def finish(self) -> None:
+        """Compare what every NPU has in the end. Raises ScheduleError that names NPU, chunk and first wrong byte."""
+        self._reserve()
+        for group in self._tasks.values():
+            group.check_complete()
+        for collective in self.source.collectives:
+            for chunk in collective.chunks:
+                self._data(chunk).compare()
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the buffers of all collectives so far."""
+        return self._bytes
+
+    def _reserve(self) -> None:
+        """Look at what has been issued since the last time."""
+        collectives = self.source.collectives
+        for number in range(len(self._numbers), len(collectives)):
+            collective = collectives[number]
+            self._numbers[id(collective)] = number
+            for chunk in collective.chunks:
+                self._bytes += _buffer_bytes(chunk.plan)
+                for phase in chunk.plan.phases:
+                    schedule = phase.schedule()
+                    if schedule.given_bytes is not None:
+                        why = schedule.unproved or "its messages have sizes and no data"
+                        raise InputError(f"{schedule} has no data to carry: {why}", key="output.carry", allowed="false")
+        if self._bytes > MOST_BYTES:
+            raise InputError(
+                f"the data of all NPUs are {self._bytes} bytes",
+                key="output.carry",
+                allowed=f"at most {MOST_BYTES} bytes, or false",
+            )
+
+    def _data(self, chunk: Chunk) -> _Data:
+        if id(chunk) not in self._chunks:
+            self._chunks[id(chunk)] = _Data(chunk, [self.seed, self._numbers[id(chunk.collective)], chunk.number])
+        return self._chunks[id(chunk)]
+
+    def _group(self, task: Task) -> _Group:
+        schedule = task.schedule
+        if id(schedule) not in self._scripts:
+            self._scripts[id(schedule)] = _Script(schedule)
+        return _Group(task, self._scripts[id(schedule)], self._data(task.stage.chunk))
+
+
+def _buffer_bytes(plan: Plan) -> int:
+    """Bytes that all NPUs hold together at most."""
+    if plan.kind == "barrier":
+        return plan.npus**2
+    held = [int(phase_bytes.sum()) for phase in plan.phases for phase_bytes in (phase.bytes_in, phase.bytes_out)]
+    return max(held, default=plan.size * plan.npus)
+
+
+class _Script:
+    """A schedule as lists: what its messages carry from which cells to which."""
+
+    def __init__(self, schedule: CompiledSchedule) -> None:
+        s = schedule
+        self.schedule = s  # keeps its identity
+        self.src: list[int] = s.src.tolist()
+        self.dst: list[int] = s.dst.tolist()
+        self.reduce: list[bool] = s.reduce.tolist()
+        self.join: list[int] = s.join.tolist()
+        ptr = s.block_ptr.tolist()
+        cells, puts = s.block_ids.tolist(), s.put_ids.tolist()
+        self.cells = [cells[ptr[m] : ptr[m + 1]] for m in range(len(s))]
+        self.puts = [puts[ptr[m] : ptr[m + 1]] for m in range(len(s))]
+        self.joined: dict[int, list[int]] = {}
+        for m in np.flatnonzero(s.join >= 0).tolist():
+            self.joined.setdefault(self.join[m], []).append(m)
+        self._sizes: dict[tuple[int, int], list[int]] = {}
+
+    def sizes(self, phase: Phase, position: int) -> list[int]:
+        """Bytes of each row of what messages take along, in the group of a position."""
+        key = int(phase.pieces[position]), phase.copies
+        if key not in self._sizes:
+            sizes = self.schedule.message_bytes(phase.block_sizes(key[0]))
+            self._sizes[key] = (sizes // phase.copies).tolist()
+        return self._sizes[key]
+
+
+class _Group:
+    """A group that carries out a phase of a chunk: the messages that are on their way, and what they carry."""
+
+    def __init__(self, task: Task, script: _Script, data: _Data) -> None:
+        self.script = script
+        self.data = data
+        self.stage = task.stage.number
+        self.positions = list(task.positions)
+        self.sizes = script.sizes(data.plan.phases[self.stage], self.positions[0])
+        self.gone: set[int] = set()  # messages that have left
+        self.on_way: dict[int, list[Bytes]] = {}
+        self.summed: set[int] = set()  # joins that the network has added up
+
+    def left(self, message: int) -> None:
+        script = self.script
+        if message in self.gone:
+            raise self._fault(message, "leaves twice")
+        self.gone.add(message)
+        rank = script.src[message]
+        held = self.data.cells_of(self.positions[rank], self.stage)
+        for cell in script.cells[message]:
+            if cell not in held:
+                raise self._fault(message, f"takes block {cell} along, which rank {rank} does not have")
+        # Arrays are replaced, never changed: what is on its way stays what it was.
+        self.on_way[message] = [held[cell] for cell in script.cells[message]]
+        count = sum(cell.shape[1] for cell in self.on_way[message])
+        if count != self.sizes[message]:
+            raise self._fault(message, f"takes {count} bytes along, not {self.sizes[message]}")
+
+    def taken_in(self, message: int) -> None:
+        script = self.script
+        if message not in self.on_way:
+            raise self._fault(message, "is taken in again" if message in self.gone else "is taken in before it left")
+        join = script.join[message]
+        if join >= 0 and join not in self.summed:
+            self._sum(join)
+        rank = script.dst[message]
+        held = self.data.cells_of(self.positions[rank], self.stage)
+        for cell, new in zip(script.puts[message], self.on_way.pop(message), strict=True):
+            if not script.reduce[message]:
+                held[cell] = new
+            elif cell in held and held[cell].shape == new.shape:
+                held[cell] = self.data.add(held[cell], new)
+            else:
+                raise self._fault(message, f"adds to block {cell}, which rank {rank} does not have")
+
+    def _sum(self, join: int) -> None:
+        """The network adds up what the messages of a join carry; each of them brings the sum."""
+        messages = self.script.joined[join]
+        for message in messages:
+            if message not in self.on_way:
+                raise self._fault(message, "has not left when its join is handed over")
+        total = self.on_way[messages[0]]
+        for message in messages[1:]:
+            total = [self.data.add(*both) for both in zip(total, self.on_way[message], strict=True)]
+        self.on_way.update(dict.fromkeys(messages, total))
+        self.summed.add(join)
+
+    def check_complete(self) -> None:
+        """All messages have left, and were taken in."""
+        if self.on_way:
+            raise self._fault(min(self.on_way), "is never taken in")
+        if len(self.gone) < len(self.script.src):
+            raise self._fault(min(set(range(len(self.script.src))) - self.gone), "never leaves")
+
+    def _fault(self, message: int, problem: str) -> ScheduleError:
+        script = self.script
+        src, dst = script.src[message], script.dst[message]
+        step = int(script.schedule.order[message])
+        what = f"step {step} of rank {src} ({'local' if src == dst else f'-> {dst}'}) of {script.schedule}"
+        return ScheduleError(f"{self.data.name}, phase {self.stage}: {what} {problem}", rank=src, step=step)
+
+
+@dataclass
+class _Held:
+    """What an NPU has of a chunk: before its phases and between them rows of bytes from `first` on; within a phase
+    cells. `stage`: the phase that it is in, or has left."""
+
+    first: int
+    rows: Bytes
+    stage: int = -1
+    cells: Cells | None = None
+
+
+class _Data:
+    """The data of one chunk on all NPUs."""
+
+    def __init__(self, chunk: Chunk, seed: list[int]) -> None:
+        self.chunk = chunk
+        self.plan = chunk.plan
+        self.seed = seed
+        self.name = f"{chunk.collective.name}, chunk {chunk.number}"
+        self.layouts = [_layout(phase) for phase in self.plan.phases]
+        self.add: Callable[[Bytes, Bytes], Bytes] = np.maximum if self.plan.kind == "barrier" else np.add
+        first, size = final_pieces(self.plan)
+        self.own = list(zip(first.tolist(), size.tolist(), strict=True))  # first byte and bytes of everybody's piece
+        self.held = [self._at_start(position) for position in range(self.plan.npus)]
+
+    # -- what there is at the start, and should be at the end --
+
+    def initial(self, position: int) -> Bytes:
+        """What a position brings in, if it brings in anything: the same whenever it is asked for."""
+        if self.plan.kind == "barrier":
+            heard = np.zeros((self.plan.npus, 1), dtype=np.uint8)
+            heard[position] = 1
+            return heard
+        size = self.own[position][1] if self.plan.kind in ("all-gather", "gather") else self.plan.size
+        return np.random.default_rng([*self.seed, position]).integers(0, 256, (1, size), dtype=np.uint8)
+
+    def _at_start(self, position: int) -> _Held:
+        if self.plan.kind in ("broadcast", "scatter") and position != self.plan.root:
+            return _Held(0, np.zeros((1, 0), dtype=np.uint8))
+        first = self.own[position][0] if self.plan.kind in ("all-gather", "gather") else 0
+        return _Held(first, self.initial(position))
+
+    def wanted(self) -> list[Bytes | None]:
+        """What every position must end with, computed directly; None: nothing is asked of it."""
+        plan = self.plan
+        everybody = range(plan.npus)
+        if plan.kind == "barrier":
+            return [np.ones((plan.npus, 1), dtype=np.uint8)] * plan.npus
+        if plan.kind == "all-to-all":
+            rows = self._sources()
+            sent = np.concatenate([self.initial(source) for source in rows])
+            return [sent[:, first : first + size] for first, size in self.own]
+        if plan.kind in ("all-reduce", "reduce-scatter", "reduce"):
+            whole = np.zeros((1, plan.size), dtype=np.uint8)
+            for position in everybody:
+                whole += self.initial(position)
+        elif plan.kind in ("all-gather", "gather"):
+            whole = np.zeros((1, whole_bytes(plan.kind, plan.size, plan.npus)), dtype=np.uint8)
+            for position, (first, size) in enumerate(self.own):
+                whole[:, first : first + size] = self.initial(position)
+        else:
+            whole = self.initial(plan.root)
+        if plan.kind in ("reduce-scatter", "scatter"):
+            return [whole[:, first : first + size] for first, size in self.own]
+        only_root = plan.kind in ("reduce", "gather")
+        return [None if only_root and position != plan.root else whole for position in everybody]
+
+    def _sources(self) -> list[int]:
+        """Whose data the rows of an NPU are after an all-to-all: the last phase counts slowest."""
+        row, weight = np.zeros(self.plan.npus, dtype=np.int64), 1
+        for phase in self.plan.phases:
+            row += phase.ranks * weight
+            weight *= phase.npus
+        return cast(list[int], np.argsort(row).tolist())
+
+    def compare(self) -> None:
+        for position, wanted in enumerate(self.wanted()):
+            npu = self.chunk.collective.communicator.members[position]
+            self._go_on(position, len(self.layouts))
+            there = self.held[position].rows
+            if wanted is None:
+                continue
+            if there.shape != wanted.shape:
+                problem = f"NPU {npu} ends with {there.size} bytes, not {wanted.size}"
+                raise ScheduleError(f"{self.name}: {problem}", rank=npu)
+            if not np.array_equal(there, wanted):
+                byte = int(np.argmax((there != wanted).ravel()))
+                values = f"{there.ravel()[byte]}, not {wanted.ravel()[byte]}"
+                raise ScheduleError(f"{self.name}: NPU {npu} ends with a wrong byte {byte}: {values}", rank=npu)
+
+    # -- from phase to phase --
+
+    def cells_of(self, position: int, stage: int) -> Cells:
+        """The cells of a position in a phase. It has done with the phases before, and has not gone on."""
+        held = self.held[position]
+        if held.stage > stage:
+            npu = self.chunk.collective.communicator.members[position]
+            problem = f"NPU {npu} has gone on to phase {held.stage} before phase {stage} is over"
+            raise ScheduleError(f"{self.name}: {problem}", rank=npu)
+        self._go_on(position, stage)
+        if held.cells is None:
+            held.cells = self.layouts[stage].cells(position, held)
+        return held.cells
+
+    def _go_on(self, position: int, stage: int) -> None:
+        """Leave the phase in which a position is; go through those before `stage` in which it has nothing to do."""
+        held = self.held[position]
+        while held.stage < stage:
+            if held.stage >= 0:
+                layout = self.layouts[held.stage]
+                cells = layout.cells(position, held) if held.cells is None else held.cells
+                self._leave(position, layout, cells)
+            held.stage += 1
+            held.cells = None
+
+    def _leave(self, position: int, layout: _Layout, cells: Cells) -> None:
+        held = self.held[position]
+        goals = layout.goals(position)
+        ends = layout.ends(position)
+        for block in goals:
+            if block not in cells:
+                if ends[block % layout.width] == ends[block % layout.width + 1]:  # nobody sends nothing
+                    cells[block] = held.rows[:, :0]
+                    continue
+                npu = self.chunk.collective.communicator.members[position]
+                problem = f"NPU {npu} ends phase {held.stage} without block {block}"
+                raise ScheduleError(f"{self.name}: {problem}", rank=npu, block=block)
+        if layout.takes_part[position]:
+            held.first, held.rows = layout.rows(position, [cells[block] for block in goals])
+
+
+class _Layout:
+    """Where the blocks of a phase are in what NPUs hold."""
+
+    def __init__(self, phase: Phase) -> None:
+        self.phase = phase
+        self.schedule = phase.schedule()
+        self.base = cut(phase.shape, phase.cuts, phase.whole)[0]
+        self.takes_part = np.zeros(len(self.base), dtype=bool)
+        self.takes_part[phase.groups] = True
+        # In an all-to-all, the blocks of one source are what is cut.
+        self.width = self.schedule.blocks // (phase.npus if self.schedule.kind.homes == 2 else 1)
+        ranks = range(phase.npus)
+        self._starts: list[list[int]] = [[] for _ in ranks]
+        self._goals: list[list[int]] = [[] for _ in ranks]
+        for block in range(self.schedule.blocks):
+            for rank in self.schedule.starts(block):
+                self._starts[rank].append(block)
+            for rank in self.schedule.goals(block):
+                self._goals[rank].append(block)
+
+    def ends(self, position: int) -> I64:
+        """Where the blocks of one source begin and end: from the first byte of the chunk."""
+        phase = self.phase
+        sizes = phase.block_sizes(int(phase.pieces[position]))[: self.width] // phase.copies
+        return cast(I64, pointers(sizes) + self.base[position])
+
+    def cells(self, position: int, held: _Held) -> Cells:
+        """The cells of a position at the beginning of the phase."""
+        if not self.takes_part[position]:
+            return {}
+        ends = (self.ends(position) - held.first).tolist()
+        blocks = self._starts[self.phase.ranks[position]]
+        return {b: held.rows[:, ends[b % self.width] : ends[b % self.width + 1]] for b in blocks}
+
+    def goals(self, position: int) -> list[int]:
+        """The blocks that a position takes along."""
+        return self._goals[self.phase.ranks[position]] if self.takes_part[position] else []
+
+    def rows(self, position: int, blocks: list[Bytes]) -> tuple[int, Bytes]:
+        """What a position has that ends with the blocks of `goals`: first byte and rows."""
+        goals = self.goals(position)
+        if not goals:
+            return 0, np.zeros((1, 0), dtype=np.uint8)
+        first = int(self.ends(position)[goals[0] % self.width])
+        sources: dict[int, list[Bytes]] = {}
+        for block, data in zip(goals, blocks, strict=True):
+            sources.setdefault(block // self.width, []).append(data)
+        return first, np.concatenate([np.concatenate(parts, axis=1) for parts in sources.values()])
+
+
+@lru_cache(maxsize=64)
+def _layout(phase: Phase) -> _Layout:
+    return _Layout(phase)
