@@ -1,8 +1,8 @@
 """ASTRA-sim's shared bus: between an NPU and its endpoint, LogGP instead of a fixed delay.
 
 Alexandrov et al., "LogGP: Incorporating Long Messages into the LogP Model", SPAA 1995. A bus has two *sides*, which
-send to each other, one at a time; what needs a reduction is processed at the side that receives it. In front of the NPU's
-side lies a second bus of the same kind, to the memory: whatever enters or leaves there crosses it first.
+send to each other, one at a time; what needs a reduction is processed at the side that receives it. In front of
+the side of the NPU lies a second bus of the same kind, to the memory: whatever enters or leaves there crosses it first.
 """
 
 from __future__ import annotations

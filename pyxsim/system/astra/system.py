@@ -18,6 +18,7 @@ from pyxsim.errors import StuckError
 from pyxsim.network.protocol import Network
 from pyxsim.system.astra.bus import SharedBuses
 from pyxsim.system.astra.chunks import Cutter, Step, Team, make_team
+from pyxsim.system.astra.machines import TREE
 from pyxsim.system.astra.queues import Place, Turns
 from pyxsim.system.astra.refuse import refuse_collective, refuse_message, refuse_options
 from pyxsim.system.astra.streams import Streams
@@ -208,9 +209,16 @@ class AstraSystem:
             stream = self._streams.add_stream(number, npus, phases, collective.priority, rows.reshape(-1, _COLUMNS))
             issued.streams.append(stream)
             self.chunks.append(Chunk(number, size, team, steps, places, rows))
-            self.bytes_planned += sum(step.program.total * len(npus) // step.program.n for step in steps)
+            self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
         issued.left = len(issued.streams) * len(npus)
         issued.ends = np.full(len(npus), -1, np.int64)
+
+    def _groups(self, team: Team, step: Step) -> int:
+        """How many groups carry a phase out: with boost, that of NPU 0 (of a tree: all that begin at its rank)."""
+        n, stride = step.program.n, math.prod(team.shape[: step.axis])
+        if not self.options.boost:
+            return len(team.members) // n
+        return len(team.members) // (n * stride) if step.program.machine == TREE else 1
 
     def _phase(self, team: Team, step: Step, place: Place) -> int:
         """The number of a phase in `streams`."""
