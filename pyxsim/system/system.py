@@ -26,6 +26,7 @@ from pyxsim.system.table import chunk_table, traffic
 from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
 
 MOST_BYTES = 2**62
+THEMIS_KNOWS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 Log = NDArray[np.int64]
 
 
@@ -129,7 +130,7 @@ class System:
     def _plans(self, collective: Collective) -> Iterator[Plan]:
         """The phases of each chunk."""
         group, kind = collective.communicator, collective.kind
-        greedy = self.options.inter_dimension.startswith("themis")
+        greedy = self.options.inter_dimension.startswith("themis")  # matters to all-reduce only
         for order, size in self._cut(collective):
             yield make_plan(
                 kind,
@@ -148,6 +149,8 @@ class System:
         policy, kind, size = options.inter_dimension, collective.kind, collective.size
         bandwidths = [options.bandwidths[dim] for dim in group.dims] if group.is_grid else options.bandwidths[:1]
         themis = Themis(group.shape, bandwidths)
+        if kind not in THEMIS_KNOWS and policy.startswith("themis"):
+            policy = "ascending"
         if policy == "themis-flex":
             yield from themis.cut(kind, size, options.chunks, flex=True)
             return
