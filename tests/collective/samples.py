@@ -39,6 +39,15 @@ def star(kind: str, n: int) -> Schedule:
     return s
 
 
+def hasty_star(kind: str, n: int) -> Schedule:
+    """Wrong: rank 0 answers each of the others at once, with what it has until then."""
+    s = Schedule(kind, n, blocks=1)
+    for rank in range(1, n):
+        s.send(rank, 0, 0, reduce=True)
+        s.send(0, rank, 0)
+    return s
+
+
 def chain(kind: str, n: int) -> Schedule:
     """From neighbour to neighbour, block by block: 0 -> 1 -> 2 ..., or back to 0."""
     s = Schedule(kind, n)

@@ -13,22 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim import library
+from pyxsim.collective import communicator as grid
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.plan import Plan, make_plan
+from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.collective.schedule import ScheduleError
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.errors import InputError
+from pyxsim.registry import collectives
 from pyxsim.system import carry
 from pyxsim.system.carry import LEFT, TAKEN_IN, Carrier
+from pyxsim.topology.topology import Queue
 from tests.collective.samples import ROOTED, name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shelf() -> None:
-    library.load_all()
-
+from tests.system.ideal import system as ideal_system
 
 # -- a system layer without time: everything that may happen happens in random order --
 
@@ -235,6 +234,63 @@ def test_the_data_are_random_and_the_same_for_a_seed() -> None:
     assert same == again != other
     of_other_npu, of_other_chunk = Carrier(system, 1)._data(chunk[0]).initial(2), Carrier(system, 1)._data(chunk[1])
     assert len({same, of_other_npu.tobytes(), of_other_chunk.initial(1).tobytes()}) == 3
+
+
+# -- on the real system layer --
+
+
+@given(st.data(), st.integers(0, 2**32 - 1))
+def test_the_system_layer_with_messages_in_any_order(data: st.DataObject, seed: int) -> None:
+    """The shelf's algorithms on a network whose messages take random times, several collectives and groups at once."""
+    random = np.random.default_rng(seed)
+    kind, shape = data.draw(st.sampled_from(sorted(KINDS))), data.draw(SHAPES)
+    able = [entry.name for entry in collectives.entries if kind in entry.info.get("kinds", KINDS)]
+    names = [data.draw(st.sampled_from(able)) for _ in shape]
+    if data.draw(st.integers(0, 3)) == 0:
+        names = [f"one-{names[0]}"] * len(shape)
+    layer = ideal_system(
+        shape,
+        lambda src, dst, size: int(random.integers(1, 300)),
+        names,
+        optimization=data.draw(st.sampled_from(["baseline", "localBWAware"])),
+        inter_dimension=data.draw(st.sampled_from(["ascending", "round-robin", "themis", "themis-flex"])),
+        chunks=data.draw(st.integers(1, 4)),
+        endpoint_delay=data.draw(st.integers(0, 9)),
+        reduction_delay=data.draw(st.integers(0, 30)),
+        room=[data.draw(st.integers(1, 3))] * len(shape),
+        queues=[(Queue(0, 1), Queue(1, -1))] * len(shape),
+        carry=True,
+    )
+    npus = math.prod(shape)
+    try:
+        layer.issue(kind, data.draw(st.integers(1, 99)), root=data.draw(st.integers(0, npus - 1)))
+        members = data.draw(st.permutations(range(npus)))[: data.draw(st.integers(1, npus))]
+        group = grid.Communicator.of(members, shape)
+        layer.issue(kind, 7, communicator=group, root=len(group) - 1, algorithms=[names[0]] * len(group.shape))
+    except ScheduleError:
+        raise
+    except InputError:  # a number of ranks, or a kind of phase, for which an algorithm is not made
+        return
+    if npus > 1:
+        layer.send(0, npus - 1, 5)
+    carrier = Carrier(layer, seed)
+    layer.listen = carrier.feed
+    layer.run()
+    carrier.finish()
+
+
+def test_a_wrong_algorithm_is_noticed_on_the_real_system_layer() -> None:
+    """The checker refuses it before a run; should nobody ask, the data tell."""
+    plan = plan_of("all-reduce", 10, (5,), name("hasty_star"))
+    with pytest.raises(ScheduleError, match=r"rank 1 ends without the contributions of ranks 2, 3, 4 in block 0"):
+        prove_plan(plan)
+    layer = ideal_system([5], 100, name("hasty_star"), carry=True, chunks=3)
+    layer.issue("all-reduce", 10)
+    carrier = Carrier(layer)
+    layer.listen = carrier.feed
+    layer.run()
+    with pytest.raises(ScheduleError, match=r"^all-reduce, chunk 0: NPU 1 ends with a wrong byte 0: \d+, not \d+$"):
+        carrier.finish()
 
 
 # -- what is not right is noticed --
