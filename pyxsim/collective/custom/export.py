@@ -21,7 +21,7 @@ from pyxsim.collective.custom.msccl import COLLECTIVES
 from pyxsim.collective.custom.program import held
 from pyxsim.errors import InputError
 
-_COLL = {COLLECTIVES[coll]: coll for coll in reversed(COLLECTIVES)}
+_COLL = {kind: coll for coll, kind in COLLECTIVES.items()}
 
 Chunk = tuple[str, int]  # buffer, offset
 Role = tuple[str, int]  # what a threadblock does, and with which GPU: ("send", 3)

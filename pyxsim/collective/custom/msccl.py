@@ -30,8 +30,8 @@ from pyxsim.errors import InputError
 COLLECTIVES = {
     "allreduce": "all-reduce",
     "allgather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
     "reducescatter": "reduce-scatter",
+    "reduce_scatter": "reduce-scatter",
     "alltoall": "all-to-all",
     "broadcast": "broadcast",
     "reduce": "reduce",
