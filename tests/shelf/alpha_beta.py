@@ -39,26 +39,30 @@ def simulated(
     at_join = np.bincount(s.join[s.join >= 0], minlength=1).tolist()
     free_out: dict[Hashable, int] = defaultdict(int)
     free_in: dict[Hashable, int] = defaultdict(int)
-    waiting = {m: m for m in range(len(s))}
+    behind_ptr, behind = s.behind
+    # Messages that wait for a number of receptions, per rank.
+    patient: list[list[tuple[int, int]]] = [[] for _ in range(s.n)]
     queues: dict[Hashable, list[int]] = defaultdict(list)
-    number, end = count(), 0
+    number, end, through = count(), 0, 0
     events: list[tuple[int, int, int, Hashable]] = []
 
     def put(time: int, what: int, about: Hashable) -> None:
         heapq.heappush(events, (time, what, next(number), about))
 
-    def release(time: int) -> None:
-        for m in list(waiting):
-            if (gate[m] < 0 or not left[gate[m]]) and received[src[m]] >= need[m]:
-                del waiting[m]
-                if src[m] == dst[m]:
-                    put(time + (reduction if s.reduce[m] else 0), DONE, m)
-                    continue
-                port = (src[m], lane[m])
-                heapq.heappush(queues[port], m)
-                put(max(time, free_out[port]), SEND, port)
+    def release(m: int, time: int) -> None:
+        """The data of a message are there."""
+        if received[src[m]] < need[m]:
+            heapq.heappush(patient[src[m]], (need[m], m))
+        elif src[m] == dst[m]:
+            put(time + (reduction if s.reduce[m] else 0), DONE, m)
+        else:
+            port = (src[m], lane[m])
+            heapq.heappush(queues[port], m)
+            put(max(time, free_out[port]), SEND, port)
 
-    release(endpoint)
+    for m in range(len(s)):
+        if gate[m] < 0:
+            release(m, endpoint)
     while events:
         time, what, _, about = heapq.heappop(events)
         if what == SEND:
@@ -82,10 +86,14 @@ def simulated(
             for each in together:
                 put(time + endpoint + (reduction if s.reduce[each] else 0), DONE, each)
         else:
-            end = time
-            received[dst[m]] += src[m] != dst[m]
+            end, rank, through = time, dst[m], through + 1
+            received[rank] += src[m] != rank
+            while patient[rank] and patient[rank][0][0] <= received[rank]:
+                release(heapq.heappop(patient[rank])[1], time)
             for g in opens[opens_ptr[m] : opens_ptr[m + 1]].tolist():
                 left[g] -= 1
-            release(time)
-    assert not waiting
+                if not left[g]:
+                    for each in behind[behind_ptr[g] : behind_ptr[g + 1]].tolist():
+                        release(each, time)
+    assert through == len(s)
     return end
