@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,22 @@ from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.output.result import plain
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.routing.relation import vc_ranges
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
-from pyxsim.study.bound import bound_cycles
+from pyxsim.study.backends import router_visits
 from pyxsim.study.open_loop import Study, traffic_bound
 from pyxsim.study.prepare import PreparedTraffic, class_vcs
+from pyxsim.study.run import collective_row
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
+MOST_ROWS = 8  # of collectives
 STEP = 250  # cycles between two looks at the clock meanwhile
 
 
@@ -81,7 +85,8 @@ class _EnoughError(Exception):
 class Report:
     """What is known of an experiment that may be run. `bound_ns`: its time is no shorter.
 
-    Of open traffic, whose cost nobody knows before, `theory` tells what it may be like.
+    `messages` of `nbytes` together will be sent. Of open traffic, whose cost nobody knows, `theory` tells what it
+    may be like.
     """
 
     prepared: Prepared | PreparedTraffic
@@ -93,6 +98,9 @@ class Report:
     bound_ns: Fraction
     cost: Cost
     theory: Theory | None = None
+    collectives: list[dict[str, Any]] = field(default_factory=list)
+    messages: int = 0
+    nbytes: int = 0
 
     @property
     def unsafe(self) -> bool:
@@ -108,6 +116,9 @@ class Report:
             "npus": self.prepared.topology.npus,
             "links": self.prepared.topology.links,
             "pairs": self.pairs,
+            "messages": self.messages,
+            "bytes": self.nbytes,
+            "collectives": [_asked(row) for row in self.collectives],
             "routing": asdict(self.routing),
             "deadlock_free": not self.unsafe,
             "schedules": self.schedules,
@@ -119,6 +130,11 @@ class Report:
             "warnings": self.prepared.warnings,
             "version": __version__,
         }
+
+
+def _asked(row: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a collective before its run."""
+    return {key: plain(value) for key, value in row.items() if key not in ("end", "ratio")}
 
 
 def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
@@ -141,17 +157,20 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         npus = prepared.topology.npus
         none = Cost(0, 0.0, 0.0)
         return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, _theory(prepared))
-    system, network = prepared.system, prepared.network
-    bounds = [bound_cycles(each, system, network) for each in system.collectives]
+    system = prepared.system
+    traffic = system.traffic()
     return Report(
         prepared,
         routing,
-        pairs=len(system.pairs()),
+        pairs=len(np.unique(traffic[:, :3], axis=0)),
         schedules=schedules(system),
         plans=prove_compositions(system),
         buffers=buffers,
-        bound_ns=max(bounds, default=Fraction(0)) * 10**9 / experiment.network.clock,
+        bound_ns=prepared.bound * 10**9 / experiment.network.clock,
         cost=_cost(prepared, tick),
+        collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
+        messages=int(traffic[:, 4].sum()),
+        nbytes=int((traffic[:, 3] * traffic[:, 4]).sum()),
     )
 
 
@@ -178,7 +197,9 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
 
 
 def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
-    """One for each dimension (or kind) that has links."""
+    """One for each dimension (or kind) that has links; none where there are no packets."""
+    if isinstance(prepared.network, AnalyticalNetwork):
+        return []
     topology, machine = prepared.topology, prepared.network.machine
     router = prepared.experiment.network.router
     found = []
@@ -209,14 +230,18 @@ def _cost(prepared: Prepared, tick: _Tick) -> Cost:
     """The visits of the whole run, and the speed of its first SAMPLE seconds."""
     total = prepared.router_visits
     network = prepared.network
-    network.windows = WindowRecorder(STEP, prepared.topology.links)  # the engine comes back after each window
+    if isinstance(network, PacketNetwork):
+        network.windows = WindowRecorder(STEP, prepared.topology.links)  # the engine comes back after each window
     begin = time.process_time()
     tick.until = begin + SAMPLE
     with contextlib.suppress(_EnoughError, SimulationError):  # a deadlock is for the run to find
         prepared.system.run()
     took = max(time.process_time() - begin, 1e-6)
-    rate = network.engine.router_visits / took
-    return Cost(total, rate, total / rate if rate else 0.0)
+    rate = router_visits(network) / took
+    done = network.bytes_delivered / max(1, prepared.bytes_planned)
+    # Without packets there are no visits to count; bytes are as good there, where every message costs the same.
+    left = total / rate if rate else took / done if done else 0.0
+    return Cost(total, rate, left)
 
 
 def _show(talk: Talk, report: Report) -> None:
@@ -230,7 +255,14 @@ def _show(talk: Talk, report: Report) -> None:
     rows.append(("network", f"{topology.name} {size}: {', '.join(parts)}"))
     proof = "they CAN deadlock (see below)" if report.unsafe else "proved free of deadlock"
     rows.append(("routing", _routing(report.routing)))
+    if isinstance(report.prepared.network, AnalyticalNetwork):
+        proof = "there are no buffers that could deadlock"
     rows.append(("routes", f"{plural(report.pairs, 'pair')} of NPUs: all reachable; {proof}"))
+    rows += [("collective", _collective(row)) for row in report.collectives[:MOST_ROWS]]
+    if len(report.collectives) > MOST_ROWS:
+        rows.append(("collective", f"and {len(report.collectives) - MOST_ROWS} more"))
+    if report.messages:
+        rows.append(("messages", f"{report.messages:,} of {rounded(report.nbytes, 'B', 1024)} together"))
     rows += [("schedule", f"proved: {name}") for name in report.schedules]
     for plan in report.plans:
         shape = "x".join(map(str, plan.shape))
@@ -250,7 +282,9 @@ def _show(talk: Talk, report: Report) -> None:
             rows.append(
                 ("bound", f"{report.theory.bound:.3f} flits per node and cycle: there the busiest link or lane is full")
             )
-    if isinstance(report.prepared, Prepared):
+    if isinstance(report.prepared, Prepared) and not cost.router_visits:
+        rows.append(("cost", f"about {seconds(cost.seconds)}, by what its beginning takes"))
+    elif isinstance(report.prepared, Prepared):
         speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
         rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
     table = Table.grid(padding=(0, 2))
@@ -261,6 +295,16 @@ def _show(talk: Talk, report: Report) -> None:
         table.add_row(label if label != last else "", Text(value))
         last = label
     talk.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
+
+
+def _collective(row: dict[str, Any]) -> str:
+    """One line: "gradients: all-reduce of 1.00 MiB on 4 NPUs (group left), ring"."""
+    name = "" if row["name"] == row["kind"] else f"{row['name']}: "
+    size = "" if row["kind"] == "barrier" else f" of {rounded(row['bytes'], 'B', 1024)}"
+    group = "" if row["group"] == "all" else f" ({row['group']})"
+    root = "" if row["root"] < 0 else f", root NPU {row['root']}"
+    at = "" if not row["start"] else f", from cycle {row['start']:,} on"
+    return f"{name}{row['kind']}{size} on {plural(row['npus'], 'NPU')}{group}{root}, {row['algorithm']}{at}"
 
 
 def _routing(routing: Routing) -> str:

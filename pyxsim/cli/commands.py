@@ -47,7 +47,7 @@ File = Annotated[
 Plot = Annotated[
     str | None, typer.Option(metavar="OUT.png", callback=_name, help="Draw the result; .png, .pdf or .svg.")
 ]
-Backend = Annotated[str, typer.Option(metavar="NAME", help="The network model: packet.")]
+Backend = Annotated[str, typer.Option(metavar="NAME", help="The network model: packet or analytical.")]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
 ]
@@ -87,6 +87,9 @@ def run(
     watch: Annotated[
         str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
     ] = None,
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Move real data with the messages, and compare what every NPU ends with.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -101,7 +104,7 @@ def run(
             talk,
             experiment,
             Outputs(file, plot),
-            overrides=settings or (),
+            overrides=[*(settings or ()), *(["output.carry=true"] if carry else [])],
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -277,14 +280,26 @@ def doctor(json: Json = False) -> None:
 
 @app.command()
 def astra(
-    network_configuration: Annotated[str, typer.Option(metavar="FILE", help="Network text of the Garnet backend.")],
-    system_configuration: Annotated[str, typer.Option(metavar="FILE", help="System text.")],
-    workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text.")],
+    network_configuration: Annotated[
+        str, typer.Option(metavar="FILE", help="Network: text for Garnet, JSON of version 1, YAML of version 2.")
+    ],
+    system_configuration: Annotated[
+        str, typer.Option(metavar="FILE", help="System: text of version 1, JSON of version 2.")
+    ],
+    workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text of version 1.")],
     path: Annotated[str | None, typer.Option(metavar="DIR/", help="Folder of the results.")] = None,
     run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
     num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
     comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of every collective.")] = "1",
     compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
+    injection_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the endpoint delay.")] = "1",
+    num_queues_per_dim: Annotated[
+        str | None, typer.Option(metavar="N", help="Queues of every dimension; else 1, over Garnet one for each ring.")
+    ] = None,
+    rendezvous_protocol: Annotated[str | None, typer.Option(metavar="BOOL", help="Only false is taken.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(metavar="NAME", help="packet or analytical; else what the network file is for.")
+    ] = None,
     total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Read and not used: there is no CSV file.")] = 1,
     stat_row: Annotated[int, typer.Option(metavar="N", help="Read and not used.")] = 0,
     file: File = None,
@@ -294,10 +309,10 @@ def astra(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate the files of ASTRA-sim 1.
+    """Simulate the files of ASTRA-sim 1 and 2.
 
-    Those for its Garnet backend. As there, rings that can deadlock are run all the same, with a warning.
-    docs/formats.md tells every key.
+    A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
+    can deadlock are run all the same, with a warning. docs/formats.md tells every key.
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.astra import AstraFiles, run_astra
@@ -312,6 +327,10 @@ def astra(
             passes=num_passes,
             comm_scale=comm_scale,
             compute_scale=compute_scale,
+            injection_scale=injection_scale,
+            queues=num_queues_per_dim,
+            rendezvous=rendezvous_protocol,
+            backend=backend,
             overrides=settings or (),
             strict=strict,
         )

@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 
-from pyxsim.errors import InputError, PyxsimError
+from pyxsim.errors import InputError, PyxsimError, StuckError
 
 BUG = 1
 SIGNAL = 128  # a command that ends by signal n exits with 128 + n, as shells tell it
@@ -30,6 +30,8 @@ def lines(error: BaseException) -> list[str]:
     """What people are told of an error: a line for each fault of the input, one line for anything else."""
     if isinstance(error, InputError):
         return str(error).splitlines()
+    if isinstance(error, StuckError):
+        return [_one_line(str(error)), *map(_one_line, error.waits)]
     if isinstance(error, PyxsimError):
         return [_one_line(str(error))]
     if isinstance(error, KeyboardInterrupt):

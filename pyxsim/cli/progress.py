@@ -12,6 +12,7 @@ from pyxsim.cli.talk import Talk
 from pyxsim.report.facts import rounded
 from pyxsim.study import Prepared, Progress
 from pyxsim.study.prepare import PreparedTraffic
+from pyxsim.study.run import standing
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
@@ -65,33 +66,28 @@ class Watch:
         progress = standing(prepared)
         (task,) = self._bar.task_ids
         # Bytes count when their message is there, which may take long; the work of a run is its router visits.
-        share = progress.router_visits / self._visits if self._visits else 0.0
+        share = progress.router_visits / self._visits if self._visits else _delivered(progress)
         done, left = words(progress, elapsed, share)
         self._bar.update(task, completed=share, done=done, left=left)
         self._bar.refresh()
 
 
-def standing(prepared: Prepared | PreparedTraffic) -> Progress:
-    """Where a run stands."""
-    network = prepared.network
-    return Progress(
-        network.now,
-        network.bytes_delivered,
-        prepared.bytes_planned,
-        network.engine.router_visits,
-        network.clock_hz,
-    )
+def _delivered(progress: Progress) -> float:
+    """The share of the bytes: all that is known where there are no routers."""
+    return progress.bytes_delivered / progress.bytes_total if progress.bytes_total else 0.0
 
 
 def words(progress: Progress, elapsed: float, share: float) -> tuple[str, str]:
     """How far a run is after `elapsed` seconds and a share of its work, and what is left of it."""
     simulated = format_time_ns(Fraction(progress.cycle) * 10**9 / progress.clock_hz)
     delivered, total = rounded(progress.bytes_delivered, "B", 1024), rounded(progress.bytes_total, "B", 1024)
-    speed = rounded(progress.router_visits / elapsed, "") if elapsed > 0 else "0"
+    speed = f", {rounded(progress.router_visits / elapsed, '')} visits/s" if elapsed > 0 else ", 0 visits/s"
+    if progress.bytes_delivered and not progress.router_visits:
+        speed = ""
     if not progress.bytes_total:  # open traffic runs until it is known well enough
-        return f"{simulated} simulated", f"{delivered}, {speed} visits/s"
+        return f"{simulated} simulated", f"{delivered}{speed}"
     left = clock(max(0.0, elapsed * (1 / share - 1))) if share else "?"
-    return f"{simulated} simulated", f"{delivered} of {total}, {speed} visits/s, {left} left"
+    return f"{simulated} simulated", f"{delivered} of {total}{speed}, {left} left"
 
 
 def clock(seconds: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyxsim.collective.plan import Plan
 from pyxsim.collective.plan_checker import prove_plan
-from pyxsim.system import System
+from pyxsim.system import AstraSystem, System
 
 MAX_NPUS = 256  # up to here the composition of a plan is proved on the network's own shape
 MAX_SIDE = 3
@@ -23,13 +23,16 @@ class Composition:
     size: int
 
 
-def schedules(system: System) -> list[str]:
+def schedules(system: System | AstraSystem) -> list[str]:
     """The schedules that a system uses, all of which `prepare` has proved: "ring: all-reduce on 4 ranks"."""
-    phases = (stage.phase for stage in system.stages())
-    return list(dict.fromkeys(f"{phase.algorithm}: {phase.kind} on {phase.npus} ranks" for phase in phases))
+    names = []
+    for phase in system.schedules():
+        proved = phase.schedule().unproved
+        names.append(f"{phase.algorithm}: {phase.kind} on {phase.npus} ranks{' (to end)' if proved else ''}")
+    return list(dict.fromkeys(names))
 
 
-def prove_compositions(system: System) -> list[Composition]:
+def prove_compositions(system: System | AstraSystem) -> list[Composition]:
     """Prove of every plan that its phases, one after the other, make up the whole collective. Raises ScheduleError.
 
     With a small buffer that does not divide evenly: how a plan composes does not depend on the size. On a large network

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment, load_experiment
@@ -53,7 +53,8 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Job:
-    """What is run: `load` reads the experiment, `place` tells in which of the input files a fault is."""
+    """What is run: `load` reads the experiment, `place` tells in which of the input files a fault is. `warnings`: what
+    `load` has to say of the files."""
 
     load: Callable[[], Experiment]
     inputs: tuple[str, ...]
@@ -63,6 +64,7 @@ class Job:
     libraries: Iterable[str] = ()
     allow_deadlock: bool = False
     watch: str | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
@@ -100,8 +102,9 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
         )
     except InputError as error:
         raise job.place(error) from None
+    prepared.warnings[:0] = job.warnings
     if watched is not None:
-        prepared.network.engine.watch(watched.message, watched.packet)
+        watched.begin(prepared.network)
     try:
         with watch.over(prepared):
             result = simulate(prepared, backend=job.backend)
@@ -114,13 +117,13 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
     _ended(talk, result, outputs, last_words, _events(watched, prepared.network))
 
 
-def _log(talk: Talk, watched: Watched | None, network: PacketNetwork) -> None:
+def _log(talk: Talk, watched: Watched | None, network: Any) -> None:
     """What happened to the packet that somebody wants to watch."""
     if watched is not None:
         talk.say(*watched.lines(network), "")
 
 
-def _events(watched: Watched | None, network: PacketNetwork) -> dict[str, Any]:
+def _events(watched: Watched | None, network: Any) -> dict[str, Any]:
     """What happened to that packet, for scripts."""
     return {} if watched is None else {"watched": [list(row) for row in network.engine.watched()]}
 
@@ -129,7 +132,7 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str
     result: Result | None = getattr(error, "result", None)
     if result is None:
         raise error
-    talk.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": [str(error)]})
+    talk.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": lines(error)})
     try:
         written = outputs.write(result)
         words = f"; {_kept(written)}" if written else ""
@@ -166,4 +169,4 @@ def _kept(written: str) -> str:
 
 def numbers(result: Result) -> dict[str, Any]:
     """The JSON object of a run."""
-    return {**result.json(), "complete": result.complete, "warnings": result.warnings}
+    return {**result.json(), **result.tables(), "complete": result.complete, "warnings": result.warnings}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyxsim.errors import InputError
+from pyxsim.network.open import OpenNetwork
+from pyxsim.network.packet import PacketNetwork
 
 WORDS = {
     "opened": "is opened on VC {vc} of {link}",
@@ -41,6 +43,12 @@ class Watched:
     @property
     def name(self) -> str:
         return f"packet {self.packet} of message {self.message}"
+
+    def begin(self, network: Any) -> None:
+        """Watch it in the run to come. Raises InputError where there are no packets."""
+        if not isinstance(network, PacketNetwork | OpenNetwork):
+            raise InputError("this backend has no packets", key="--watch", allowed="with --backend packet")
+        network.engine.watch(self.message, self.packet)
 
     def lines(self, network: Any) -> list[str]:
         """Its log."""

@@ -69,7 +69,7 @@ def write(result: Result, path: Path_) -> None:
     with h5py.File(image, "w", libver=VERSIONS) as file:
         _write_root(file, result)
         for name, table in TABLES.items():
-            if name not in _OPTIONAL or getattr(result, name):
+            if name not in _OPTIONAL or getattr(result, _OPTIONAL[name]):
                 _write_table(file.create_group(name), table(result))
     try:
         with part.open("xb") as out:
@@ -138,13 +138,20 @@ def _write_root(file: h5py.File, result: Result) -> None:
         file.attrs[name] = value
 
 
-# Groups that are only there when there is something in them.
-_OPTIONAL = ("layers", "traffic")
+# Groups that are only there when there is something in them: in this attribute of the result.
+_OPTIONAL = {
+    "messages": "messages",
+    "dimensions": "by_dimension",
+    "phases": "phases",
+    "layers": "layers",
+    "traffic": "traffic",
+}
 # What has no other place in the file in full precision.
 _RECORD = (
     "dimensions",
     "link_kinds",
     "failure",
+    "carried",
     "bound_ns",
     "sim_cpu_s",
     "total_cpu_s",
@@ -193,8 +200,11 @@ def _read(file: h5py.File) -> Result:
         totals={name: total[name][()] for name in COUNTERS},
         buffer_max=total["buffer_max"][()],
         chunks={name: file["chunks"][name][()] for name in CHUNK_COLUMNS},
-        collectives=_read_collectives(file["collectives"]),
-        layers={name: _column(file["layers"][name]) for name in file.get("layers", ()) if name != "layer"},
+        collectives=_read_rows(file["collectives"], "collective"),
+        messages=_read_rows(file["messages"], "message") if "messages" in file else [],
+        by_dimension=_read_columns(file, "dimensions", "row", "name"),
+        phases=_read_columns(file, "phases", "row"),
+        layers=_read_columns(file, "layers", "layer"),
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
@@ -230,8 +240,13 @@ def _column(dataset: h5py.Dataset) -> Any:
     return np.array(_texts(dataset), dtype=object) if dataset.dtype.kind == "O" else dataset[()]
 
 
-def _read_collectives(group: h5py.Group) -> list[dict[str, Any]]:
+def _read_columns(file: h5py.File, name: str, *without: str) -> dict[str, Any]:
+    """The columns of a group that may not be there, but for numbers and names of its rows."""
+    return {key: _column(dataset) for key, dataset in file.get(name, {}).items() if key not in without}
+
+
+def _read_rows(group: h5py.Group, number: str) -> list[dict[str, Any]]:
     """Rows again; NaN, which stands for "there is none", becomes None."""
-    columns = {name: _column(dataset) for name, dataset in group.items() if name != "collective"}
-    rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(group["collective"]))]
+    columns = {name: _column(dataset) for name, dataset in group.items() if name != number}
+    rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(group[number]))]
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]

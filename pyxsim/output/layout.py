@@ -48,21 +48,61 @@ _COUNTER_TEXT = {
     "stall_serial": ("cycles", "cycles in which a flit waited because the link was sending"),
 }
 _CHUNK_TEXT = {
-    "chunk": ("1", "number of the chunk"),
+    "collective": ("1", "number of the collective, the row of /collectives"),
+    "chunk": ("1", "number of the chunk, over all collectives"),
     "phase": ("1", "phase of the chunk's plan, from 0"),
     "rank": ("1", "NPU"),
     "dimension": ("1", "network dimension in which the phase runs; -1: several at once"),
+    "queue": ("1", "number of the queue in its dimension"),
     "bytes": ("bytes", "data of the chunk on this NPU when the phase starts"),
     "ready": ("cycles", "the chunk could start the phase; -1: not in this run"),
     "start": ("cycles", "the phase starts; -1: not in this run"),
     "end": ("cycles", "the phase ends; -1: not in this run"),
+    "messages": ("1", "messages that the NPU received in the phase; -1: it did not end in this run"),
+    "network": ("cycles", "time that these were in the network, added up; -1: the phase did not end in this run"),
+}
+_MESSAGE_TEXT = {
+    "name": ("", "name of the message"),
+    "src": ("1", "NPU that sends"),
+    "dst": ("1", "NPU that receives"),
+    "bytes": ("bytes", "bytes of the message"),
+    "start": ("cycles", "the message is sent"),
+    "end": ("cycles", "the receiver has taken it in; -1: not in this run"),
+}
+_DIMENSION_TEXT = {
+    "dimension": ("1", "network dimension; -1: several at once"),
+    "bytes": ("bytes", "bytes of messages between NPUs that differ in this dimension only"),
+    "occupancy": ("1", "share of the run in which an NPU had a chunk at work in the dimension, mean over the NPUs"),
+    "occupancy_npu0": ("1", "the same of NPU 0"),
+    "queueing": ("cycles", "wait of an NPU's chunk from being ready to the start of the phase, mean"),
+    "network": ("cycles", "time of a message in the network, mean"),
+}
+_PHASE_TEXT = {
+    "collective": ("1", "number of the collective, the row of /collectives"),
+    "phase": ("1", "phase of the plan, from 0"),
+    "dimension": ("1", "network dimension in which the phase runs; -1: several at once"),
+    "npus": ("1", "NPUs that take part"),
+    "chunks": ("1", "chunks"),
+    "start": ("cycles", "the first NPU starts; -1: not in this run"),
+    "end": ("cycles", "the last NPU is done with the last chunk; -1: not in this run"),
+    "time": ("cycles", "time of an NPU in the phase of a chunk, mean"),
+    "queueing": ("cycles", "wait before it, mean"),
+    "network": ("cycles", "time of a message in the network, mean"),
 }
 _COLLECTIVE_TEXT = {
-    "start": ("cycles", "first NPU starts"),
+    "start": ("cycles", "it is issued"),
     "end": ("cycles", "last NPU is done; -1: not in this run"),
     "bytes": ("bytes", "buffer of one NPU; for an all-gather the shard that one NPU contributes"),
     "bound": ("cycles", "lower bound of the time"),
     "ratio": ("1", "time over its lower bound"),
+}
+_MORE_OF_A_COLLECTIVE = {
+    "name": ("", "name of the collective"),
+    "kind": ("", "kind of the collective"),
+    "group": ("", "who takes part: a group of the experiment, NPUs, dimensions, or all"),
+    "npus": ("1", "NPUs that take part"),
+    "root": ("1", "NPU at the root; -1: none, or one in each group"),
+    "algorithm": ("", "algorithm for each dimension"),
 }
 _LINK_COORDINATES = ("name", "src", "dst", "dim", "bandwidth", "latency", "cycles_per_flit")
 
@@ -133,7 +173,27 @@ def collectives(result: Result) -> Table:
     """One row per collective."""
     names = list(dict.fromkeys([*_COLLECTIVE_TEXT, *(key for row in result.collectives for key in row)]))
     columns = {name: _column(name, [row.get(name) for row in result.collectives]) for name in names}
-    return Table(_rows("collective", columns, _COLLECTIVE_TEXT), attrs=_clock(result))
+    return Table(_rows("collective", columns, {**_COLLECTIVE_TEXT, **_MORE_OF_A_COLLECTIVE}), attrs=_clock(result))
+
+
+def messages(result: Result) -> Table:
+    """One row per message from NPU to NPU that is of no collective."""
+    columns = {name: _column(name, [row[name] for row in result.messages]) for name in _MESSAGE_TEXT}
+    return Table(_rows("message", columns, _MESSAGE_TEXT), attrs=_clock(result))
+
+
+def dimensions(result: Result) -> Table:
+    """One row per dimension of the network."""
+    names = dict(enumerate(result.dimensions))
+    dims = result.by_dimension["dimension"].tolist()
+    text = {"name": np.array([names.get(dim, "several") for dim in dims], dtype=object)}
+    table = {"name": ("", "what the dimension is"), **_DIMENSION_TEXT}
+    return Table(_rows("row", {**result.by_dimension, **text}, table), ("name",), attrs=_clock(result))
+
+
+def phases(result: Result) -> Table:
+    """One row per collective, phase and dimension."""
+    return Table(_rows("row", result.phases, _PHASE_TEXT), attrs=_clock(result))
 
 
 def layers(result: Result) -> Table:
@@ -196,6 +256,9 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "links_total": links_total,
     "chunks": chunks,
     "collectives": collectives,
+    "messages": messages,
+    "dimensions": dimensions,
+    "phases": phases,
     "layers": layers,
     "traffic": traffic,
 }

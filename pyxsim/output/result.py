@@ -34,7 +34,20 @@ Floats = NDArray[np.float64]
 
 STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
-CHUNK_COLUMNS = ("chunk", "phase", "rank", "dimension", "bytes", "ready", "start", "end")
+CHUNK_COLUMNS = (
+    "collective",
+    "chunk",
+    "phase",
+    "rank",
+    "dimension",
+    "queue",
+    "bytes",
+    "ready",
+    "start",
+    "end",
+    "messages",
+    "network",
+)
 
 
 @dataclass(eq=False)
@@ -98,7 +111,9 @@ class Result:
     `totals` {counter: int64[L]} and `windows` have the counters flits, stall_credit, stall_vc, stall_arbitration and
     stall_serial; one that is missing counts as zero. `buffer_max` int32[L]: most flits in one VC buffer of the link.
     `chunks` {column: int64}: one entry per chunk, phase and rank. `collectives`: dicts with start, end (cycles), bytes,
-    bound (cycles) and ratio, further keys allowed. `layers`: columns of equal length, cycles. `traffic`: what was
+    bound (cycles) and ratio, further keys allowed; `messages`: dicts of messages from NPU to NPU. `by_dimension` and
+    `phases`: columns of equal length, see output/phases.py. `carried`: of how many NPUs the data were compared with the
+    result computed directly; None if none were carried. `layers`: columns of equal length, cycles. `traffic`: what was
     measured of open traffic. `counts`: npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and
     what else a backend counts. `bound_ns`: lower bound of the time, None if there is none. `topology` (optional) is
     what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
@@ -115,6 +130,9 @@ class Result:
     buffer_max: Ints | None = None
     chunks: dict[str, Longs] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    by_dimension: dict[str, Longs | Floats] = field(default_factory=dict)
+    phases: dict[str, Longs | Floats] = field(default_factory=dict)
     layers: dict[str, Longs] = field(default_factory=dict)
     traffic: Traffic | None = None
     counts: dict[str, Any] = field(default_factory=dict)
@@ -124,6 +142,7 @@ class Result:
     peak_rss_mb: float = 0.0
     backend: str = "packet"
     seed: int = 1
+    carried: int | None = None
     experiment_toml: str = ""
     warnings: list[str] = field(default_factory=list)
     topology: Any = None
@@ -248,6 +267,9 @@ class Result:
         if len(self.collectives) != 1 or not self.complete:
             return None
         (row,) = self.collectives
+        npus = int(self.counts.get("npus", 0))
+        if row.get("npus", npus) != npus or row.get("group", "all") != "all":
+            return None
         kind = row.get("kind") or self.experiment.get("collective", {}).get("kind", "")
         seconds = float((row["end"] - row["start"]) / self.clock_hz)
         return rates(str(kind), int(self.counts.get("npus", 0)), int(row["bytes"]), seconds)
@@ -264,12 +286,24 @@ class Result:
             "total_cpu_s": self.total_cpu_s,
             "peak_rss_mb": self.peak_rss_mb,
             "bound_ns": self.bound_ns,
+            "carried": self.carried,
             "backend": self.backend,
             "seed": self.seed,
             "version": self.provenance.get("version", ""),
             **(self.traffic.summary if self.traffic is not None else {}),
         }
         return {key: plain(value) for key, value in known.items()}
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The small tables as rows for JSON, where a number that there is not is null."""
+        columns = {"by_dimension": self.by_dimension, "phases": self.phases}
+        found = {"collectives": self.collectives, "point_to_point": self.messages}
+        for name, table in columns.items():
+            lists = [values.tolist() for values in table.values()]
+            found[name] = [dict(zip(table, row, strict=True)) for row in zip(*lists, strict=True)]
+        return {
+            name: [{key: _known(value) for key, value in row.items()} for row in rows] for name, rows in found.items()
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the HDF5 file; a file of that name is replaced in one step. InputError where that is impossible."""
@@ -321,6 +355,12 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _known(value: Any) -> Any:
+    """A number for JSON, which has no NaN."""
+    found = plain(value)
+    return None if found != found else found
+
+
 def _times(flits: Longs, num: Longs, den: Longs) -> Longs:
     """floor(flits * num / den) without leaving 64 bits on the way."""
     whole, rest = np.divmod(flits, den)
@@ -343,10 +383,23 @@ def _network_title(network: dict[str, Any]) -> str:
 
 def _load_title(experiment: dict[str, Any]) -> str:
     if collective := experiment.get("collective"):
-        return f"{collective.get('kind', 'collective')} of {_size(collective.get('size', '?'))}"
+        return _collective_title(collective, len(experiment.get("message", ())))
+    if messages := experiment.get("message"):
+        return f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
     if traffic := experiment.get("traffic"):
         return _traffic_title(traffic)
     return str(experiment.get("workload", {}).get("file", ""))
+
+
+def _collective_title(collective: dict[str, Any] | list[dict[str, Any]], messages: int) -> str:
+    rows = collective if isinstance(collective, list) else [collective]
+    parts = [f"{len(rows)} collectives"]
+    if len(rows) == 1:
+        kind, size = rows[0].get("kind", "collective"), rows[0].get("size")
+        parts = [kind if size is None else f"{kind} of {_size(size)}"]
+    if messages:
+        parts.append(f"{messages} message{'' if messages == 1 else 's'}")
+    return " and ".join(parts)
 
 
 def _traffic_title(traffic: dict[str, Any]) -> str:

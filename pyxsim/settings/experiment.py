@@ -13,7 +13,7 @@ from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.faults import join
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
-from pyxsim.settings.semantics import refuse_kind
+from pyxsim.settings.semantics import refuse, refuse_files, refuse_messages
 from pyxsim.settings.system import System
 from pyxsim.settings.traffic import Traffic
 from pyxsim.settings.types import OneOrMany, Table, Values
@@ -85,6 +85,13 @@ class Experiment(Table):
         raise_all(faults)
         return traffic
 
+    @field_validator("message")
+    @classmethod
+    def _may_be_sent(cls, message: tuple[Message, ...], info: ValidationInfo) -> tuple[Message, ...]:
+        system = info.data.get("system")
+        raise_all(list(refuse_messages(system.compat)) if message and system is not None else [])
+        return message
+
     @field_validator("output")
     @classmethod
     def _can_be_carried(cls, output: Output, info: ValidationInfo) -> Output:
@@ -92,6 +99,10 @@ class Experiment(Table):
         if output.carry and system is not None and system.compat is not None:
             problem = f"{system.compat} sends other bytes than the data have: there is nothing to carry"
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
+        if output.carry and info.data.get("traffic") is not None:
+            raise InputError("open traffic has no data", key="carry", allowed="false")
+        if output.carry and not (info.data.get("collective") or info.data.get("workload")):
+            raise InputError("there is no collective whose result could be compared", key="carry", allowed="false")
         return output
 
     @property
@@ -139,7 +150,12 @@ def list_faults(values: Iterable[tuple[str, Any]], wanted: int, there: str) -> I
 
 def _beside(collective: Collective, system: System, key: str) -> Iterator[InputError]:
     """What a collective asks for that [system] does not have. What a system file brings is not known yet."""
-    yield from refuse_kind(collective.kind, system.compat, join(key, "kind"))
+    for fault in [
+        *refuse(collective, system.compat),
+        *refuse_files([("algorithm", collective.algorithm)], system.compat),
+    ]:
+        place = join(key, fault.key or "")
+        yield InputError(fault.problem, key=place, allowed=fault.allowed)
     if collective.group is not None and system.group(collective.group) is None:
         names = [group.name for group in system.groups]
         problem = f"there is no group '{collective.group}'"

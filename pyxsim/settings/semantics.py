@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyxsim.errors import InputError
+from pyxsim.settings.algorithms import ALGORITHM_KEYS, is_file
 
 if TYPE_CHECKING:
+    from pyxsim.settings.collective import Collective
     from pyxsim.settings.system import System
 
 # Settings that a semantics has nothing for: key -> reason. A key counts as given when it differs from its default.
 _UNKNOWN: dict[str, dict[str, str]] = {
     "astra-sim-1": {
-        "local_memory_bandwidth": "a reduction takes the same time whatever its size: reduction_delay",
         "start_skew": "all NPUs begin together",
         "stragglers": "all NPUs are alike",
         "groups": "collectives concern all NPUs, or dimensions",
@@ -51,7 +52,7 @@ def faults_of(system: System) -> list[InputError]:
     faults += [
         _fault(kind, compat, "it has no such collective") for kind in ONLY_OURS if getattr(system, kind) is not None
     ]
-    return faults
+    return [*faults, *refuse_files(((key, getattr(system, key)) for key in ALGORITHM_KEYS), compat)]
 
 
 def _default(system: System, key: str) -> Any:
@@ -65,7 +66,26 @@ def _fault(key: str, compat: str, reason: str, what: str = "it") -> InputError:
     return InputError(f"{compat} does not know {what}: {reason}", key=key, allowed="to leave it out, or no compat")
 
 
-def refuse_kind(kind: str, compat: str | None, key: str) -> Iterable[InputError]:
-    """The fault of a collective that a semantics does not have."""
-    if compat is not None and kind in ONLY_OURS:
-        yield InputError(f"{compat} has no {kind}", key=key, allowed="another kind, or no compat")
+def refuse(collective: Collective, compat: str | None) -> Iterator[InputError]:
+    """What a collective asks for that a semantics does not have; keys within its table."""
+    if compat is None:
+        return
+    if collective.kind in ONLY_OURS:
+        yield InputError(f"{compat} has no {collective.kind}", key="kind", allowed="another kind, or no compat")
+    for key in ("npus", "group") if compat == "astra-sim-1" else ():
+        if getattr(collective, key) is not None:
+            yield _fault(key, compat, "collectives concern all NPUs, or dimensions: `dims`")
+
+
+def refuse_messages(compat: str | None) -> Iterator[InputError]:
+    """The fault of messages from NPU to NPU beside collectives."""
+    if compat == "astra-sim-1":
+        yield _fault("", compat, "there are only collectives")
+
+
+def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Iterator[InputError]:
+    """The faults of algorithms of one's own, which stand in files. `names`: of algorithms, with their keys."""
+    for key, value in names if compat is not None else ():
+        for name in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
+            if is_file(name):
+                yield _fault(key, str(compat), "its collectives are its own", "files")

@@ -1,104 +1,238 @@
-"""The time that a plan cannot beat on these links, whatever routers, buffers and algorithms do."""
+"""The time that what is communicated cannot beat on these links, whatever routers, buffers and algorithms do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 
-from pyxsim.collective.bounds import phase_bytes
+from pyxsim.collective.bounds import rounds
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing.relation import Numbers
-from pyxsim.system import Collective, System
+from pyxsim.study.backends import Backend, link_wires
+from pyxsim.study.loads import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
+from pyxsim.system import AstraSystem, System
 
 
-def bound_cycles(collective: Collective, system: System, network: PacketNetwork) -> Fraction:
-    """The least that a collective's plan can take, in cycles: the busiest dimension.
+def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
+    """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
 
-    In dimension d the plan makes the NPUs send at least N * bytes_d (collective/bounds.py), and all of it
-    leaves over the links that go out from NPUs in d: bytes / capacity. Before it the first flit crosses an injection
-    lane and a router, after it the last one the rest of the shortest way; the endpoint delay counts once on each side.
+    In each dimension the NPUs that take part send so many bytes together, each sends and receives so many (loads.py),
+    and all of these go over the links from and to the NPUs in that dimension: bytes / capacity. Before it the first
+    flit crosses an injection lane and a router, after it the last one the rest of the shortest way; the endpoint delay
+    counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that.
 
     Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
-    router, which their bytes need not leave, the lanes count instead of the links.
+    router, which their bytes need not leave, the lanes count instead of the links. Where messages never meet
+    (the analytical model "unaware") links have no capacity: then it is the longest chain of messages.
     """
-    load: dict[tuple[int, ...], Fraction] = {}
-    for chunk in collective.chunks:
-        for phase in chunk.plan.phases:
-            load[phase.dims] = load.get(phase.dims, Fraction(0)) + phase_bytes(phase)
-    if not load:
+    every = list(collectives)
+    if not every:
         return Fraction(0)
-    everything = sum(load.values(), Fraction(0))
-    if _shared(network):
-        least = _through_lanes(everything, network)
-    else:
-        if not _apart(network):
-            load = {tuple(range(len(network.topology.shape))): everything}
-        least = max(_through_links(dims, each, network) for dims, each in load.items())
-    return least + 2 * system.options.endpoint_delay
+    times = Times(network, system)
+    first = min(each.start for each in every)
+    if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
+        return times.least_of(_traffic(system, every))
+    least = Fraction(0)
+    for cycle in sorted({each.start for each in every}):
+        least = max(least, cycle - first + times.least([each for each in every if each.start >= cycle]))
+    return least
 
 
-def _shared(network: PacketNetwork) -> bool:
-    """Whether NPUs share a router."""
-    return len(np.unique(network.topology.home)) < network.npus
+def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
+    """The messages of some collectives and messages; none where they are not known apart."""
+    rows = system.traffic()
+    return rows if len(every) == len(system.collectives) + len(system.messages) else rows[:0]
 
 
-def _apart(network: PacketNetwork) -> bool:
-    """Whether packets between NPUs that differ in one dimension stay on the links of that dimension."""
-    topology = network.topology
-    detours = any(way.via == "any" for way in topology.relation.ways)
-    return topology.confined or (topology.relation.separable and not detours)
+class Times:
+    """What a network needs at least for loads."""
+
+    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+        self.network: Any = network
+        self.topology = network.topology
+        # ASTRA-sim's messages, and those of its groups, do not all pay it.
+        self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
+        self.wires = link_wires(network)
+        self.shared = len(np.unique(self.topology.home)) < network.npus
+        self.packets = isinstance(network, PacketNetwork)
+        self._everything = tuple(range(len(self.topology.shape)))
+        self._known: dict[Any, Any] = {}
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        """Cycles for collectives and messages that are all there from the beginning."""
+        if self._unaware:
+            return max((self._chain(each) for each in work), default=Fraction(0))
+        return self._carry([loads for each in work for loads in self._loads(each).items()])
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        """Cycles for messages: rows (source, destination, plane, bytes, how many)."""
+        if self._unaware and len(traffic):
+            return Fraction(int(int(traffic[:, 3].max()) / self._fastest) + self._least_late + 2 * self.endpoint)
+        return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
+
+    @property
+    def _unaware(self) -> bool:
+        """Whether messages never meet."""
+        return not self.packets and self.network.settings.analytical.model == "unaware"
+
+    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+        """Cycles for loads on dimensions."""
+        loads = [(dims, load) for dims, load in every if load.total]
+        if not loads:
+            return Fraction(0)
+        if self.shared:
+            least = self._through_lanes(together(load for _, load in loads))
+        elif self._apart:
+            by_dims = {dims: together(load for other, load in loads if other == dims) for dims, _ in loads}
+            least = max(self._through_links(dims, load) for dims, load in by_dims.items())
+        else:
+            least = self._through_links(self._everything, together(load for _, load in loads))
+        return least + 2 * self.endpoint
+
+    def _loads(self, each: Any) -> Loads:
+        npus, dims = self.network.npus, len(self.topology.shape)
+        return (
+            message_load(each, npus, self._between(each))
+            if hasattr(each, "dst")
+            else collective_loads(each, npus, dims)
+        )
+
+    def _between(self, message: Any) -> tuple[int, ...]:
+        """The dimension in which the ends of a message differ; all of them where it is not one alone."""
+        at, weight = [], 1
+        for dim, size in enumerate(self.topology.shape):
+            if message.src // weight % size != message.dst // weight % size:
+                at.append(dim)
+            weight *= size
+        return (at[0],) if len(at) == 1 else self._everything
+
+    @property
+    def _apart(self) -> bool:
+        """Whether packets between NPUs that differ in one dimension stay on the links of that dimension."""
+        detours = any(way.via == "any" for way in self.topology.relation.ways)
+        return self.topology.confined or (self.topology.relation.separable and not detours)
+
+    # -- links --
+
+    def _through_links(self, dims: tuple[int, ...], load: Load) -> Fraction:
+        """A load over the links of some dimensions: all that leaves the NPUs together, and each NPU's own."""
+        out, into = self._capacities(dims)
+        all_out = sum((out[npu] for npu in np.flatnonzero(load.members).tolist()), Fraction(0))
+        busy = load.total / all_out if all_out else Fraction(0)
+        busy = max([busy, *_each(load.sent, out), *_each(load.received, into)])
+        return busy + min(self._latency(kind) for kind, dim in enumerate(self.topology.kind_dims) if dim in dims)
+
+    def _capacities(self, dims: tuple[int, ...]) -> tuple[list[Fraction], list[Fraction]]:
+        """Bytes per cycle of the links from each NPU, and to it, in some dimensions."""
+        if dims not in self._known:
+            topology = self.topology
+            npu_at = {router: npu for npu, router in enumerate(topology.home.tolist())}
+            both = [[Fraction(0)] * self.network.npus for _ in range(2)]
+            flit = self.network.settings.flit
+            rates = {wire.s: flit / wire.s for wire in set(self.wires)}
+            for link in np.flatnonzero(np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)).tolist():
+                for capacity, end in zip(both, (topology.link_src[link], topology.link_dst[link]), strict=True):
+                    if (npu := npu_at.get(int(end))) is not None:
+                        capacity[npu] += rates[self.wires[link].s]
+            self._known[dims] = both
+        out, into = self._known[dims]
+        return out, into
+
+    def _latency(self, kind: int) -> int:
+        """Cycles of a flit from NPU to NPU over links of a kind, without the time on its first network link."""
+        if kind not in self._known:
+            self._known[kind] = self._flight(kind) if self.packets else self._delay(kind)
+        return int(self._known[kind])
+
+    def _flight(self, kind: int) -> int:
+        """Packets: lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
+        topology, machine = self.topology, self.network.machine
+        links = np.flatnonzero(topology.link_dim == kind)
+        ends = np.isin([topology.link_src[links], topology.link_dst[links]], topology.home).all(axis=0)
+        hops = 1 if not len(links) or ends.any() else 2
+        wire = (
+            machine.link_wires[links[np.argmin(_flights(links, self.network))]] if len(links) else machine.wires[kind]
+        )
+        lanes = sum(int(_flights(_lanes(self.network, incoming=which), self.network).min()) for which in (False, True))
+        # RC and VA in the first router; a flit behind a head does not pay them in the others.
+        return int(lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
+
+    def _delay(self, kind: int) -> int:
+        """Delays: of one link, cut off to whole cycles."""
+        model = self.network.model
+        late = [model.latencies[link] for link in np.flatnonzero(self.topology.link_dim == kind).tolist()]
+        return int(min(late, default=Fraction(0)))
+
+    # -- lanes --
+
+    def _through_lanes(self, load: Load) -> Fraction:
+        """A load out of the injection lanes and into the ejection lanes."""
+        into, out = (_lanes(self.network, incoming=which) for which in (False, True))
+        busy = load.total / min(_capacity(into, self.network), _capacity(out, self.network))
+        # The last flit to leave still flies into a router, and out of it.
+        return busy + int(self.network.machine.links.delay[into].min()) + int(_flights(out, self.network).min())
+
+    # -- chains --
+
+    @property
+    def _fastest(self) -> Fraction:
+        """Bytes per cycle of the widest link."""
+        return max(self.network.model.rates, default=Fraction(1))
+
+    @property
+    def _least_late(self) -> int:
+        return min((self._delay(kind) for kind in range(len(self.topology.link_kinds))), default=0)
+
+    def _chain(self, each: Any) -> Fraction:
+        """Messages that never meet: the most that come one after the other in a phase, each with its latency.
+
+        In so many rounds every message takes at least the bytes of the smallest over the widest link.
+        """
+        fastest, late = self._fastest, self._least_late
+        if hasattr(each, "dst"):
+            return Fraction(int(each.size / fastest) + late + 2 * self.endpoint)
+        least = Fraction(0)
+        for phase in {phase for chunk in each.chunks for phase in chunk.plan.phases}:
+            for piece in np.unique(phase.pieces[phase.groups[:, 0]]).tolist():
+                schedule, sizes = phase.messages(piece)
+                sizes = sizes[schedule.src != schedule.dst]
+                if len(sizes):
+                    count = rounds(schedule) if (sizes > 0).all() else 1
+                    hop = int(int(sizes.min()) / fastest) + late + self.endpoint
+                    least = max(least, Fraction(self.endpoint + count * hop))
+        return least
 
 
-def _capacity(links: Numbers, network: PacketNetwork) -> Fraction:
-    """Bytes per cycle that some links carry together."""
+def _each(load: Longs, capacity: Sequence[Fraction]) -> Iterable[Fraction]:
+    """The time of each NPU; of those with the same capacity only the most loaded."""
+    most: dict[Fraction, int] = {}
+    for npu in np.flatnonzero(load).tolist():
+        if capacity[npu]:
+            most[capacity[npu]] = max(most.get(capacity[npu], 0), int(load[npu]))
+    return (nbytes / rate for rate, nbytes in most.items())
+
+
+def _capacity(links: Numbers, network: Any) -> Fraction:
+    """Bytes per cycle that some links or lanes carry together."""
     every = network.machine.links
     speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
     flits = (Fraction(den, num) * count for den, num, count in zip(*speeds.tolist(), counts.tolist(), strict=True))
-    return network.settings.flit * sum(flits, Fraction(0))
+    return int(network.settings.flit) * sum(flits, Fraction(0))
 
 
-def _flights(links: Numbers, network: PacketNetwork) -> Numbers:
-    """Cycles of a flit on each of some links."""
+def _flights(links: Numbers, network: Any) -> Numbers:
+    """Cycles of a flit on each of some links or lanes."""
     every = network.machine.links
     flights: Numbers = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
     return flights
 
 
-def _lanes(network: PacketNetwork, *, incoming: bool) -> Numbers:
+def _lanes(network: Any, *, incoming: bool) -> Numbers:
     """The numbers of all ejection lanes (`incoming`), or of all injection lanes."""
     links = network.machine.links
     first = links.network + (links.injection if incoming else 0)
     return np.arange(first, first + (links.ejection if incoming else links.injection))
-
-
-def _through_links(dims: tuple[int, ...], each: Fraction, network: PacketNetwork) -> Fraction:
-    """`each` bytes from every NPU, over the links of some dimensions."""
-    topology = network.topology
-    own = np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)
-    leaving = np.flatnonzero(own & np.isin(topology.link_src, topology.home))
-    kinds = [kind for kind, dim in enumerate(topology.kind_dims) if dim in dims]
-    busy = each * topology.npus / _capacity(leaving, network)
-    return busy + min(_latency(kind, network) for kind in kinds)
-
-
-def _latency(kind: int, network: PacketNetwork) -> int:
-    """Cycles of a flit from interface to interface over links of a kind, without the time on its first network link."""
-    topology, machine = network.topology, network.machine
-    # The shortest way there can be: from NPU to NPU, or through a switch.
-    links = np.flatnonzero(topology.link_dim == kind)
-    ends = np.isin([topology.link_src[links], topology.link_dst[links]], topology.home).all(axis=0)
-    hops = 1 if not len(links) or ends.any() else 2
-    wire = machine.link_wires[links[np.argmin(_flights(links, network))]] if len(links) else machine.wires[kind]
-    lanes = sum(int(_flights(_lanes(network, incoming=which), network).min()) for which in (False, True))
-    # RC and VA in the first router; a flit behind a head does not pay them in the others.
-    return lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal)
-
-
-def _through_lanes(each: Fraction, network: PacketNetwork) -> Fraction:
-    """`each` bytes from every NPU, out of the injection lanes and into the ejection lanes."""
-    into, out = (_lanes(network, incoming=which) for which in (False, True))
-    busy = each * network.npus / min(_capacity(into, network), _capacity(out, network))
-    # The last flit to leave still flies into a router, and out of it.
-    return busy + int(network.machine.links.delay[into].min()) + int(_flights(out, network).min())

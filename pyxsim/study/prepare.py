@@ -2,95 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from pyxsim import library
 from pyxsim.collective.checker import prove as prove_schedule
-from pyxsim.errors import DeadlockError, InputError
+from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs, vc_ranges
 from pyxsim.settings import Experiment, Network
-from pyxsim.system import System, resolve
+from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
+from pyxsim.settings.experiment import list_faults
+from pyxsim.study.backends import Backend, check_backend, make_network, widths
+from pyxsim.study.bound import bound_cycles
+from pyxsim.study.resolved import resolved
+from pyxsim.system import AstraSystem, System, make_system, resolve
+from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
 from pyxsim.units import to_cycles
-from pyxsim.workload import Micro, read_text_workload
+from pyxsim.workload import START, Communication, Job, Micro, read_text_workload
 
 PathLike = str | Path
-BACKENDS = ("packet",)
-
-
-class Job(Protocol):
-    """What the network has to do: it issues collectives, and knows when all is done."""
-
-    def begin(self, system: System) -> None:
-        """Issue what there is to do at the beginning."""
-
-    @property
-    def end(self) -> int:
-        """The cycle in which everything is done."""
-
-
-class Communication:
-    """[collective]: collectives, each from its cycle on."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self.experiment = experiment
-        self.end = 0
-
-    def begin(self, system: System) -> None:
-        clock = self.experiment.network.clock
-        for _, each in self.experiment.collectives:
-            at = to_cycles(each.at, clock)[0]
-            system.issue(each.kind, each.bytes, at, lambda collective: self._done(collective.end))
-
-    def _done(self, cycle: int) -> None:
-        self.end = max(self.end, cycle)
 
 
 @dataclass
 class Prepared:
-    """An experiment that is ready to run. `warnings`: lines for the user."""
+    """An experiment that is ready to run. `warnings`: lines for the user. `carrier`: moves real data, if wanted."""
 
     experiment: Experiment
     topology: Topology
-    network: PacketNetwork
-    system: System
+    network: Backend
+    system: System | AstraSystem
     job: Job
     warnings: list[str] = field(default_factory=list)
+    carrier: Carrier | None = None
 
     @property
     def bytes_planned(self) -> int:
         """What will be delivered in all."""
         return self.system.bytes_planned
 
+    @cached_property
+    def bound(self) -> Fraction:
+        """The least that everything together can take, in cycles from its first start on (see bound.py)."""
+        issued = [each for asked in self.job.asked for each in asked.issued]
+        return bound_cycles([*issued, *self.system.messages], self.system, self.network)
+
     @property
     def router_visits(self) -> int:
-        """What the run will cost: flits times routers passed, over all messages. About that, where packets choose."""
-        cut, topology = self.network.cut, self.topology
+        """What the run will cost: flits times routers passed, over all messages. About that, where packets choose.
+
+        0 where there are no packets.
+        """
+        if not isinstance(self.network, PacketNetwork):
+            return 0
         flits_of: dict[int, int] = {}
         hops_of: dict[tuple[int, int, int], int] = {}
         total = 0
-        for stage in self.system.stages():
-            plane = stage.queue.plane
-            for task in stage.tasks:
-                program, members = task.program, task.members
-                for src, dst, size in zip(program.src, program.dst, program.size, strict=True):
-                    if size not in flits_of:
-                        packets, flits, last = cut(size)
-                        flits_of[size] = (packets - 1) * flits + last
-                    pair = (members[src], members[dst], plane)
-                    if pair not in hops_of:
-                        hops_of[pair] = len(topology.relation.route(*pair))
-                    total += flits_of[size] * (hops_of[pair] + 1)
+        for src, dst, plane, size, count in self.system.traffic().tolist():
+            if size not in flits_of:
+                packets, flits, last = self.network.cut(size)
+                flits_of[size] = (packets - 1) * flits + last
+            pair = (src, dst, plane)
+            if pair not in hops_of:
+                hops_of[pair] = len(self.topology.relation.route(*pair))
+            total += count * flits_of[size] * (hops_of[pair] + 1)
         return total
 
 
@@ -123,11 +108,12 @@ def prepare(
 
     `folder`: where relative paths of the experiment count from. `allow_deadlock`: only warn of unproven routes.
     """
-    if backend not in BACKENDS:
-        raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=BACKENDS, given=backend)
+    check_backend(backend, experiment)
     if experiment.sweep:
         raise InputError("a sweep is no single run, and is not in this version", key="sweep", allowed="one experiment")
     library.load_all(libraries)
+    folder = Path(folder)
+    experiment, notes = resolved(experiment, folder)
     settings = experiment.network
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
     topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
@@ -135,19 +121,31 @@ def prepare(
     _check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:
-        return _prepare_traffic(experiment, topology, window, Path(folder), allow_deadlock, tick)
-    network = PacketNetwork(topology, settings, window=window, tick=tick, seed=experiment.output.seed)
-    options = resolve(experiment.system, topology, settings.clock, _widths(topology, network))
-    system = System(network, topology.shape, options)
-    job = _job(experiment, Path(folder))
+        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, tick)
+    raise_all(list(_boost_faults(experiment)))
+    job = _job(experiment, topology, folder, backend)
+    network = make_network(backend, experiment, topology, window, tick)
+    output, of_system = experiment.output, experiment.system
+    options = resolve(
+        of_system, topology, settings.clock, widths(topology, network), seed=output.seed, carry=output.carry
+    )
+    system = make_system(network, topology.shape, options)
     job.begin(system)
-    _prove_schedules(system)
-    warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
-    if len(settings.router.networks()) > 1:
-        warnings.append("network.router.virtual_networks: collectives use the first one only")
-    longest = network.cut(settings.packet)[1]
-    warnings += _prove_routes(topology, settings, system.pairs(), longest, allow_deadlock)
-    return Prepared(experiment, topology, network, system, job, warnings)
+    warnings = [*notes, *_prove_schedules(system)]
+    if isinstance(network, PacketNetwork):
+        warnings += [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
+        if len(settings.router.networks()) > 1:
+            warnings.append("network.router.virtual_networks: collectives use the first one only")
+        longest = network.cut(settings.packet)[1]
+        pairs = np.unique(system.traffic()[:, :3], axis=0)
+        warnings += _prove_routes(topology, settings, pairs, longest, allow_deadlock)
+    else:
+        warnings += network.warnings
+    carrier = None
+    if output.carry and isinstance(system, System):  # what the settings refuse otherwise
+        carrier = Carrier(system, output.seed)
+        system.listen = carrier.feed
+    return Prepared(experiment, topology, network, system, job, warnings, carrier)
 
 
 def _prepare_traffic(
@@ -177,11 +175,30 @@ def _prepare_traffic(
     return prepared
 
 
-def _job(experiment: Experiment, folder: Path) -> Job:
+def _job(experiment: Experiment, topology: Topology, folder: Path, backend: str) -> Job:
     if experiment.workload is not None:
         text = read_text_workload(folder / experiment.workload.file)
-        return Micro(text, experiment.workload, experiment.network.clock / 10**9)
-    return Communication(experiment)
+        start = START if backend == "packet" else 0
+        return Micro(text, experiment.workload, experiment.network.clock / 10**9, start=start)
+    return Communication(experiment, topology)
+
+
+def _boost_faults(experiment: Experiment) -> Iterator[InputError]:
+    """What cannot be boosted: everything in which NPUs are not all like NPU 0."""
+    if not experiment.system.boost:
+        return
+    faults = [(f"{key}.kind", "has a root") for key, each in experiment.collectives if each.kind in ROOTED]
+    for key, each in experiment.collectives:
+        concerned = ("group", "npus", "dims")
+        faults += [(f"{key}.{name}", "concerns some NPUs") for name in concerned if getattr(each, name) is not None]
+    faults += [("message", "concerns two NPUs")] if experiment.message else []
+    faults += [("system.stragglers", "concerns some NPUs")] if experiment.system.stragglers else []
+    if to_cycles(experiment.system.start_skew, experiment.network.clock)[0]:
+        faults.append(("system.start_skew", "makes NPUs different"))
+    faults += [("output.carry", "wants the data of all NPUs")] if experiment.output.carry else []
+    for key, why in faults:
+        problem = f"it {why}, and system.boost takes all NPUs for alike"
+        yield InputError(problem, key=key, allowed="to leave it out, or system.boost = false")
 
 
 def _open_pairs(topology: Topology) -> Longs | None:
@@ -236,15 +253,18 @@ def _proved_relation(relation: Relation, ordered: bool) -> Relation:
     )
 
 
-def _prove_schedules(system: System) -> None:
-    """Every schedule that will be used computes its collective; a user's may not. Raises ScheduleError."""
-    proved: set[tuple[str, str, int]] = set()
-    for stage in system.stages():
-        phase = stage.phase
-        key = (phase.kind, phase.algorithm, phase.npus)
-        if key not in proved:
-            proved.add(key)
-            prove_schedule(phase.schedule())
+def _prove_schedules(system: System | AstraSystem) -> list[str]:
+    """Every schedule that will be used computes its collective; a user's may not. Raises ScheduleError.
+
+    Returns a line for each of which that cannot be said, because it tells sizes and no data.
+    """
+    lines = []
+    for phase in system.schedules():
+        schedule = phase.schedule()
+        prove_schedule(schedule)
+        if schedule.unproved:
+            lines.append(f"{schedule}: it is proved to end, not to compute the collective: {schedule.unproved}")
+    return lines
 
 
 def _check_lengths(experiment: Experiment, topology: Topology) -> None:
@@ -254,34 +274,14 @@ def _check_lengths(experiment: Experiment, topology: Topology) -> None:
     of_links = f"{kinds} dimensions"
     if topology.link_kinds != tuple(f"d{dim}" for dim in range(dims)):
         of_links = f"{kinds} kinds of links ({', '.join(topology.link_kinds)})"
-    for key, value, wanted, what in (
-        ("network.bandwidth", network.bandwidth, kinds, of_links),
-        ("network.latency", network.latency, kinds, of_links),
-        ("network.router.serdes_credit", network.router.serdes_credit, kinds, of_links),
-        ("system.queues", system.queues, dims, f"{dims} dimensions"),
-        ("system.all_reduce", system.all_reduce, dims, f"{dims} dimensions"),
-        ("system.reduce_scatter", system.reduce_scatter, dims, f"{dims} dimensions"),
-        ("system.all_gather", system.all_gather, dims, f"{dims} dimensions"),
-        ("system.all_to_all", system.all_to_all, dims, f"{dims} dimensions"),
-    ):
-        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) != wanted:
-            raise InputError(
-                f"the list has {len(value)} entries, the network {what}",
-                key=key,
-                allowed=f"one value for all, or a list of {wanted}",
-            )
-
-
-def _widths(topology: Topology, network: PacketNetwork) -> list[Fraction]:
-    """What an NPU can send into each dimension, in flits per cycle."""
-    machine = network.machine
-    widths = [Fraction(0)] * len(topology.dims)
-    for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
-        widths[topology.kind_dims[topology.link_dim[link]]] += 1 / machine.link_wires[link].s
-    for kind, wire in enumerate(machine.wires):
-        dim = topology.kind_dims[kind]
-        widths[dim] = widths[dim] or 1 / wire.s
-    return [width or Fraction(1) for width in widths]
+    on_links = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
+    on_links.append(("network.router.serdes_credit", network.router.serdes_credit))
+    by_dimension: list[tuple[str, Any]] = [("system.queues", system.queues)]
+    by_dimension += [(f"system.{key}", getattr(system, key)) for key in ALGORITHM_KEYS]
+    for number, group in enumerate(system.groups):
+        by_dimension += [(f"system.groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS]
+    by_dimension += [(f"{key}.algorithm", each.algorithm) for key, each in experiment.collectives]
+    raise_all([*list_faults(on_links, kinds, of_links), *list_faults(by_dimension, dims, f"{dims} dimensions")])
 
 
 def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:

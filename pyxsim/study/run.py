@@ -16,13 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.errors import SimulationError
-from pyxsim.network.packet import PacketNetwork
-from pyxsim.output.result import LinkTable, Result
+from pyxsim.errors import PyxsimError, SimulationError, StuckError
+from pyxsim.output.phases import dimension_table, phase_table
+from pyxsim.output.result import LinkTable, Longs, Result
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
+from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.bound import bound_cycles
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
+from pyxsim.system import PointToPoint
+from pyxsim.workload import Asked
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,14 @@ class _Meter:
         if self.show is None or self.prepared is None or time.monotonic() - self.last < 0.1:
             return
         self.last = time.monotonic()
-        network = self.prepared.network
-        total = self.prepared.bytes_planned
-        visits = network.engine.router_visits
-        self.show(Progress(network.now, network.bytes_delivered, total, visits, network.clock_hz))
+        self.show(standing(self.prepared))
+
+
+def standing(prepared: Prepared | PreparedTraffic) -> Progress:
+    """Where a run stands."""
+    network = prepared.network
+    visits = router_visits(network)
+    return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, network.clock_hz)
 
 
 def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -> Result:
@@ -104,16 +111,33 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
     cpu = time.process_time() - begin
     end = prepared.job.end if complete else prepared.network.now
     prepared.network.finish(end)
+    if complete:
+        check_bytes(prepared)
     result = _result(prepared, end, complete, cpu, backend)
+    if complete and prepared.carrier is not None:
+        prepared.carrier.finish()
+        members = [each.communicator.members for each in prepared.system.collectives]
+        result.carried = len({npu for some in members for npu in some})
     if failure is not None:
-        result.failure = str(failure)
+        waits = failure.waits if isinstance(failure, StuckError) else ()
+        result.failure = "\n".join([str(failure), *waits])
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
 
 
+def check_bytes(prepared: Prepared) -> None:
+    """The network has delivered what the system layer has planned, to the byte; anything else is a bug of pyxsim."""
+    rows = prepared.system.traffic()
+    sent = int((rows[:, 3] * rows[:, 4]).sum())
+    delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
+    if not delivered == planned == sent:
+        problem = f"{delivered} bytes were delivered, {planned} were planned in messages of {sent} bytes together"
+        raise PyxsimError(f"this is a bug of pyxsim: {problem}")
+
+
 @contextmanager
-def at_safe_points(network: PacketNetwork) -> Iterator[None]:
+def at_safe_points(network: Backend) -> Iterator[None]:
     """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not.
 
     Python's own handler would raise anywhere, mostly before anybody has heard what arrived, or in the middle of the
@@ -145,9 +169,9 @@ def at_safe_points(network: PacketNetwork) -> Iterator[None]:
         network.tick = tick
 
 
-def link_table(network: PacketNetwork) -> LinkTable:
+def link_table(network: Backend) -> LinkTable:
     """The network links of a result."""
-    topology, settings, wires = network.topology, network.settings, network.machine.link_wires
+    topology, settings, wires = network.topology, network.settings, link_wires(network)
     return LinkTable(
         name=list(topology.link_name),
         src=topology.link_src,
@@ -163,9 +187,8 @@ def link_table(network: PacketNetwork) -> LinkTable:
 def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: str) -> Result:
     experiment, network, system = prepared.experiment, prepared.network, prepared.system
     clock = experiment.network.clock
-    bounds = [bound_cycles(collective, system, network) for collective in system.collectives]
-    rows = [_row(collective, bound) for collective, bound in zip(system.collectives, bounds, strict=True)]
-    bound = float(max(bounds, default=Fraction(0)) * 10**9 / clock)
+    traffic = system.traffic()
+    chunks = _chunks(prepared)
     return Result(
         time_cycles=end,
         clock_hz=clock,
@@ -174,10 +197,13 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         windows=network.windows.table(),
         totals=network.totals(),
         buffer_max=network.buffer_max(),
-        chunks=system.chunk_table(),
-        collectives=rows,
+        chunks=chunks,
+        collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
+        messages=[message_row(message) for message in system.messages],
+        by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
+        phases=phase_table(chunks),
         counts=network.counts(),
-        bound_ns=bound,
+        bound_ns=float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
         total_cpu_s=time.process_time(),
         peak_rss_mb=peak_rss_mb(),
@@ -189,17 +215,43 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
     )
 
 
-def _row(collective: Any, bound: Fraction) -> dict[str, Any]:
-    """A row of /collectives; cycles. `end` is -1 and `ratio` NaN for one that did not end."""
-    took = collective.end - collective.start
-    ratio = float(took / bound) if bound and collective.end >= 0 else float("nan")
+def _chunks(prepared: Prepared) -> dict[str, Longs]:
+    """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
+    columns = prepared.system.chunk_table()
+    row = {id(issued): number for number, asked in enumerate(prepared.job.asked) for issued in asked.issued}
+    asked = np.array([row[id(issued)] for issued in prepared.system.collectives], dtype=np.int64)
+    return {**columns, "collective": asked[columns["collective"]]}
+
+
+def collective_row(asked: Asked, prepared: Prepared) -> dict[str, Any]:
+    """A row of /collectives; cycles. `end` is -1 and `ratio` NaN for one that did not end; `root` -1 for none."""
+    first = asked.issued[0]
+    bound = bound_cycles(asked.issued, prepared.system, prepared.network)
+    ratio = float((asked.end - asked.start) / bound) if bound and asked.end >= 0 else float("nan")
     return {
-        "kind": collective.kind,
-        "start": collective.start,
-        "end": collective.end,
-        "bytes": collective.size,
+        "name": asked.name,
+        "kind": first.kind,
+        "group": asked.group,
+        "npus": len({npu for issued in asked.issued for npu in issued.communicator.members}),
+        "root": -1 if asked.root is None else asked.root,
+        "algorithm": ", ".join(first.algorithms),
+        "start": asked.start,
+        "end": asked.end,
+        "bytes": first.size,
         "bound": float(bound),
         "ratio": ratio,
+    }
+
+
+def message_row(message: PointToPoint) -> dict[str, Any]:
+    """A row of /messages; cycles. `end` is -1 for one that did not arrive."""
+    return {
+        "name": message.name,
+        "src": message.src,
+        "dst": message.dst,
+        "bytes": message.size,
+        "start": message.start,
+        "end": message.end,
     }
 
 

@@ -8,13 +8,15 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
 from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
 from pyxsim.topology.topology import Queue, Topology
-from pyxsim.units import to_cycles
+from pyxsim.units import to_cycles, to_seconds
 
 ASTRA_SIM_1 = "astra-sim-1"
 ASTRA_SIM_2 = "astra-sim-2"
@@ -114,11 +116,17 @@ class Options:
 
 
 def resolve(
-    settings: Settings, topology: Topology, clock: Fraction, bandwidths: Sequence[Fraction] | None = None
+    settings: Settings,
+    topology: Topology,
+    clock: Fraction,
+    bandwidths: Sequence[Fraction] | None = None,
+    *,
+    seed: int = 1,
+    carry: bool = False,
 ) -> Options:
     """Everything that [system] leaves open, from the network. Raises InputError.
 
-    `bandwidths`: of an NPU in each dimension, in any unit (default: all alike).
+    `bandwidths`: of an NPU in each dimension, in any unit (default: all alike). `seed`: of the skew of the starts.
     """
     dims = len(topology.dims)
     queues = _queues(settings, topology)
@@ -126,6 +134,7 @@ def resolve(
     # ASTRA-sim's Garnet backend knows no bandwidths: Themis takes all dimensions for alike there.
     if bandwidths is None or (astra and topology.confined):
         bandwidths = [Fraction(1)] * dims
+    memory = settings.local_memory_bandwidth
     return Options(
         algorithms=lambda kind: _algorithms(settings, topology, kind),
         queues=queues,
@@ -140,8 +149,48 @@ def resolve(
         inter_dimension=settings.inter_dimension,
         endpoint_delay=to_cycles(settings.endpoint_delay, clock)[0],
         reduction_delay=to_cycles(settings.reduction_delay, clock)[0],
+        reduction_bytes_per_cycle=memory / clock if memory is not None else None,
+        shared_bus=_shared_bus(settings, clock),
+        boost=settings.boost,
+        start_skew=_start_skew(settings, topology.npus, clock, seed),
+        slowdown=_slowdown(settings, topology.npus),
+        carry=carry,
         cycles_per_ns=clock / 10**9,
     )
+
+
+_REDUCTION_START = Fraction(50, 10**9)  # seconds that each reduction takes beside the bytes (LogGP.cc of ASTRA-sim)
+
+
+def _shared_bus(settings: Settings, clock: Fraction) -> SharedBus | None:
+    bus = settings.shared_bus
+    if bus is None:
+        return None
+    latency, overhead, gap = (to_cycles(time, clock)[0] for time in (bus.L, bus.o, bus.g))
+    per_byte, reduction = (to_seconds(time, clock) * clock for time in (bus.G, bus.reduction_delay))
+    return SharedBus(latency, overhead, gap, per_byte, reduction, ceil(_REDUCTION_START * clock) if reduction else 0)
+
+
+def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Sequence[int]:
+    """How late each NPU begins: drawn evenly up to `start_skew`, and what its stragglers say on top."""
+    most = to_cycles(settings.start_skew, clock)[0]
+    late = np.random.default_rng((seed, _SKEW)).integers(0, most, npus, endpoint=True).tolist()
+    for straggler in settings.stragglers:
+        for npu in set(straggler.npus):
+            late[npu] += to_cycles(straggler.start, clock)[0]
+    return late if any(late) else ()
+
+
+_SKEW = 0x736B6577  # its own stream of the seed: packets and routers draw from others
+
+
+def _slowdown(settings: Settings, npus: int) -> Sequence[Fraction]:
+    """The factor of each NPU's delays."""
+    slow = [Fraction(1)] * npus
+    for straggler in settings.stragglers:
+        for npu in set(straggler.npus):
+            slow[npu] *= straggler.slow
+    return slow if settings.stragglers else ()
 
 
 def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:

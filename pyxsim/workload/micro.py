@@ -2,7 +2,8 @@
 
 The times around the collective are ASTRA-sim 1's: an NPU begins 13 cycles after the simulation (10 until its workload
 is fired, 3 events), and each collective is followed by the layer's update time (measured: 18 cycles more than the
-collective itself with an update time of 5).
+collective itself with an update time of 5). They are those of its Garnet backend; over the analytical one NPUs begin at
+once (`start`).
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from fractions import Fraction
 
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
-from pyxsim.system import Collective, System
+from pyxsim.system import AstraSystem, System
 from pyxsim.workload.astra1 import TextWorkload
+from pyxsim.workload.communication import Asked
 
 START = 13  # cycles; see above
 
 
 class Micro:
-    """The loop of a MICRO workload. `ends`: the cycle in which each pass was finished, update time included."""
+    """The loop of a MICRO workload."""
 
-    def __init__(self, text: TextWorkload, settings: Workload, cycles_per_ns: Fraction) -> None:
+    def __init__(self, text: TextWorkload, settings: Workload, cycles_per_ns: Fraction, *, start: int = START) -> None:
         layer = text.layers[0]
         if layer.weight_gradient.kind is None:
             raise InputError(
@@ -32,17 +34,22 @@ class Micro:
         if self.size < 1:
             raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 and more")
         self.passes = settings.passes
-        self.start = -(-int(START * cycles_per_ns.numerator) // cycles_per_ns.denominator)
+        self.start = -(-int(start * cycles_per_ns.numerator) // cycles_per_ns.denominator)
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
-        self.ends: list[int] = []
+        self.layer = layer.name
+        self.asked: list[Asked] = []
 
-    def begin(self, system: System) -> None:
+    def begin(self, system: System | AstraSystem) -> None:
         """Issue everything."""
-        for _ in range(self.passes):
-            system.issue(self.kind, self.size, self.start, self._finished)
+        for number in range(self.passes):
+            name = f"{self.layer}, pass {number}"
+            issued = system.issue(self.kind, self.size, at=self.start, name=name)
+            self.asked.append(Asked(name, issued=[issued]))
 
-    def _finished(self, collective: Collective) -> None:
-        self.ends.append(collective.end + self.update)
+    @property
+    def ends(self) -> list[int]:
+        """The cycle in which each pass is finished, update time included."""
+        return [asked.end + self.update for asked in self.asked if asked.end >= 0]
 
     @property
     def end(self) -> int:

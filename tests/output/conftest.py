@@ -43,14 +43,18 @@ def make_result(**changes: Any) -> Result:
     credit = np.array([[0, 7, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]], dtype=np.uint64)
     counts = {"flits": flits, "stall_credit": credit}
     columns = {
+        "collective": [0, 0, 0, 0],
         "chunk": [0, 0, 0, 0],
         "phase": [0, 0, 1, 1],
         "rank": [0, 1, 0, 1],
         "dimension": [0, 0, 0, 0],
+        "queue": [0, 0, 1, 1],
         "bytes": [1024, 1024, 512, 512],
         "ready": [0, 0, 100, 110],
         "start": [0, 0, 105, 120],
         "end": [100, 110, 250, 240],
+        "messages": [1, 1, 1, 1],
+        "network": [90, 95, 100, 105],
     }
     values: dict[str, Any] = {
         "time_cycles": 250,
@@ -64,6 +68,27 @@ def make_result(**changes: Any) -> Result:
         "collectives": [
             {"start": 0, "end": 250, "bytes": 1024, "bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
         ],
+        "messages": [{"name": "hello", "src": 0, "dst": 1, "bytes": 8, "start": 5, "end": 25}],
+        "by_dimension": {
+            "dimension": np.array([0, -1]),
+            "bytes": np.array([1536, 0]),
+            "occupancy": np.array([0.95, 0.0]),
+            "occupancy_npu0": np.array([0.98, 0.0]),
+            "queueing": np.array([3.75, np.nan]),
+            "network": np.array([97.5, np.nan]),
+        },
+        "phases": {
+            "collective": np.array([0, 0]),
+            "phase": np.array([0, 1]),
+            "dimension": np.array([0, 0]),
+            "npus": np.array([2, 2]),
+            "chunks": np.array([1, 1]),
+            "start": np.array([0, 105]),
+            "end": np.array([110, 250]),
+            "time": np.array([105.0, 132.5]),
+            "queueing": np.array([0.0, 7.5]),
+            "network": np.array([92.5, 102.5]),
+        },
         "counts": {
             "npus": 2,
             "messages": 4,

@@ -22,8 +22,7 @@ def bound(network: dict[str, Any], kind: str, size: int, **system: Any) -> Fract
         "collective": {"kind": kind, "size": f"{size} B"},
     }
     prepared = prepare(load_experiment(tables))
-    (collective,) = prepared.system.collectives
-    return bound_cycles(collective, prepared.system, prepared.network)
+    return bound_cycles(prepared.system.collectives, prepared.system, prepared.network)
 
 
 # From interface to interface without the time on the first link: lanes of 1 + 1 and 1 + 2, RC and VA, the link's

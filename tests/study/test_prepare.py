@@ -10,6 +10,7 @@ import pytest
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, run
+from pyxsim.study.backends import widths
 from pyxsim.study.prepare import PreparedTraffic
 
 TORUS: dict[str, Any] = {"topology": "torus", "shape": [4, 4], "flit": "4 B", "packet": "16 B"}
@@ -39,12 +40,10 @@ def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
 
 def test_widths_of_dimensions_are_those_of_their_links() -> None:
     """Themis shares out a collective by what an NPU can send into each dimension."""
-    from pyxsim.study.prepare import _widths
-
     ready = prepared(TORUS | {"bandwidth": ["4 GB/s", "1 GB/s"]})
-    assert _widths(ready.topology, ready.network) == [2, 2 / 4]
+    assert widths(ready.topology, ready.network) == [2, 2 / 4]
     dragonfly = prepared(DRAGONFLY | {"bandwidth": ["256 GB/s", "64 GB/s"]})
-    assert _widths(dragonfly.topology, dragonfly.network) == [1, 1 / 4]
+    assert widths(dragonfly.topology, dragonfly.network) == [1, 1 / 4]
 
 
 # -- routings ----------------------------------------------------------------------------------------------------------
@@ -55,7 +54,7 @@ def test_collectives_go_by_any_routing(routing: str) -> None:
     ready = prepared(TORUS, {"routing": routing, "vcs": 16, "vc_reuse": "drained"})
     assert isinstance(ready, Prepared)
     assert ready.topology.routing == routing
-    assert set(ready.system.pairs()[:, 2].tolist()) == {-1}
+    assert set(ready.system.traffic()[:, 2].tolist()) == {-1}
     result = run(ready.experiment)
     assert result.complete
     assert result.counts["bytes_delivered"] == ready.bytes_planned

@@ -43,16 +43,16 @@ def test_one_pass(tmp_path: Path) -> None:
     assert (collective.kind, collective.size, collective.start) == ("all-gather", 4000, 13)
 
 
-@pytest.mark.parametrize("newest_first", [True, False])
-def test_all_passes_are_issued_at_once(tmp_path: Path, newest_first: bool) -> None:
+@pytest.mark.parametrize("scheduling", ["LIFO", "FIFO"])
+def test_all_passes_are_issued_at_once(tmp_path: Path, scheduling: str) -> None:
     job = micro(tmp_path, line(), passes=3)
-    s = system([4], T, newest_first=newest_first)
+    s = system([4], T, scheduling=scheduling)
     job.begin(s)
     s.run()
     assert [c.start for c in s.collectives] == [13] * 3
     ends = [c.end for c in s.collectives]
     # The first one has begun when the others come; of those the newest goes first, or the oldest.
-    assert ends == ([313, 913, 613] if newest_first else [313, 613, 913])
+    assert ends == ([313, 913, 613] if scheduling == "LIFO" else [313, 613, 913])
     assert sorted(job.ends) == [318, 618, 918]
     assert job.end == 918
 
