@@ -16,6 +16,8 @@ cdef class FreeFlight:
     cdef Events events
     cdef int64_t flit
     cdef int64_t[::1] carried
+    cdef object table          # what advance finds: rows of messages and cycles,
+    cdef int64_t[:, ::1] rows  # and the same for C
 
     def __init__(self, Rule rule, int64_t flit):
         self.rule = rule
@@ -23,6 +25,7 @@ cdef class FreeFlight:
         self.events = Events()
         self.now = self.sent = self.delivered = self.bytes_delivered = 0
         self.carried = np.zeros(16, np.int64)
+        self.table = self.rows = np.empty((2, 16), np.int64)
 
     def extend(self, *terms):
         """More ways, in the terms of the rule."""
@@ -61,31 +64,19 @@ cdef class FreeFlight:
         cdef Event event
         cdef int64_t stop, i = 0
         if not events.count or events.heap[0].cycle > until:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return self.table[0, :0], self.table[1, :0]
         stop = min(until, events.heap[0].cycle + slack)
-        cdef int64_t room = 16
-        cdef int64_t[:, ::1] found = np.empty((2, room), np.int64)
         while events.count and events.heap[0].cycle <= stop:
             event = events.pop()
-            if i == room:
-                found = wider(found)
-                room = found.shape[1]
-            found[0, i], found[1, i] = event.number, event.cycle
+            if i == self.rows.shape[1]:
+                self.table = self.rows = np.concatenate([self.table, np.empty((2, 3 * i), np.int64)], axis=1)
+            self.rows[0, i], self.rows[1, i] = event.number, event.cycle
             self.bytes_delivered += event.what
-            self.now = event.cycle
             i += 1
+        self.now = self.rows[1, i - 1]
         self.delivered += i
-        table = np.asarray(found)
-        return table[0, :i], table[1, :i]
+        return self.table[0, :i].copy(), self.table[1, :i].copy()
 
     def wait(self, int64_t cycle):
         """Let time pass in which nothing arrives."""
         self.now = max(self.now, cycle)
-
-
-def wider(rows):
-    """The same two rows with four times the room."""
-    rows = np.asarray(rows)
-    larger = np.empty((2, 4 * rows.shape[1]), np.int64)
-    larger[:, : rows.shape[1]] = rows
-    return larger
