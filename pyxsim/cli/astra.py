@@ -95,6 +95,7 @@ def run_astra(
         folder=Path(),
         backend=backend or form_of(files.network).backend,
         allow_deadlock=not strict,
+        warnings=warnings,
     )
     try:
         carry_out(talk, job, outputs, _last_words)

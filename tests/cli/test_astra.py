@@ -82,3 +82,74 @@ def test_unproved_rings_run_with_a_warning(pyxsim: Command, folder: Path) -> Non
 def test_proved_rings_are_not_warned_of(pyxsim: Command) -> None:
     assert "warning" not in pyxsim(*ASTRA_WORDS).err
     assert pyxsim(*ASTRA_WORDS, "--strict").code == 0
+
+
+# -- JSON and YAML -----------------------------------------------------------------------------------------------------
+
+RING = """topology: [ Ring ]
+npus_count: [ 8 ]
+bandwidth: [ 50.0 ]
+latency: [ 500.0 ]
+"""
+SYSTEM = """{"endpoint-delay": 10, "preferred-dataset-splits": 4, "collective-optimization": "localBWAware",
+ "all-reduce-implementation": ["ring"], "local-mem-bw": 1600}
+"""
+NEWER = (*(word for word in ASTRA_WORDS if "network" not in word and "system" not in word),)
+NEWER += ("--network-configuration=ring.yml", "--system-configuration=ring.json")
+
+
+@pytest.fixture
+def newer(folder: Path) -> Path:
+    (folder / "ring.yml").write_text(RING, encoding="utf-8")
+    (folder / "ring.json").write_text(SYSTEM, encoding="utf-8")
+    return folder
+
+
+def test_the_network_file_chooses_the_backend(pyxsim: Command, newer: Path) -> None:
+    ended = pyxsim(*NEWER, "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["backend"] == "analytical"
+    packets = pyxsim(*NEWER, "--json", "--backend=packet")
+    assert packets.code == 0, packets.err
+    assert json.loads(packets.out)["backend"] == "packet"
+
+
+def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
+    once = json.loads(pyxsim(*NEWER, "--json").out)["time_ns"]
+    slow = json.loads(pyxsim(*NEWER, "--json", "--injection-scale=10").out)["time_ns"]
+    # 4 chunks after each other, each with 15 endpoint delays of 10 ns.
+    assert slow - once == 4 * 15 * 90
+    # All-reduce has the lower half of the queues.
+    wide = json.loads(pyxsim(*NEWER, "--json", "--num-queues-per-dim=4", "--rendezvous-protocol=false").out)
+    assert wide["time_ns"] < once
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--injection-scale=x",), "pyxsim: --injection-scale: 'x' is no scale; allowed: a number from 0 to 1e9"),
+        (("--num-queues-per-dim=x",), "pyxsim: --num-queues-per-dim: 'x' is no number; allowed: a whole number from 1"),
+        (("--num-queues-per-dim=0",), "pyxsim: --num-queues-per-dim: 0 is too small; allowed: a whole number from 1"),
+        (("--rendezvous-protocol=true",), "pyxsim: --rendezvous-protocol: messages are sent without asking first"),
+        (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: packet, analytical"),
+    ],
+)
+def test_faults_of_these_options(pyxsim: Command, newer: Path, words: tuple[str, ...], told: str) -> None:
+    ended = pyxsim(*NEWER, *words)
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.lines
+    assert line.startswith(told)
+
+
+def test_faults_of_these_files(pyxsim: Command, newer: Path) -> None:
+    (newer / "ring.yml").write_text(RING.replace("[ 50.0 ]", "[ 0 ]"), encoding="utf-8")
+    ended = pyxsim(*NEWER)
+    assert ended.code == 2
+    assert ended.lines == ["pyxsim: ring.yml:3: bandwidth: '0' is none of what is allowed; allowed: a number above 0"]
+
+
+def test_keys_that_nobody_reads_are_warned_of(pyxsim: Command, newer: Path) -> None:
+    (newer / "ring.json").write_text(SYSTEM.replace("{", '{"boost-mode": 1, '), encoding="utf-8")
+    ended = pyxsim(*NEWER)
+    assert ended.code == 0, ended.err
+    assert "warning: ring.json:1: boost-mode: version 2 does not read it; all NPUs are simulated" in ended.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,10 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.study import run
-from pyxsim.study.astra import astra_experiment, network_tables, system_tables
-from tests.study.astra.files import SWITCH, SYSTEM, TORUS, Write
+from pyxsim.study.astra import astra_experiment, network_tables, read_astra, system_tables
+from pyxsim.study.astra.dimensions import yaml_tables
+from pyxsim.study.astra.hierarchical import hierarchical_tables
+from tests.study.astra.files import HIERARCHICAL, SWITCH, SYSTEM, SYSTEM_2, TORUS, YAML, Write, WriteJson, write_text
 
 FILES = Path(__file__).resolve().parents[3] / "inputs" / "astra"
 
@@ -30,26 +34,146 @@ def test_the_files_of_the_tree_run(network: str, workload: str) -> None:
     assert again.time_ns > result.time_ns
 
 
-def test_scales_and_overrides() -> None:
-    files = [FILES / "torus_network.txt", FILES / "torus_system.txt", FILES / "micro_all_reduce.txt"]
-    settings: dict[str, Any] = {"comm_scale": "0.3", "compute_scale": 2, "overrides": ("network.router.vcs=8",)}
-    experiment = astra_experiment(*files, **settings)
+def test_scales_and_overrides(tmp_path: Path) -> None:
+    workload = tmp_path / "workload.txt"
+    workload.write_text("MICRO\n1\nlayer -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 737280 5\n", encoding="utf-8")
+    settings: dict[str, Any] = {"comm_scale": "0.7", "compute_scale": 2, "overrides": ("network.router.vcs=8",)}
+    experiment = astra_experiment(FILES / "torus_network.txt", FILES / "torus_system.txt", workload, **settings)
     assert experiment.network.router.vcs == 8
     assert experiment.workload is not None
     assert experiment.workload.compute_scale == 2
-    # 0.3 is exactly three tenths, and bytes are cut off as in the original.
-    assert run(experiment).collectives[0]["bytes"] == 786432 * 3 // 10
+    # 0.7 is exactly seven tenths: with the nearest binary fraction a byte would be cut off.
+    assert run(experiment).collectives[0]["bytes"] == 737280 * 7 // 10 == int(737280 * 0.7) + 1
+
+
+# -- the analytical backends -------------------------------------------------------------------------------------------
+
+# All-reduce of 1 MiB, four chunks, on a ring of eight: 4 * ((2n-1) * 10 + 2(n-1) * 1110 + 3(n-1) * (32768 / 1600)).
+RING_ALL_REDUCE = 4 * (15 * 10 + 14 * 1110 + 3 * 7 * 20)
+
+THIRTY = Fraction(30, 10**9)  # what a reduction costs over Garnet
+ONE_RING = {"scheduling-policy": "LIFO", "preferred-dataset-splits": "7", "all-reduce-implementation": "ring"}
+
+
+def workload(folder: Path, collective: str, size: int) -> Path:
+    """A workload of one collective, without times of its own."""
+    path = folder / "workload.txt"
+    path.write_text(f"MICRO\n1\nlayer -1 0 NONE 0 0 NONE 0 0 {collective} {size} 0\n", encoding="utf-8")
+    return path
+
+
+def test_version_2(tmp_path: Path) -> None:
+    read = read_astra(FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLREDUCE", 2**20))
+    assert (read.backend, read.experiment.system.compat, read.warnings) == ("analytical", "astra-sim-2", [])
+    result = run(read.experiment, backend=read.backend)
+    assert result.time_ns == RING_ALL_REDUCE
+    assert result.warnings == []
+
+
+def test_congestion(tmp_path: Path) -> None:
+    # Direct over a ring: neighbours' links carry what goes further, so that it takes longer.
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLTOALL", 2**26)
+    times = []
+    for overrides in ((), ('network.analytical.model="congestion"',)):
+        read = read_astra(*files, overrides=overrides)
+        times.append(run(read.experiment, backend=read.backend).time_ns)
+    # Reference: ASTRA-sim 518bd51, congestion-unaware and congestion-aware.
+    assert times == [164328, 1566560]
+
+
+def test_version_1(tmp_path: Path) -> None:
+    files = FILES / "torus_network.json", FILES / "torus_system.txt", workload(tmp_path, "ALLREDUCE", 2**20)
+    read = read_astra(*files)
+    assert (read.backend, read.experiment.system.compat) == ("analytical", "astra-sim-1")
+    # Dimension 0 is always busy: 4 chunks, 2 phases of 4 endpoint delays of 10 and 3 hops of 1 + 65536 / 68.72.
+    assert run(read.experiment, backend=read.backend).time_ns == 4 * 2 * (4 * 10 + 3 * 954)
+
+
+@pytest.mark.parametrize(
+    ("options", "table"),
+    [
+        ({}, {"endpoint_delay": "10 ns", "queues": 1}),
+        ({"injection_scale": "2.55"}, {"endpoint_delay": "25 ns"}),
+        ({"injection_scale": 0}, {"endpoint_delay": "0 ns"}),
+        ({"queues": 3}, {"queues": 3}),
+    ],
+)
+def test_options_of_the_command_line(options: dict[str, Any], table: dict[str, Any], tmp_path: Path) -> None:
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLREDUCE", 2**20)
+    system = read_astra(*files, **options).experiment.system.model_dump()
+    assert {key: system[key] for key in table} == table
+
+
+def test_another_backend(tmp_path: Path) -> None:
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLREDUCE", 2**20)
+    read = read_astra(*files, backend="packet")
+    assert read.backend == "packet"
+    # Packets overlap on their way, but the routers are there, too.
+    assert run(read.experiment, backend="packet").time_ns == pytest.approx(RING_ALL_REDUCE, rel=0.1)
+
+
+def test_systems_go_with_any_network(tmp_path: Path, write_object: WriteJson) -> None:
+    job = workload(tmp_path, "ALLREDUCE", 2**20)
+    text = read_astra(FILES / "torus_network.txt", FILES / "torus_system.txt", job).experiment.system
+    assert (text.compat, text.reduction_delay) == ("astra-sim-1", THIRTY)
+    newer = write_object(SYSTEM_2 | {"all-gather-implementation": ["ring"] * 3, "local-mem-bw": 0})
+    garnet = read_astra(FILES / "torus_network.txt", newer, job).experiment.system
+    assert (garnet.compat, garnet.reduction_delay, garnet.chunks) == ("astra-sim-1", THIRTY, 5)
+    older = read_astra(FILES / "ring_network.yml", write_text(tmp_path / "older.txt", ONE_RING), job).experiment.system
+    assert (older.compat, older.reduction_delay, older.chunks) == ("astra-sim-2", 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"injection_scale": "fast"}, "--injection-scale: 'fast' is no scale"),
+        ({"injection_scale": -1}, "--injection-scale: '-1' is no scale"),
+        ({"queues": 0}, "system.queues: 0 is too small"),
+    ],
+)
+def test_faults_of_options(options: dict[str, Any], told: str, tmp_path: Path) -> None:
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLREDUCE", 2**20)
+    with pytest.raises(InputError, match=told):
+        read_astra(*files, **options)
+
+
+@pytest.mark.parametrize("name", ["trace", "trace.0.et"])
+def test_traces_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "trace.0.et").write_bytes(b"")
+    with pytest.raises(InputError, match=f"{name}: is a Chakra trace, which as a workload is not in this version"):
+        read_astra(FILES / "ring_network.yml", FILES / "ring_system.json", tmp_path / name)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_has_every_key(write: Write) -> None:
-    """What is known to the readers stands in docs/formats.md: the fault of an unknown key tells all that are."""
-    page = (Path(__file__).resolve().parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+@pytest.fixture
+def page() -> str:
+    return (Path(__file__).resolve().parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def known(read: Callable[[Path], object], path: Path) -> Sequence[str]:
+    """The keys that a reader knows: the fault of an unknown key tells them."""
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.problem == "unknown key"
+    assert isinstance(caught.value.allowed, tuple)
+    return caught.value.allowed
+
+
+def test_the_page_has_every_key_of_texts(write: Write, page: str) -> None:
     for pairs, read in ((TORUS, network_tables), (SWITCH, network_tables), (SYSTEM, system_tables)):
-        with pytest.raises(InputError) as caught:
-            read(write(pairs | {"nonsense": "1"}), *([3] if read is system_tables else []))
-        assert caught.value.allowed
-        missing = [key for key in caught.value.allowed if f"`{key}`" not in page]
+        missing = [key for key in known(read, write(pairs | {"nonsense": "1"})) if f"`{key}`" not in page]
         assert missing == []
+
+
+def test_the_page_has_every_key_of_objects(write_object: WriteJson, page: str) -> None:
+    for pairs, read in ((HIERARCHICAL, hierarchical_tables), (SYSTEM_2, system_tables)):
+        missing = [key for key in known(read, write_object(pairs | {"nonsense": 1})) if f"`{key}`" not in page]
+        assert missing == []
+
+
+def test_the_page_has_every_key_of_yaml(tmp_path: Path, page: str) -> None:
+    path = tmp_path / "file.yml"
+    path.write_text(f"{YAML}nonsense: 1\n", encoding="utf-8")
+    assert [key for key in known(yaml_tables, path) if f"`{key}`" not in page] == []
