@@ -41,6 +41,11 @@ class Team:
     names: tuple[Algorithm, ...]
     group: bool
 
+    @property
+    def over_all(self) -> bool:
+        """Whether its one axis goes over all dimensions."""
+        return self.group or self.names[0].over_all
+
 
 def make_team(
     kind: str, group: Communicator, shape: Sequence[int], options: Options, wanted: Sequence[str] | None, key: str

@@ -12,9 +12,14 @@ messages that are free and Z that cost (see docs/compat.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.collective.lookup import Algorithm
+
+Longs = NDArray[np.int64]
 
 RING, DIRECT, HALVING, TREE = range(4)
 KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
@@ -50,17 +55,24 @@ class Program:
     leaving: int
     table: tuple[int, ...] = ()
 
-    def messages(self, place: int) -> list[tuple[int, int]]:
-        """What the member at a place sends: (place of the receiver, bytes), in order."""
+    @cached_property
+    def edges(self) -> Longs:
+        """Rows (place of the sender, place of the receiver, bytes, how many): all that a clockwise group sends."""
         n = self.n
+        place = np.arange(n)
         if self.machine == TREE:
-            return [(other, self.size) for other in self.table[3 * place : 3 * place + 3] if other >= 0]
-        if self.machine == HALVING:
-            pairs = zip(self.table[0 : 2 * self.sends : 2], self.table[1 : 2 * self.sends : 2], strict=True)
-            return [(place ^ (1 << bit), size) for size, bit in pairs]
-        if self.machine == DIRECT:
-            return [((place + 1 + number % (n - 1)) % n, self.size) for number in range(self.sends)]
-        return [((place + 1) % n, self.size)] * self.sends
+            family = np.array(self.table).reshape(n, 3)
+            pairs = np.stack([np.repeat(place, 3), family.ravel()], axis=1)[family.ravel() >= 0]
+            sizes, counts = np.full(len(pairs), self.size), np.ones(len(pairs))
+        elif self.machine == HALVING:
+            table = np.array(self.table[: 2 * self.sends]).reshape(-1, 2)
+            pairs = np.concatenate([np.stack([place, place ^ (1 << bit)], axis=1) for bit in table[:, 1]])
+            sizes, counts = np.repeat(table[:, 0], n), np.ones(len(pairs))
+        else:
+            far = n - 1 if self.machine == DIRECT else 1
+            pairs = np.stack([np.repeat(place, far), (np.repeat(place, far) + np.tile(np.arange(far) + 1, n)) % n], 1)
+            sizes, counts = np.full(len(pairs), self.size), np.full(len(pairs), self.sends // far)
+        return np.column_stack([pairs, sizes, counts]).astype(np.int64)
 
     @property
     def smallest(self) -> int:
@@ -70,7 +82,9 @@ class Program:
     @property
     def total(self) -> int:
         """Bytes that all members of a group send."""
-        return sum(size for place in range(self.n) for _, size in self.messages(place))
+        if self.machine == TREE:
+            return 2 * (self.n - 1) * self.size
+        return self.n * (sum(self.table[0 : 2 * self.sends : 2]) if self.machine == HALVING else self.sends * self.size)
 
 
 def plain(algorithm: Algorithm) -> str:

@@ -19,7 +19,7 @@ cdef class Store:
     cdef int64_t phase_count, phase_room, table_count, stream_count, stream_room, member_count, member_room
     cdef int64_t step_count, step_room, flight_room, oldest, messages, flushed, base
     cdef readonly int64_t now
-    cdef int64_t endpoint_delay, reduction_delay
+    cdef int64_t endpoint_delay, group_delay, reduction_delay
     cdef double rate, scale
     cdef int32_t npus, queues, intra
     cdef bint together, boost

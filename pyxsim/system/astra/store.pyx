@@ -15,10 +15,11 @@ INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-firs
 
 
 cdef class Store:
-    def __cinit__(self, int npus, room, *, endpoint_delay, reduction_delay, rate, scale, intra, together, boost):
+    def __cinit__(self, int npus, room, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, together,
+                  boost):
         cdef int32_t i
         self.npus, self.queues, self.intra = npus, len(room), INTRA[intra]
-        self.endpoint_delay, self.reduction_delay = endpoint_delay, reduction_delay
+        self.endpoint_delay, self.group_delay, self.reduction_delay = endpoint_delay, group_delay, reduction_delay
         self.rate, self.scale = rate, scale
         self.together, self.boost = together, boost
         self.bus = None

@@ -27,6 +27,7 @@ class Streams:
         room: Sequence[int],
         *,
         endpoint_delay: int,
+        group_delay: int,
         reduction_delay: int,
         rate: float,
         scale: float,

@@ -48,7 +48,6 @@ from pyxsim.system.astra.state cimport (
 from pyxsim.system.astra.store cimport Store, flight_of, phase_of, row_of
 
 cdef int32_t NONE = -1
-cdef int64_t FAST = 10          # endpoint delay of communicator groups
 
 
 cdef class Streams(Store):
@@ -240,7 +239,7 @@ cdef class Streams(Store):
         if self.bus is not None and not p.fast:
             self.bus.request(m.npu, who, size, pays, back, outward, self.now)
             return 0
-        return add(&self.agenda, m.npu, self.now + (FAST if p.fast else self.endpoint_delay), TAKEN_IN, who,
+        return add(&self.agenda, m.npu, self.now + (self.group_delay if p.fast else self.endpoint_delay), TAKEN_IN, who,
                    size if pays else NONE)
 
     def on_bus(self, int32_t npu, int64_t delay, int64_t number):

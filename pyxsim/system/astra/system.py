@@ -28,6 +28,7 @@ from pyxsim.system.work import Collective, PointToPoint
 
 Longs = NDArray[np.int64]
 _GIGA = 10**9
+_GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
 _COLUMNS = 5  # ready, start, end, messages, network
 
 
@@ -78,6 +79,7 @@ class AstraSystem:
             math.prod(self.shape),
             [room] * self._queues[-1],
             endpoint_delay=options.endpoint_delay,
+            group_delay=options.cycles_of_ns(_GROUP_DELAY),
             reduction_delay=options.reduction_delay,
             # Version 2 works with bytes per second, and comes back to nanoseconds.
             rate=rate if first else rate * _GIGA,

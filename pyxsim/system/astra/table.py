@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,7 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
                 "collective": chunk.collective,
                 "chunk": number,
                 "phase": phase,
-                "dimension": chunk.team.dims[step.axis] if len(chunk.team.shape) > 1 or len(system.shape) == 1 else -1,
+                "dimension": -1 if chunk.team.over_all else chunk.team.dims[step.axis],
                 "queue": place.number,
                 "bytes": step.program.entering,
             }
@@ -52,32 +52,35 @@ def traffic(system: AstraSystem) -> Longs:
             key = (chunk.team, step.axis, step.program, place)
             alike[key] += 1
             example[key] = chunk, number
-    counts: Counter[tuple[int, int, int, int]] = Counter()
+    rows = [np.zeros((0, 5), np.int64)]
     for phase, times in alike.items():
-        chunk, number = example[phase]
-        plane = chunk.places[number].plane
-        for src, dst, size in _messages(chunk, number, boost=system.options.boost):
-            counts[src, dst, plane, size] += times
+        rows.append(_messages(*example[phase], boost=system.options.boost))
+        rows[-1][:, 4] *= times
     for message in system.messages:
-        counts[message.src, message.dst, system.plane_between(message.src, message.dst), message.size] += 1
-    rows = sorted((*key, times) for key, times in counts.items())
-    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+        plane = system.plane_between(message.src, message.dst)
+        rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
+    every = np.concatenate(rows)
+    found, where = np.unique(every[:, :4], axis=0, return_inverse=True)
+    counts = np.zeros(len(found), np.int64)
+    np.add.at(counts, where.ravel(), every[:, 4])
+    return np.column_stack([found, counts])
 
 
-def _messages(chunk: Chunk, number: int, *, boost: bool) -> Iterator[tuple[int, int, int]]:
-    """(source, destination, bytes) of everything that is sent in a phase."""
-    step, team = chunk.steps[number], chunk.team
-    program, direction = step.program, chunk.places[number].direction
-    stride, n = math.prod(team.shape[: step.axis]), program.n
-    turned = direction < 0 and program.machine not in (TREE, HALVING)
-    for rank, npu in enumerate(team.members):
-        place = rank // stride % n
-        first = rank - place * stride
-        if boost and (npu % stride if program.machine == TREE else team.members[first]):
-            continue
+def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
+    """Rows (source, destination, plane, bytes, how many) of a phase."""
+    step, team, place = chunk.steps[number], chunk.team, chunk.places[number]
+    program, stride = step.program, math.prod(team.shape[: step.axis])
+    members, ranks = np.array(team.members), np.arange(len(team.members))
+    first = ranks[ranks // stride % program.n == 0]
+    if boost:
+        first = first[members[first] % stride == 0 if program.machine == TREE else members[first] == 0]
+    src, dst, size, count = program.edges.T
+    if place.direction < 0 and program.machine not in (TREE, HALVING):
         # Seen in a mirror, the ring goes the other way round.
-        for to, size in program.messages(n - 1 - place if turned else place):
-            yield npu, team.members[first + (n - 1 - to if turned else to) * stride], size
+        src, dst = program.n - 1 - src, program.n - 1 - dst
+    ends = [members[(first[:, None] + stride * place).ravel()] for place in (src, dst)]
+    rest = [np.full(len(ends[0]), place.plane), np.tile(size, len(first)), np.tile(count, len(first))]
+    return np.column_stack([*ends, *rest])
 
 
 def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:

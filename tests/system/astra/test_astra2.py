@@ -59,5 +59,5 @@ def test_a_run(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [mark(case) for case in CASES if case["ends"] is None])
 def test_where_the_original_stops(case: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="ASTRA-sim.* stops"):
+    with pytest.raises(InputError, match=r"ASTRA-sim.* stops"):
         astra(case).issue(case["kind"], case["bytes"])
