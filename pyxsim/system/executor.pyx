@@ -129,6 +129,8 @@ cdef class Executor:
     cdef int64_t over_count, over_room
     cdef int64_t* log
     cdef int64_t log_count, log_room
+    cdef int32_t* freed         # messages that an arrival sets free
+    cdef int64_t freed_count, freed_room
     cdef list kept              # keeps the arrays of programs and options alive
     cdef int64_t* endpoint
     cdef int64_t* slow_num
@@ -159,6 +161,7 @@ cdef class Executor:
         free(self.box)
         free(self.over)
         free(self.log)
+        free(self.freed)
 
     # -- what there is to do --
 
@@ -275,7 +278,7 @@ cdef class Executor:
     cdef int64_t _slowed(self, int32_t npu, int64_t cycles) noexcept:
         if self.slow_num[npu] == self.slow_den[npu]:
             return cycles
-        return -(-cycles * self.slow_num[npu] // self.slow_den[npu]) if cycles else 0
+        return (cycles * self.slow_num[npu] + self.slow_den[npu] - 1) // self.slow_den[npu]
 
     cdef int64_t _cross(self, int32_t npu, int64_t size, int64_t now) noexcept:
         """When a message of `size` bytes that comes to the shared bus of an NPU now has crossed it (LogGP)."""
@@ -339,12 +342,15 @@ cdef class Executor:
             self._note(RECEIVED, task, m)
         if p.src[m] != rank:
             t.received[rank] += 1
+        self.freed_count = 0
         for i in range(p.opens_ptr[m], p.opens_ptr[m + 1]):
             gate = p.opens_ids[i]
             t.gates[gate] -= 1
             if not t.gates[gate]:
                 for k in range(p.behind_ptr[gate], p.behind_ptr[gate + 1]):
-                    self._may_leave(task, p.behind_ids[k], now)
+                    self._free_next(p.behind_ids[k])
+        for i in range(self.freed_count):
+            self._may_leave(task, self.freed[i], now)
         # The windows of a rank open in the order in which it sends.
         held = t.held[rank]
         while held >= 0 and p.need[held] <= t.received[rank]:
@@ -353,6 +359,17 @@ cdef class Executor:
             held = t.held[rank]
         t.to_receive[rank] -= 1
         self._check_end(task, rank)
+        return 0
+
+    cdef int _free_next(self, int32_t m) except -1:
+        """Put a message among those that an arrival sets free, in the order of the schedule."""
+        self.freed = <int32_t*> grown(self.freed, &self.freed_room, self.freed_count + 1, sizeof(int32_t))
+        cdef int64_t place = self.freed_count
+        while place and self.freed[place - 1] > m:
+            self.freed[place] = self.freed[place - 1]
+            place -= 1
+        self.freed[place] = m
+        self.freed_count += 1
         return 0
 
     cdef int _check_end(self, int64_t task, int32_t rank) except -1:

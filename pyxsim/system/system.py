@@ -26,6 +26,7 @@ from pyxsim.system.table import chunk_table, traffic
 from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
 
 MOST_BYTES = 2**62
+BARRIER_BYTES = 1  # of its messages: it has no data
 THEMIS_KNOWS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 Log = NDArray[np.int64]
 
@@ -86,6 +87,8 @@ class System:
         bytes than can be counted.
         """
         group = communicator or self._whole
+        if kind == "barrier":
+            size = BARRIER_BYTES
         if size * len(group) > MOST_BYTES:
             raise InputError(
                 f"{kind} of {size} bytes on {len(group)} NPUs is more than can be counted",
@@ -203,12 +206,13 @@ class System:
     def _begin(self, collective: Collective) -> None:
         """Every NPU begins at the start of the collective, or so much later as it is late."""
         if not any(chunk.stages for chunk in collective.chunks):  # one NPU: nothing to do
-            self._at(collective.start, partial(self._nothing_to_do, collective))
+            late = max(self.options.skew(npu) for npu in collective.communicator.members)
+            self._at(collective.start + late, partial(self._nothing_to_do, collective))
             return
-        late: dict[int, list[int]] = {}
+        begin: dict[int, list[int]] = {}
         for position, npu in enumerate(collective.communicator.members):
-            late.setdefault(collective.start + self.options.skew(npu), []).append(position)
-        for cycle, positions in late.items():
+            begin.setdefault(collective.start + self.options.skew(npu), []).append(position)
+        for cycle, positions in begin.items():
             self._at(cycle, partial(self._ready, collective, positions))
 
     def _nothing_to_do(self, collective: Collective) -> None:
