@@ -77,7 +77,7 @@ def gates(
     return _shared(event[waits], first[waits], last[waits], writers, carried + local)
 
 
-def _shared(reader: I64, first: I64, last: I64, writers: I64, carried: I64) -> Gates:
+def _shared(reader: I32, first: I64, last: I64, writers: I32, carried: I64) -> Gates:
     """Gates from reads: message reader[i] waits for writers[first[i]:last[i]]; carried: blocks per message."""
     count = len(carried)
     of = np.full(count, -1, dtype=np.int32)
@@ -90,7 +90,7 @@ def _shared(reader: I64, first: I64, last: I64, writers: I64, carried: I64) -> G
     low, lengths = low[new], (high - low)[new]
     # Several blocks: the union over the blocks, a gate of its own.
     who, lengths_many = reader[~single], (last - first)[~single]
-    pairs = np.repeat(who, lengths_many) * count + writers[ranges(first[~single], lengths_many)]
+    pairs = np.repeat(who.astype(np.int64), lengths_many) * count + writers[ranges(first[~single], lengths_many)]
     pairs = np.unique(pairs)
     many, waits_for = np.divmod(pairs, max(count, 1))
     readers, sizes = np.unique(many, return_counts=True)

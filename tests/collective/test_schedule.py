@@ -178,6 +178,14 @@ def test_blocks_without_bytes_are_as_if_never_written(written: tuple[int, int, W
     assert c.without_empty(sizes * 3) is real  # the same blocks are empty
 
 
+def test_numbers_of_very_many_messages_do_not_overflow() -> None:
+    s = Schedule("all-reduce", 2, blocks=2)
+    for m in range(50_000):  # 50,000 squared is more than 31 bits
+        s.send(m % 2, 1 - m % 2, [0, 1])
+    c = compiled(s)
+    assert [c.waits_for(m).tolist() for m in (0, 1, 49_999)] == [[], [0], [49_998]]
+
+
 def test_no_block_is_empty_no_new_schedule() -> None:
     c = get_schedule("all-reduce", "ring", 4)
     assert c.without_empty(np.array([1, 1, 2, 1])) is c
