@@ -32,13 +32,14 @@ class AstraFiles:
     network: str
     system: str
     workload: str
+    queues: bool = False  # whether an option tells their number
 
     def place(self, error: InputError) -> InputError:
         """The same faults with the file, or the option, that the key of the experiment came from."""
 
         def place(fault: InputError) -> InputError:
             key = fault.key or ""
-            if key in _OPTIONS and fault.file is None:
+            if key in _OPTIONS and fault.file is None and (self.queues or key != "system.queues"):
                 return InputError(fault.problem, key=_OPTIONS[key], allowed=fault.allowed, given=fault.given)
             return fault if key.startswith("--") else fault.at(file=vars(self).get(key.partition(".")[0]))
 
@@ -65,6 +66,7 @@ def run_astra(
     """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise."""
     _no_rendezvous(rendezvous)
     warnings: list[str] = []
+    files = replace(files, queues=queues is not None)
     if outputs.file is None and (path or run_name):
         outputs = replace(outputs, file=str(Path(path or ".") / f"{run_name or RUN_NAME}.h5"))
 
