@@ -194,6 +194,12 @@ def test_wrong_files(tmp_path: Path, text: str | None, part: str, problem: str) 
         get_algorithm(f"{tmp_path}/my.py{part}")
 
 
+def test_the_key_and_the_line_of_the_file_are_told(tmp_path: Path) -> None:
+    path = put(tmp_path, "my.py", "a = 1\nb = (")
+    with pytest.raises(InputError, match=r"^system.all_reduce: /.*my.py:2: is no valid Python"):
+        get_algorithm(path, key="system.all_reduce")
+
+
 def test_a_function_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
     path = put(tmp_path, "my.py", "def f(kind, n):\n    return {}[kind]\n")
     with pytest.raises(InputError, match=r"my.py:2: the collective algorithm '.*my.py' failed for all-reduce"):

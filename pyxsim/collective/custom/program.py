@@ -76,6 +76,11 @@ class Program:
         return first
 
 
+def shorter(src: int, dst: int, n: int) -> int:
+    """The way of a message of a file, which says nothing of ways: the shorter one round a ring of the ranks."""
+    return +1 if (dst - src) % n <= n // 2 else -1
+
+
 def held(kind: Kind, n: int, blocks: int, rank: int) -> tuple[list[int], list[int]]:
     """The blocks that a rank has at the start, and those that it must have at the end, in order. The root is rank 0."""
     per_unit = blocks // kind.units(n)

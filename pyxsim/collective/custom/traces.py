@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from pyxsim import chakra
 from pyxsim.chakra import Node, NodeType
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.custom.program import MANY, TOLD, Link
+from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.errors import InputError
 
@@ -151,7 +151,9 @@ class _Weaver:
         waits = tuple(dict.fromkeys(event for each in own for event in self.done[each]))
         if node.type == NodeType.COMM_SEND:
             size = self._whole(key, "comm_size", None)
-            self.sent[key] = self._event(Message(key.rank, self.links[key][1], nbytes=size, waits=waits))
+            src, dst, _ = self.links[key]
+            way = shorter(src, dst, len(self.files))
+            self.sent[key] = self._event(Message(src, dst, nbytes=size, waits=waits, way=way))
         elif node.type == NodeType.COMM_RECV:
             waits = (*waits, self.sent[self.partner[key]])
         elif node.type == NodeType.COMP and node.duration_micros:

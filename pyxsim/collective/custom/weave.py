@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from pyxsim.collective.arrays import I32
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.clocks import Clocks, Use
-from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program
+from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program, shorter
 from pyxsim.collective.custom.settle import settled
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.collective.schedule import ScheduleError
@@ -211,7 +211,7 @@ class _Run:
         self, src: int, dst: int, values: list[_Value], to: list[_Value], waits: Waits, reduce: bool = False
     ) -> int:
         cells, puts = [value.cell for value in values], [value.cell for value in to]
-        self.events.append(Message(src, dst, cells, puts, reduce, waits))
+        self.events.append(Message(src, dst, cells, puts, reduce, waits, shorter(src, dst, self.program.n)))
         return len(self.events) - 1
 
     def _read(self, use: Use, rank: int, place: int) -> _Value:

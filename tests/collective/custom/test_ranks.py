@@ -129,6 +129,12 @@ def test_nothing_is_copied_where_nothing_was() -> None:
     assert len(s.gate_ids) == 0
 
 
+def test_messages_go_the_shorter_way_round() -> None:
+    s = schedule(gather, "all-gather", 5)
+    assert [int(s.way[m]) for m in np.flatnonzero(s.src == 3)] == [1, 1, -1, -1]
+    assert schedule(gather, "all-gather", 4).way[:3].tolist() == [1, 1, -1]
+
+
 def test_gates_stay_small() -> None:
     def then_round(kind: str, n: int, rank: int) -> Iterator[Step]:
         yield from gather(kind, n, rank)
