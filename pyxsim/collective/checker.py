@@ -26,6 +26,7 @@ import numpy as np
 
 from pyxsim.collective.arrays import ranges
 from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.ordering import loose_accesses
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
 Pairs = list[tuple[int, int, int]]  # what a message carries: (cell that it reads, cell that it writes, block)
@@ -39,7 +40,7 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
         return
     lists = _Lists(s)
     if s.keeps_all:
-        _Journey(lists, np.arange(s.blocks).tolist(), list(range(len(s))), _all_pairs(s)).prove()
+        _prove_together(s, lists)
         return
     carriers = np.repeat(np.arange(len(s)), np.diff(s.block_ptr))
     order = np.argsort(s.block_ids, kind="stable")
@@ -52,13 +53,18 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
         _Journey(lists, [block], messages, pairs).prove()
 
 
-def _all_pairs(s: CompiledSchedule) -> list[Pairs]:
+def _prove_together(s: CompiledSchedule, lists: _Lists) -> None:
+    """The proof for all blocks at once, over all waits."""
     lengths = np.diff(s.block_ptr)
-    reads = (s.block_ids.astype(np.int64) * s.n + np.repeat(s.src, lengths)).tolist()
-    writes = (s.put_ids.astype(np.int64) * s.n + np.repeat(s.dst, lengths)).tolist()
-    places = list(zip(reads, writes, s.content.tolist(), strict=True))
+    reads = s.block_ids.astype(np.int64) * s.n + np.repeat(s.src, lengths)
+    writes = s.put_ids.astype(np.int64) * s.n + np.repeat(s.dst, lengths)
+    places = list(zip(reads.tolist(), writes.tolist(), s.content.tolist(), strict=True))
     ptr = s.block_ptr.tolist()
-    return [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
+    pairs = [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
+    journey = _Journey(lists, list(range(s.blocks)), list(range(len(s))), pairs)
+    journey.add_up()
+    for m, other, cell, block in loose_accesses(s, reads, writes):
+        journey.refuse_order(m, other, cell, block)
 
 
 def _check_waits(s: CompiledSchedule) -> None:
@@ -113,7 +119,7 @@ class _Journey:
         self.steps = list(self._steps())
 
     def prove(self) -> None:
-        self._add_up()
+        self.add_up()
         self._keep_order()
 
     def _steps(self) -> Iterator[range]:
@@ -124,7 +130,7 @@ class _Journey:
                 yield range(begin, i)
                 begin = i
 
-    def _add_up(self) -> None:
+    def add_up(self) -> None:
         """Execute in the order of the schedule, contributions as bit masks of ranks."""
         n, idempotent = self.s.n, self.s.kind.idempotent
         value = {block * n + rank: 1 << rank for block in self.blocks for rank in self.s.starts(block)}
@@ -217,7 +223,7 @@ class _Journey:
             for i in side_by_side:
                 for cell, _, block in self.pairs[i]:
                     if loose := wrote.get(cell, 0) & ~before[i]:
-                        self._refuse_order(i, loose, cell, block)
+                        self.refuse_order(i, (loose & -loose).bit_length() - 1, cell, block)
                     read[cell] = read.get(cell, 0) | 1 << i
             for i in side_by_side:
                 adds = reduce[self.messages[i]]
@@ -225,7 +231,7 @@ class _Journey:
                     early = 0 if adds and idempotent else read.get(cell, 0) & ~left[i]
                     late = (stored if adds else wrote).get(cell, 0) & ~arrived[i]
                     if loose := early | late:
-                        self._refuse_order(i, loose, cell, block)
+                        self.refuse_order(i, (loose & -loose).bit_length() - 1, cell, block)
                     if adds:
                         wrote[cell] = wrote.get(cell, 0) | 1 << i
                     else:
@@ -270,8 +276,9 @@ class _Journey:
                         arrived[i], left[i] = together[join[self.messages[i]]]
         return before, arrived, left
 
-    def _refuse_order(self, i: int, loose: int, cell: int, block: int) -> NoReturn:
-        other = self._name(self.messages[(loose & -loose).bit_length() - 1])
+    def refuse_order(self, i: int, j: int, cell: int, block: int) -> NoReturn:
+        """The messages at two places touch a cell in no order."""
+        other = self._name(self.messages[j])
         number, rank = divmod(cell, self.s.n)
         what = f"block {block}" if number == block else f"cell {number}"
         self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing puts them in order", cell)
