@@ -228,6 +228,34 @@ def list_(library: Libraries = None, json: Json = False) -> None:
 
 
 @app.command()
+def collective(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py. Left out: all."),
+    ] = None,
+    npus: Annotated[int, typer.Option(metavar="N", help="NPUs in the group.")] = 8,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="The collective; all-reduce, or the first it can do.")
+    ] = None,
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the collective.")] = "1 MiB",
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="OUT.png", callback=_name, help="Draw who sends to whom in which step; .png, .pdf, .svg."),
+    ] = None,
+    library: Libraries = None,
+    json: Json = False,
+) -> None:
+    """What a collective algorithm does, step by step.
+
+    Proves it, counts steps and bytes, and tells who sends what to whom.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.collective import show_collective
+
+        show_collective(talk, name, npus=npus, kind=kind, size=size, libraries=library or (), plot=plot)
+
+
+@app.command()
 def topology(
     name: Annotated[
         str,

@@ -6,6 +6,7 @@ Bytes only: what time they take depends on a network, which this floor does not 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -91,20 +92,22 @@ def rounds(schedule: CompiledSchedule) -> int:
     The number of message times after which the collective can be over, links free: the latency term of a bound. Ring
     all-reduce: 2(n-1), direct: 2, halving-doubling: 2 log2 n. Local steps take no time.
     """
-    s = schedule
-    run = _Run(s)
-    count = 0
+    return sum(1 for _ in waves(schedule))
+
+
+def waves(schedule: CompiledSchedule) -> Iterator[I64]:
+    """The messages of each of these steps, in order."""
+    run = _Run(schedule)
     while len(run.waiting):
-        while len(own := run.leave(s.local)):
+        while len(own := run.leave(schedule.local)):
             run.arrive(own)
         if not len(run.waiting):
-            break
-        sent = run.leave(~s.local)
+            return
+        sent = run.leave(~schedule.local)
         if not len(sent):
-            raise ValueError(f"{s}: messages wait for each other")
+            raise ValueError(f"{schedule}: messages wait for each other")
         run.arrive(sent)
-        count += 1
-    return count
+        yield sent
 
 
 class _Run:
