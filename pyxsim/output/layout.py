@@ -80,6 +80,7 @@ _DIMENSION_TEXT = {
 _PHASE_TEXT = {
     "collective": ("1", "number of the collective, the row of /collectives"),
     "phase": ("1", "phase of the plan, from 0"),
+    "kind": ("", "what is done in the phase"),
     "dimension": ("1", "network dimension in which the phase runs; -1: several at once"),
     "npus": ("1", "NPUs that take part"),
     "chunks": ("1", "chunks"),

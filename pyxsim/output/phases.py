@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Columns = dict[str, Longs | Floats]
+Columns = dict[str, NDArray[Any]]
 
 ALL = -1  # several dimensions at once
 
@@ -40,9 +40,12 @@ def dimension_table(chunks: dict[str, Longs], traffic: Longs, shape: Sequence[in
     return {"dimension": dims, "bytes": np.array(sent, dtype=np.int64), **means}
 
 
-def phase_table(chunks: dict[str, Longs]) -> Columns:
+def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> Columns:
     """One row per collective, phase and dimension: how many NPUs and chunks, first start and last end, and means over
-    them of the time from start to end, of the wait before it, and of a message in the network."""
+    them of the time from start to end, of the wait before it, and of a message in the network.
+
+    `kinds`: (collective, phase) -> what the phase is.
+    """
     keys = np.stack([chunks["collective"], chunks["phase"], chunks["dimension"]], axis=1)
     found, which = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(which.ravel(), kind="stable")
@@ -61,6 +64,8 @@ def phase_table(chunks: dict[str, Longs]) -> Columns:
         means["network"].append(_network(mine))
     places = {name: found[:, column] for column, name in enumerate(("collective", "phase", "dimension"))}
     whole: Columns = {name: np.array(values, dtype=np.int64) for name, values in rows.items()}
+    words = [kinds.get((collective, phase), "") for collective, phase, _ in found.tolist()]
+    whole["kind"] = np.array(words, dtype=object)
     return {**places, **whole, **{name: np.array(values, dtype=np.float64) for name, values in means.items()}}
 
 

@@ -131,8 +131,8 @@ class Result:
     chunks: dict[str, Longs] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
-    by_dimension: dict[str, Longs | Floats] = field(default_factory=dict)
-    phases: dict[str, Longs | Floats] = field(default_factory=dict)
+    by_dimension: dict[str, NDArray[Any]] = field(default_factory=dict)
+    phases: dict[str, NDArray[Any]] = field(default_factory=dict)
     layers: dict[str, Longs] = field(default_factory=dict)
     traffic: Traffic | None = None
     counts: dict[str, Any] = field(default_factory=dict)

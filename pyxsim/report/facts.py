@@ -86,6 +86,8 @@ def facts(result: Result) -> list[Fact]:
     if rates := result.rates:
         note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"
         lines.append(Fact("bandwidth", rounded(rates.algorithm, "B/s"), note))
+    if result.carried is not None:
+        lines.append(Fact("data", plural(result.carried, "NPU"), "hold the right result, byte by byte"))
     count = {name: int(result.counts.get(name, 0)) for name in _COUNTS}
     sent = [plural(count[f"{word}s"], word) for word in ("message", "packet", "flit") if count[f"{word}s"]]
     lines.append(Fact("delivered", rounded(count["bytes_delivered"], "B", 1024), ", ".join(sent)))

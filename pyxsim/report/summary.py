@@ -1,4 +1,4 @@
-"""What a person sees at the end of a run: at most 30 lines of 100 columns, on a terminal or in a file."""
+"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
+from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
 
@@ -54,12 +55,18 @@ class Summary:
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
             yield _class_table(result.traffic)
+        found = list(tables(result))
+        for table in found:
+            yield Text()
+            yield table
         if len(result.links):
             yield Text()
             yield _dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension")
             yield Text()
-            yield _link_table(hottest(result), plain)
-            if more := equals(result):
+            # Fewer links where there is so much else to see.
+            count = 3 if found else 5
+            yield _link_table(hottest(result, count), plain)
+            if more := equals(result, count):
                 yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
         if result.warnings:
             yield Text()

@@ -33,6 +33,10 @@ def _astra(words: Mapping[str, str]) -> BeforeValidator:
     return BeforeValidator(lambda value: words.get(value, value) if isinstance(value, str) else value)
 
 
+def _or_none(value: object) -> object:
+    return None if value == "none" else value
+
+
 Scheduling = Annotated[Literal["LIFO", "FIFO", "explicit"], _astra({"EXPLICIT": "explicit"})]
 IntraDimension = Annotated[
     Literal["FIFO", "RG", "smallest-first", "fewest-phases-first"],
@@ -105,8 +109,10 @@ class _Scheduling(Table):
         description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys given here override it. "
         "A relative path counts from the folder of the experiment.",
     )
-    compat: Literal["astra-sim-1", "astra-sim-2"] | None = Field(
-        default=None, description="Reproduce another simulator where it differs: docs/compat.md."
+    compat: Annotated[Literal["astra-sim-1", "astra-sim-2"] | None, BeforeValidator(_or_none)] = Field(
+        default=None,
+        description='Reproduce another simulator where it differs: docs/compat.md. "none" says that none is, though a '
+        "system file brings one.",
     )
     chunks: _Count = Field(
         default=1, description="Chunks that a collective is cut into (ASTRA-sim: preferred-dataset-splits)."

@@ -24,7 +24,7 @@ from pyxsim.settings.load import Source
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.bound import bound_cycles
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
-from pyxsim.system import PointToPoint
+from pyxsim.system import AstraSystem, PointToPoint
 from pyxsim.workload import Asked
 
 
@@ -201,7 +201,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
         messages=[message_row(message) for message in system.messages],
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
-        phases=phase_table(chunks),
+        phases=phase_table(chunks, _kinds(prepared)),
         counts=network.counts(),
         bound_ns=float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
@@ -218,9 +218,23 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
 def _chunks(prepared: Prepared) -> dict[str, Longs]:
     """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
     columns = prepared.system.chunk_table()
+    return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
+
+
+def _rows(prepared: Prepared) -> list[int]:
+    """Of each collective of the system layer the number of what was asked for."""
     row = {id(issued): number for number, asked in enumerate(prepared.job.asked) for issued in asked.issued}
-    asked = np.array([row[id(issued)] for issued in prepared.system.collectives], dtype=np.int64)
-    return {**columns, "collective": asked[columns["collective"]]}
+    return [row[id(issued)] for issued in prepared.system.collectives]
+
+
+def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
+    """What each phase of what was asked for is."""
+    system, rows = prepared.system, _rows(prepared)
+    if isinstance(system, AstraSystem):
+        steps = [(each.collective, enumerate(each.steps)) for each in system.chunks]
+        return {(rows[number], phase): step.kind for number, of_chunk in steps for phase, step in of_chunk}
+    numbers = {id(collective): number for number, collective in enumerate(system.collectives)}
+    return {(rows[numbers[id(s.chunk.collective)]], s.number): s.phase.kind for s in system.stages()}
 
 
 def collective_row(asked: Asked, prepared: Prepared) -> dict[str, Any]:

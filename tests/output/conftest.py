@@ -80,6 +80,7 @@ def make_result(**changes: Any) -> Result:
         "phases": {
             "collective": np.array([0, 0]),
             "phase": np.array([0, 1]),
+            "kind": np.array(["reduce-scatter", "all-gather"], dtype=object),
             "dimension": np.array([0, 0]),
             "npus": np.array([2, 2]),
             "chunks": np.array([1, 1]),
