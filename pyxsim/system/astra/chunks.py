@@ -11,7 +11,13 @@ from pyxsim.collective.lookup import Algorithm, get_algorithm
 from pyxsim.collective.themis import Themis
 from pyxsim.system.astra.machines import Program, make_program, plain
 from pyxsim.system.astra.queues import ANY, FIRST_HALF, SECOND_HALF
-from pyxsim.system.astra.refuse import refuse_algorithm, refuse_chunk, refuse_program, refuse_themis_over_all
+from pyxsim.system.astra.refuse import (
+    refuse_algorithm,
+    refuse_chunk,
+    refuse_over_all_in_part,
+    refuse_program,
+    refuse_themis_over_all,
+)
 from pyxsim.system.options import ASTRA_SIM_1, Options
 
 
@@ -30,9 +36,10 @@ class Step:
 class Team:
     """Who does it: a communicator as ASTRA-sim takes it.
 
-    dims    the network's dimension of each axis: where its queues are
-    names   the algorithm of each axis
-    group   a communicator group: one ring of all its members, with endpoints of their own kind
+    dims      the network's dimension of each axis: where its queues are
+    names     the algorithm of each axis
+    group     a communicator group: one ring of all its members, with endpoints of their own kind
+    involved  the axes along which something is done
     """
 
     members: tuple[int, ...]
@@ -40,6 +47,7 @@ class Team:
     dims: tuple[int, ...]
     names: tuple[Algorithm, ...]
     group: bool
+    involved: tuple[int, ...]
 
     @property
     def over_all(self) -> bool:
@@ -62,17 +70,25 @@ def make_team(
     if not group.is_grid:
         one = chosen[0] if len(shape) == 1 or chosen[0].over_all else get_algorithm("ring")
         refuse_algorithm(one, kind, len(group), key, group=True)
-        return Team(group.members, (len(group),), (0,), (one,), True)
+        return Team(group.members, (len(group),), (0,), (one,), True, (0,))
     if len(chosen) == len(shape) and len(chosen) != len(group.dims):
         chosen = [chosen[dim] for dim in group.dims]
     if chosen[0].over_all:
         refuse_algorithm(chosen[0], kind, len(group), key, group=False)
+        refuse_over_all_in_part(chosen[0], group, math.prod(shape), key)
         refuse_themis_over_all(chosen[0], kind, shape, options, key)
-        return Team(group.members, (len(group),), (0,), (chosen[0],), False)
+        return Team(group.members, (len(group),), (0,), (chosen[0],), False, (0,))
     for algorithm, n in zip(chosen, group.shape, strict=True):
         if n > 1:
             refuse_algorithm(algorithm, kind, n, key, group=False)
-    return Team(group.members, group.shape, group.dims, tuple(chosen), False)
+    return Team(group.members, group.shape, group.dims, tuple(chosen), False, tuple(range(len(group.dims))))
+
+
+def joined(team: Team, shape: Sequence[int]) -> Team:
+    """All the groups along the dimensions of a team, as one: what version 1 makes of them."""
+    names = [team.names[team.dims.index(dim)] if dim in team.dims else team.names[0] for dim in range(len(shape))]
+    members, dims = tuple(range(math.prod(shape))), tuple(range(len(shape)))
+    return Team(members, tuple(shape), dims, tuple(names), False, team.dims)
 
 
 class Cutter:
@@ -122,16 +138,15 @@ class Cutter:
     def _load(self, cycle: int, team: Team) -> Themis:
         """The loads that Themis evens out: those of all collectives that begin in one cycle."""
         if self._themis is None or self._cycle != cycle:
-            if len(team.dims) == len(self.shape):
-                self._themis = Themis(team.shape, [self.options.bandwidths[dim] for dim in team.dims])
-            else:
-                involved = [dim in team.dims for dim in range(len(self.shape))]
-                self._themis = Themis(self.shape, self.options.bandwidths, involved)
+            involved = {team.dims[axis] for axis in team.involved}
+            self._themis = Themis(
+                self.shape, self.options.bandwidths, [dim in involved for dim in range(len(self.shape))]
+            )
             self._cycle = cycle
         return self._themis
 
     def _steps(self, kind: str, chunk: int, order: Sequence[int], team: Team, key: str) -> list[Step]:
-        axes = [axis for axis in order if team.shape[axis] > 1]
+        axes = [axis for axis in order if team.shape[axis] > 1 and axis in team.involved]
         steps, size = [], chunk
         for part, axis, half in self._ways(kind, axes):
             name, tree = team.names[axis], 0

@@ -50,6 +50,18 @@ def refuse_message(options: Options) -> None:
         raise InputError("astra-sim-1 has collectives only", key="message", allowed="no messages, or astra-sim-2")
 
 
+def refuse_missing_groups(groups: Sequence[Sequence[int]], npus: int, key: str) -> None:
+    """Raise InputError unless these groups are all NPUs."""
+    missing = sorted(set(range(npus)) - {npu for group in groups for npu in group})
+    if missing:
+        raise InputError(
+            f"ASTRA-sim 1 never ends: all NPUs wait for each other after a phase, and NPU {missing[0]} is in none of the "
+            "groups of this collective",
+            key=key,
+            allowed="the same collective in the same cycle on all groups along its dimensions",
+        )
+
+
 def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
     """Raise InputError for chunks that cannot be cut off a buffer."""
     if chunk < 1:
@@ -75,6 +87,16 @@ def refuse_algorithm(algorithm: Algorithm, kind: str, n: int, key: str, *, group
     if name == "double-binary-tree" and group:
         raise InputError(
             "ASTRA-sim crashes: a communicator group has no trees", key=key, allowed="ring, direct or halving-doubling"
+        )
+
+
+def refuse_over_all_in_part(algorithm: Algorithm, group: Communicator, npus: int, key: str) -> None:
+    """Raise InputError for one group over all dimensions where only some are asked for."""
+    if len(group) < npus:
+        raise InputError(
+            f"ASTRA-sim takes all NPUs for {algorithm.name}, whatever dimensions are involved",
+            key=key,
+            allowed="an algorithm for each dimension",
         )
 
 

@@ -73,7 +73,6 @@ cdef struct Stream:
     int64_t step          # of the first phase: where its phases and mail stand
     Row* rows             # per phase and member
     int64_t priority
-    int32_t collective
     int32_t passes        # the barrier: members that may go on,
     int32_t finished      # have finished this phase,
     int32_t suspended     # and wait

@@ -70,7 +70,7 @@ cdef class Store:
         self.phase_count += 1
         return self.phase_count - 1
 
-    def add_stream(self, int collective, npus, phases, int64_t priority, int64_t[:, ::1] rows):
+    def add_stream(self, npus, phases, int64_t priority, int64_t[:, ::1] rows):
         cdef const int32_t[::1] who = npus
         cdef int64_t i, count = len(phases), m = who.shape[0]
         cdef Stream* s
@@ -88,7 +88,7 @@ cdef class Store:
         s = &self.streams[self.stream_count]
         s.waiting = <int32_t*> grown(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
-        s.rows, s.priority, s.collective = <Row*> &rows[0, 0], priority, collective
+        s.rows, s.priority = <Row*> &rows[0, 0], priority
         s.passes, s.finished, s.suspended, s.waiting_first = m, 0, 0, 0
         self.kept.append(rows)
         for i in range(count):

@@ -58,7 +58,6 @@ class Streams:
 
     def add_stream(
         self,
-        collective: int,
         npus: NDArray[np.int32],
         phases: Sequence[int],
         priority: int,

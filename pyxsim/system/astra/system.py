@@ -17,10 +17,10 @@ from pyxsim.collective.plan import Phase
 from pyxsim.errors import StuckError
 from pyxsim.network.protocol import Network
 from pyxsim.system.astra.bus import SharedBuses
-from pyxsim.system.astra.chunks import Cutter, Step, Team, make_team
+from pyxsim.system.astra.chunks import Cutter, Step, Team, joined, make_team
 from pyxsim.system.astra.machines import TREE
 from pyxsim.system.astra.queues import Place, Turns
-from pyxsim.system.astra.refuse import refuse_collective, refuse_message, refuse_options
+from pyxsim.system.astra.refuse import refuse_collective, refuse_message, refuse_missing_groups, refuse_options
 from pyxsim.system.astra.streams import Streams
 from pyxsim.system.astra.table import chunk_table, stuck, traffic
 from pyxsim.system.options import ASTRA_SIM_1, Options
@@ -34,9 +34,12 @@ _COLUMNS = 5  # ready, start, end, messages, network
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stream: its phases, and what is counted of them: int64[phases, members, 5]."""
+    """A stream: its phases, and what is counted of them: int64[phases, members, 5].
 
-    collective: int
+    `owner`: for each member the number of its collective.
+    """
+
+    owner: Longs
     size: int
     team: Team
     steps: Sequence[Step]
@@ -46,7 +49,12 @@ class Chunk:
 
 @dataclass
 class Issued:
-    """A collective, and what becomes of it. `streams`: None until it is planned; `left`: members not through."""
+    """A collective, and what becomes of it.
+
+    streams   None until it is planned
+    left      members of streams that are not through
+    ends      of each NPU of the network: when it was through with the last chunk, -1 before
+    """
 
     collective: Collective
     team: Team
@@ -182,8 +190,8 @@ class AstraSystem:
             issued = self.issued[index]
             self._plan(index)
             issued.begun = True
-            npus = np.array(issued.team.members, np.int64)
             for stream in issued.streams or []:
+                npus = np.array(self.chunks[stream].team.members, np.int64)
                 first = self._streams.member(stream, 0)
                 rows.append(np.stack([npus, np.full_like(npus, order), np.arange(len(npus)) + first]))
         if rows:
@@ -194,13 +202,22 @@ class AstraSystem:
                 self._finished(index, now)  # nothing to do: one NPU alone
 
     def _plan(self, number: int) -> None:
-        """Cut a collective into streams."""
+        """Cut a collective into streams; in version 1 all the groups along some dimensions together."""
         issued = self.issued[number]
         if issued.streams is not None:
             return
-        issued.streams = []
         collective, team = issued.collective, issued.team
+        together = [number]
+        if self.options.compat == ASTRA_SIM_1 and len(team.members) < math.prod(self.shape):
+            together = self._all_groups(number)
+            team = joined(team, self.shape)
         npus = np.array(team.members, np.int32)
+        owner = np.full(math.prod(self.shape), number)
+        for index in together:
+            self.issued[index].streams = []
+            self.issued[index].ends = np.full(math.prod(self.shape), -1, np.int64)
+            owner[list(self.issued[index].team.members)] = index
+        streams: list[int] = []
         for size, steps in self._cutter.chunks(collective.kind, collective.size, collective.start, team, issued.key):
             if not steps:
                 return
@@ -208,12 +225,28 @@ class AstraSystem:
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
-            stream = self._streams.add_stream(number, npus, phases, collective.priority, rows.reshape(-1, _COLUMNS))
-            issued.streams.append(stream)
-            self.chunks.append(Chunk(number, size, team, steps, places, rows))
+            streams.append(self._streams.add_stream(npus, phases, collective.priority, rows.reshape(-1, _COLUMNS)))
+            self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows))
             self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
-        issued.left = len(issued.streams) * len(npus)
-        issued.ends = np.full(len(npus), -1, np.int64)
+        issued.streams = streams
+        for index in together:
+            self.issued[index].left = len(streams) * len(self.issued[index].team.members)
+
+    def _all_groups(self, number: int) -> list[int]:
+        """The collectives that are one with this one: the same on all other groups along its dimensions."""
+        first = self.issued[number]
+        found: dict[tuple[int, ...], int] = {}
+        for index, each in enumerate(self.issued):
+            mine, other = first.collective, each.collective
+            same = (mine.kind, mine.size, mine.start) == (other.kind, other.size, other.start)
+            if (
+                same
+                and each.streams is None
+                and (each.team.dims, each.team.names) == (first.team.dims, first.team.names)
+            ):
+                found.setdefault(each.team.members, index)
+        refuse_missing_groups(list(found), math.prod(self.shape), first.key)
+        return list(found.values())
 
     def _groups(self, team: Team, step: Step) -> int:
         """How many groups carry a phase out: with boost, that of NPU 0 (of a tree: all that begin at its rank)."""
@@ -268,9 +301,10 @@ class AstraSystem:
         self._later[number](now)
 
     def _member_ended(self, stream: int, rank: int, now: int) -> None:
-        number = self.chunks[stream].collective
+        chunk = self.chunks[stream]
+        number = int(chunk.owner[rank])
         issued = self.issued[number]
-        issued.ends[rank] = now  # in the end the time of the last chunk
+        issued.ends[chunk.team.members[rank]] = now  # in the end the time of the last chunk
         issued.left -= 1
         if not issued.left:
             self._finished(number, now)
@@ -287,7 +321,8 @@ class AstraSystem:
 
     def ends(self, collective: Collective) -> Longs:
         """The cycle in which each member had finished a collective, int64[members]."""
-        return self.issued[self.collectives.index(collective)].ends.copy()
+        issued = self.issued[self.collectives.index(collective)]
+        return issued.ends[list(issued.team.members)]
 
     def plan_all(self) -> None:
         """Plan everything that was issued, in the order in which it begins: queues are taken in turns."""
@@ -310,10 +345,13 @@ class AstraSystem:
                     whole = step.program.entering * (n if kind == "all-gather" else 1)
                     yield Phase(kind, name, (0,), (n,), whole, ())
 
-    def traffic(self) -> Longs:
-        """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]."""
+    def traffic(self, collective: int | None = None) -> Longs:
+        """Rows (source, destination, plane, bytes, how many), int64[K, 5]: all messages of what was issued.
+
+        `collective`: only those of one, by its number in `collectives`.
+        """
         self.plan_all()
-        return traffic(self)
+        return traffic(self, collective)
 
     def chunk_table(self) -> dict[str, Longs]:
         """One row per chunk, phase and NPU that takes part: the columns of /chunks."""

@@ -28,7 +28,6 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
         npus = np.array(chunk.team.members, np.int64)
         for phase, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
             same = {
-                "collective": chunk.collective,
                 "chunk": number,
                 "phase": phase,
                 "dimension": -1 if chunk.team.over_all else chunk.team.dims[step.axis],
@@ -37,17 +36,23 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
             }
             for name, value in same.items():
                 parts[name].append(np.full(len(npus), value, np.int64))
+            parts["collective"].append(chunk.owner)
             parts["rank"].append(npus)
             for column, name in enumerate(("ready", "start", "end", "messages", "network")):
                 parts[name].append(chunk.rows[phase, :, column])
     return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
-def traffic(system: AstraSystem) -> Longs:
-    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once."""
+def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
+    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once.
+
+    Of all that was issued, or of one collective.
+    """
     alike: Counter[Hashable] = Counter()
     example: dict[Hashable, tuple[Chunk, int]] = {}
     for chunk in system.chunks:
+        if collective is not None and collective not in chunk.owner:
+            continue
         for number, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
             key = (chunk.team, step.axis, step.program, place)
             alike[key] += 1
@@ -56,10 +61,12 @@ def traffic(system: AstraSystem) -> Longs:
     for phase, times in alike.items():
         rows.append(_messages(*example[phase], boost=system.options.boost))
         rows[-1][:, 4] *= times
-    for message in system.messages:
+    for message in system.messages if collective is None else ():
         plane = system.plane_between(message.src, message.dst)
         rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
     every = np.concatenate(rows)
+    if collective is not None:
+        every = every[np.isin(every[:, 0], system.collectives[collective].communicator.members)]
     found, where = np.unique(every[:, :4], axis=0, return_inverse=True)
     counts = np.zeros(len(found), np.int64)
     np.add.at(counts, where.ravel(), every[:, 4])
@@ -102,8 +109,9 @@ def _line(system: AstraSystem, each: Waiting) -> str:
     stream, number, rank, at_work, slots = each
     chunk = system.chunks[stream]
     step, team = chunk.steps[number], chunk.team
-    name = system.collectives[chunk.collective].name
-    index = sum(1 for other in system.chunks[:stream] if other.collective == chunk.collective)
+    owner = int(chunk.owner[rank])
+    name = system.collectives[owner].name
+    index = sum(1 for other in system.chunks[:stream] if owner in other.owner)
     where = (
         f"NPU {team.members[rank]} in queue {chunk.places[number].number} of dimension {team.dims[step.axis]} "
         f"with chunk {index}, phase {number} ({step.kind}) of the {name}"

@@ -66,15 +66,32 @@ def test_active_chunks() -> None:
 
 @pytest.mark.parametrize(("compat", "alike"), [("astra-sim-1", True), ("astra-sim-2", False)])
 def test_version_1_goes_from_phase_to_phase_together(compat: str, alike: bool) -> None:
-    # The queues of NPUs 0 to 3 are busy with something else at first.
+    # The leaves of the tree are done later than its other members.
     layer = torus(compat)
-    layer.issue("all-gather", 4, communicator=Communicator.along((0,), (4, 2))[0])
-    layer.issue("reduce-scatter", 2**10)
+    layer.issue("reduce-scatter", 2**10, algorithms=["double-binary-tree", "ring"])
     layer.run()
     table = layer.chunk_table()
-    ready = table["ready"][(table["collective"] == 1) & (table["phase"] == 1)]
+    ready = table["ready"][table["phase"] == 1]
     assert len(ready) == 8
     assert (len(set(ready.tolist())) == 1) == alike
+
+
+def test_all_groups_along_a_dimension_are_one_collective_in_version_1() -> None:
+    layer = torus("astra-sim-1")
+    groups = Communicator.along((0,), (4, 2))
+    issued = [layer.issue("all-gather", 4, communicator=group, name=f"group {group.members[0]}") for group in groups]
+    whole = layer.issue("all-gather", 4)
+    assert layer.run() == whole.end
+    assert [each.end for each in issued] == [4 * E + 3 * HOP] * 2
+    assert [layer.ends(each).tolist() for each in issued] == [[4 * E + 3 * HOP] * 4] * 2
+    table = layer.chunk_table()
+    assert table["collective"].tolist() == [0] * 4 + [1] * 4 + [2] * 16
+    assert table["chunk"].tolist() == [0] * 8 + [1] * 16
+    first, second, all_of_it = (layer.traffic(number) for number in range(3))
+    assert set(first[:, 0].tolist()) == set(range(4))
+    assert set(second[:, 0].tolist()) == set(range(4, 8))
+    assert len(all_of_it) == 16
+    assert layer.traffic()[:, 4].sum() == layer.network.engine.delivered
 
 
 def test_a_message() -> None:

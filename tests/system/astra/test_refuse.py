@@ -97,6 +97,13 @@ def test_groups_whose_npus_disagree_about_queues() -> None:
         other.run()
 
 
+def test_groups_that_are_missing_in_version_1() -> None:
+    other = layer("astra-sim-1", (4, 2), ["ring"] * 2)
+    other.issue("all-gather", 4, communicator=Communicator.along((0,), (4, 2))[0])
+    with pytest.raises(InputError, match=r"ASTRA-sim 1 never ends: .* and NPU 4 is in none of the groups"):
+        other.run()
+
+
 def test_themis_needs_dimensions() -> None:
     with pytest.raises(InputError, match="ASTRA-sim stops: themis puts dimensions in order, and one-ring has but one"):
         layer("astra-sim-1", (4, 2), ["one-ring"] * 2, inter_dimension="themis").issue("all-reduce", 64)
