@@ -1,0 +1,102 @@
+"""Collectives from files in whole runs: the times they take, data carried for real, files named from an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyxsim import library
+from pyxsim.collective.custom.export import to_chakra, to_msccl
+from pyxsim.collective.lookup import get_schedule
+from pyxsim.collective.sizes import block_sizes
+from pyxsim.errors import InputError
+from pyxsim.study import run
+
+RING = """
+from pyxsim.collective.custom import Receive, Send
+
+def forth(kind, n, rank):
+    for step in range(n - 1):
+        yield Send((rank + 1) % n, (rank - 1 - step) % n)
+        yield Receive((rank - 1) % n, (rank - 2 - step) % n, reduce=True)
+    for step in range(n - 1):
+        yield Send((rank + 1) % n, (rank - step) % n)
+        yield Receive((rank - 1) % n, (rank - 1 - step) % n)
+
+def back(kind, n, rank):
+    for step in range(n - 1):
+        yield Send((rank - 1) % n, (rank + 1 + step) % n)
+        yield Receive((rank + 1) % n, (rank + 2 + step) % n, reduce=True)
+    for step in range(n - 1):
+        yield Send((rank - 1) % n, (rank + step) % n)
+        yield Receive((rank + 1) % n, (rank + 1 + step) % n)
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ring of the shelf as a program, as MSCCL XML and as traces, for 8 ranks."""
+    library.load_all()
+    folder = tmp_path_factory.mktemp("files")
+    ring = get_schedule("all-reduce", "ring", 8)
+    (folder / "ring.py").write_text(RING)
+    (folder / "ring.xml").write_text(to_msccl(ring))
+    to_chakra(ring, block_sizes(ring.kind, 8, ring.blocks, 1 << 20), folder / "ring")
+    to_chakra(ring, block_sizes(ring.kind, 8, ring.blocks, 1 << 20), folder / "slow", reduction_micros=7)
+    return folder
+
+
+def time_of(folder: Path, algorithm: str, *, backend: str = "packet", shape: str = "[8]", **overrides: Any) -> int:
+    path = folder / "experiment.toml"
+    path.write_text(f"""
+        [network]
+        topology = "torus"
+        shape = {shape}
+        bandwidth = "50 GiB/s"
+        latency = "500 ns"
+        [system]
+        queues = 1
+        all_reduce = "{algorithm}"
+        [collective]
+        kind = "all-reduce"
+        size = "1 MiB"
+        """)
+    given = [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()]
+    return int(run(path, backend=backend, overrides=given).time_ns)
+
+
+def test_traces_take_the_time_that_astra_sim_2_has_measured(files: Path) -> None:
+    """A ring of 8 with 7 us for each reduction: 14 * (500 + 131072 / 53.687) + 7 * 7000 ns, what ASTRA-sim 2 takes."""
+    assert time_of(files, "slow.*.et", backend="analytical") == 14 * 2941 + 7 * 7000
+
+
+@pytest.mark.parametrize("backend", ["packet", "analytical"])
+@pytest.mark.parametrize("algorithm", ["ring.xml", "ring.py:forth", "ring.py:back", "ring.*.et"])
+def test_the_ring_takes_as_long_from_a_file_as_from_the_shelf(files: Path, algorithm: str, backend: str) -> None:
+    assert time_of(files, algorithm, backend=backend) == time_of(files, "ring", backend=backend)
+
+
+@pytest.mark.parametrize("algorithm", ["ring.xml", "ring.py:forth", "ring.py:back"])
+@pytest.mark.parametrize("size", ["1 B", "1000003 B"])
+def test_data_are_carried(files: Path, algorithm: str, size: str) -> None:
+    time_of(files, algorithm, output__carry="true", collective__size=size, system__chunks=3, system__queues=2)
+
+
+def test_one_group_over_all_dimensions(files: Path) -> None:
+    assert time_of(files, "one-ring.xml", shape="[4, 2]") == time_of(files, "one-ring", shape="[4, 2]")
+    with pytest.raises(InputError, match=r"ring.xml cannot do reduce-scatter"):
+        time_of(files, "ring.xml", shape="[4, 2]")
+    with pytest.raises(InputError, match=r"ring.xml: is for 8 GPUs, and the group has 4; .*'one-' before the path"):
+        time_of(files, "ring.xml", shape="[4, 2]", system__optimization="baseline")
+
+
+def test_the_key_and_the_file_are_told(files: Path) -> None:
+    for name, problem in (
+        ("nothing.xml", r"system.all_reduce: /.*nothing.xml: no such file"),
+        ("ring.py", r"system.all_reduce: /.*ring.py: has 2 functions, and none is named; .* one of forth, back"),
+        ("ring.0.et", r"system.all_reduce: /.*ring.0.et: is one trace; allowed: PREFIX"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            time_of(files, name)
