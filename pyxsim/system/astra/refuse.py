@@ -55,8 +55,8 @@ def refuse_missing_groups(groups: Sequence[Sequence[int]], npus: int, key: str) 
     missing = sorted(set(range(npus)) - {npu for group in groups for npu in group})
     if missing:
         raise InputError(
-            f"ASTRA-sim 1 never ends: all NPUs wait for each other after a phase, and NPU {missing[0]} is in none of the "
-            "groups of this collective",
+            f"ASTRA-sim 1 never ends: all NPUs wait for each other after a phase, and NPU {missing[0]} is in none of "
+            "the groups of this collective",
             key=key,
             allowed="the same collective in the same cycle on all groups along its dimensions",
         )

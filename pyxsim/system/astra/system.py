@@ -64,6 +64,12 @@ class Issued:
     left: int = 0
     ends: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What it has in common with those on other groups that are one collective with it in version 1."""
+        collective, team = self.collective, self.team
+        return collective.kind, collective.size, collective.start, team.dims, team.names
+
 
 class AstraSystem:
     """Carries out collectives on a network of the given shape as ASTRA-sim does, `options.compat` says which."""
@@ -237,13 +243,7 @@ class AstraSystem:
         first = self.issued[number]
         found: dict[tuple[int, ...], int] = {}
         for index, each in enumerate(self.issued):
-            mine, other = first.collective, each.collective
-            same = (mine.kind, mine.size, mine.start) == (other.kind, other.size, other.start)
-            if (
-                same
-                and each.streams is None
-                and (each.team.dims, each.team.names) == (first.team.dims, first.team.names)
-            ):
+            if each.streams is None and each.alike == first.alike:
                 found.setdefault(each.team.members, index)
         refuse_missing_groups(list(found), math.prod(self.shape), first.key)
         return list(found.values())

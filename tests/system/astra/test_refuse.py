@@ -104,6 +104,13 @@ def test_groups_that_are_missing_in_version_1() -> None:
         other.run()
 
 
+def test_one_group_over_some_dimensions() -> None:
+    for compat in ("astra-sim-1", "astra-sim-2"):
+        other = layer(compat, (4, 2), ["one-ring"] * 2)
+        with pytest.raises(InputError, match="ASTRA-sim takes all NPUs for one-ring, whatever dimensions are involved"):
+            other.issue("all-gather", 4, communicator=Communicator.along((0,), (4, 2))[0])
+
+
 def test_themis_needs_dimensions() -> None:
     with pytest.raises(InputError, match="ASTRA-sim stops: themis puts dimensions in order, and one-ring has but one"):
         layer("astra-sim-1", (4, 2), ["one-ring"] * 2, inter_dimension="themis").issue("all-reduce", 64)
