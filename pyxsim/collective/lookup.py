@@ -41,11 +41,6 @@ class Algorithm:
     over_all: bool  # one group over all dimensions
     kinds: tuple[str, ...]
 
-    @property
-    def window(self) -> int | None:
-        """What the number is to the algorithms of ASTRA-sim."""
-        return self.number
-
     def check(self, kind: str, *, key: str | None = None) -> None:
         """Raise InputError unless the algorithm can do this kind of collective."""
         if kind not in self.kinds:
