@@ -11,6 +11,7 @@ from pyxsim.errors import InputError, raise_all
 
 PathLike = str | Path
 MOST = 2**40
+MANY = 2**20  # chunks, and the like
 _FLAGS: dict[Fraction, bool] = {Fraction(0): False, Fraction(1): True}
 
 
@@ -69,9 +70,9 @@ class Entries:
         """The value of a key as a number from 0; `above`: greater than that."""
         return self._number(key, self.raw(key, default), above=above)
 
-    def count(self, key: str, default: int | None = None, least: int = 1) -> int:
+    def count(self, key: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         """The value of a key as a whole number."""
-        return self._count(key, self.raw(key, default), least)
+        return self._count(key, self.raw(key, default), least, most)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """The value of a key as 0 or 1, or, in files that have these, false or true."""
@@ -122,12 +123,13 @@ class Entries:
             )
         return Fraction(1)
 
-    def _count(self, key: str, value: Any, least: int) -> int:
+    def _count(self, key: str, value: Any, least: int, most: int = MOST) -> int:
         number = None if value is None else self.number_of(value)
-        if number is not None and number.denominator == 1 and least <= number <= MOST:
+        if number is not None and number.denominator == 1 and least <= number <= most:
             return number.numerator
         if value is not None:
-            self.fault(key, f"'{shown(value)}' is none of what is allowed", f"a whole number from {least}")
+            limit = f" to {most}" if number is not None and number > most else ""
+            self.fault(key, f"'{shown(value)}' is none of what is allowed", f"a whole number from {least}{limit}")
         return least
 
     def _choice(self, key: str, words: Mapping[str, Any], value: Any) -> Any:

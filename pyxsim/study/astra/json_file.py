@@ -31,11 +31,24 @@ class Json(Entries):
         if not isinstance(pairs, _Object):
             self.broken("is no JSON object", None, _WHAT)
         for key, value in pairs:
-            self.add(key, value, _line(text, key, again=key in self.entries))
+            self.add(key, _without_null(value), _line(text, key, again=key in self.entries))
 
 
 class _Object(list[tuple[str, Any]]):
     """The pairs of an object, those that are given twice included."""
+
+
+class _Null:
+    """A null, which is no value that any key takes; None would look as if the key were not there."""
+
+    def __str__(self) -> str:
+        return "null"
+
+
+def _without_null(value: Any) -> Any:
+    if type(value) is list:
+        return [_without_null(each) for each in value]
+    return _Null() if value is None else value
 
 
 class _NoNumber(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyxsim.study.astra.algorithms import KINDS, algorithms
-from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.entries import MANY, PathLike
 from pyxsim.study.astra.json_file import Json
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
@@ -30,8 +30,8 @@ def json_system(path: PathLike, dims: int | None = None, wanted: str | None = No
         "compat": "astra-sim-2",
         "scheduling": file.choice("scheduling-policy", _POLICIES, "LIFO"),
         "endpoint_delay": f"{file.count('endpoint-delay', 10, least=0)} ns",
-        "active_chunks": file.count("active-chunks-per-dimension", 1),
-        "chunks": file.count("preferred-dataset-splits"),
+        "active_chunks": file.count("active-chunks-per-dimension", 1, most=MANY),
+        "chunks": file.count("preferred-dataset-splits", most=MANY),
         "optimization": file.choice("collective-optimization", _OPTIMIZATIONS),
     }
     memory = file.number("local-mem-bw", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyxsim.study.astra.algorithms import KINDS, algorithms
-from pyxsim.study.astra.entries import PathLike
+from pyxsim.study.astra.entries import MANY, PathLike
 from pyxsim.study.astra.text import Text
 
 REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
@@ -47,8 +47,8 @@ def text_system(path: PathLike, dims: int | None = None, wanted: str | None = No
         "scheduling": text.choice("scheduling-policy", {"LIFO": "LIFO", "FIFO": "FIFO"}),
         "endpoint_delay": f"{text.count('endpoint-delay', 10, least=0)} ns",
         "reduction_delay": f"{REDUCTION} ns",
-        "active_chunks": text.count("active-chunks-per-dimension", 1),
-        "chunks": text.count("preferred-dataset-splits", 1),
+        "active_chunks": text.count("active-chunks-per-dimension", 1, most=MANY),
+        "chunks": text.count("preferred-dataset-splits", 1, most=MANY),
         "optimization": text.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
         "intra_dimension": text.choice("intra-dimension-scheduling", _FIRST, "FIFO"),
         "inter_dimension": text.choice("inter-dimension-scheduling", _ORDERS, "ascending"),
