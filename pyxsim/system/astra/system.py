@@ -46,6 +46,11 @@ class Chunk:
     places: Sequence[Place]
     rows: Longs
 
+    @property
+    def collective(self) -> int:
+        """The number of its collective; of several that are one, of the first."""
+        return int(self.owner.min())
+
 
 @dataclass
 class Issued:
