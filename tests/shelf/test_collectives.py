@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import time
@@ -227,6 +228,33 @@ def test_hundreds_of_ranks_are_quick() -> None:
 @pytest.fixture
 def page(tree: Path) -> str:
     return (tree / "docs" / "extending_collective.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def overview(tree: Path) -> str:
+    return (tree / "docs" / "collectives.md").read_text(encoding="utf-8")
+
+
+def test_the_overview_has_all_algorithms_kinds_and_parameters(overview: str) -> None:
+    every = ", ".join(KINDS)
+    rows = {}
+    for name, number, parameter, kinds in re.findall(
+        r"^\| `([\w-]+?)(:\w)?` \| (.*?)\| (.*?) \|", overview, re.MULTILINE
+    ):
+        assert bool(number) == bool(parameter)
+        known = every.replace(", barrier", "") if kinds == "all but barrier" else every if kinds == "all" else kinds
+        rows[name] = (parameter.strip(), known.split(", "))
+    wanted = {}
+    for entry in collectives.entries:
+        parameters = list(inspect.signature(entry.value).parameters)[2:]
+        wanted[entry.name] = ("".join(parameters), list(entry.info["kinds"]))
+    assert rows == wanted
+
+
+def test_the_costs_in_the_overview(overview: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = fenced(overview, "python")
+    exec(compile(code, "docs/collectives.md", "exec"), {})
+    assert fenced(overview, "text") == [capsys.readouterr().out]
 
 
 def fenced(page: str, language: str) -> list[str]:
