@@ -1,9 +1,9 @@
 """Several rings: the data are cut in slices, and each goes round a ring of another stride (as NCCL's several rings do).
 
 A ring of stride s goes from rank r to r+s; it meets all ranks if s and N have no common factor. Made for fully
-connected networks and switches, where one ring leaves all links but one of a rank unused: if N is a prime, the N-1
-rings of "multi-ring" use every link alike. "multi-ring:K" takes K rings, strides 1, N-1, 2, N-2, ... as far as they
-fit, and from the start again if there are more rings than strides.
+connected networks and switches, where one ring leaves all links but one of a rank unused: if N is a prime, N-1 rings use
+every link alike. "multi-ring:K" takes K rings, strides 1, N-1, 2, N-2, ... as far as they fit, and from the start again
+if there are more rings than strides. Without a number there are as many rings as strides, but at most 8.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from pyxsim.registry import collectives
 KINDS = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
 
+# More rings than that without being asked: a great many short messages.
+MOST = 8
+
+
 def strides(n: int) -> list[int]:
     """All strides that meet every rank, those of the shortest links first, each followed by its reverse."""
     return sorted((s for s in range(1, max(n, 2)) if gcd(s, n) == 1), key=lambda s: (min(s, n - s), s))
@@ -28,7 +32,7 @@ def strides(n: int) -> list[int]:
 @collectives.register("multi-ring", kinds=KINDS)
 def multi_ring(kind: str, n: int, rings: int | None = None) -> Schedule:
     every = strides(n)
-    taken = [every[ring % len(every)] for ring in range(rings or len(every))]
+    taken = [every[ring % len(every)] for ring in range(rings or min(len(every), MOST))]
     s = Schedule(kind, n, blocks=get_kind(kind).default_blocks(n) * len(taken))
     for part in PARTS[kind]:
         for src, dst, unit, reduce in part(n):

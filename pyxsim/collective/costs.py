@@ -133,7 +133,7 @@ def _bidirectional_ring(kind: str, n: int, number: int | None) -> Cost:
 
 def _multi_ring(kind: str, n: int, number: int | None) -> Cost:
     strides = sum(gcd(stride, n) == 1 for stride in range(1, n))
-    rings = number or strides
+    rings = number or min(strides, 8)
     one = _ring(kind, n, None)
     rounds = tuple(Round(each.bytes / rings, each.adds) for each in one.rounds or ())
     return Cost(one.steps, one.busiest, one.total, rounds if rings <= strides else None)

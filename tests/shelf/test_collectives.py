@@ -39,7 +39,7 @@ CASES = [
 # Who takes a number behind the name, and which are worth a look on n ranks.
 NUMBERS: dict[str, Callable[[int], list[int]]] = {
     "direct": lambda n: [1, 2, 5, max(n - 1, 1), n + 4],
-    "multi-ring": lambda n: [1, 2, 3, n + 1],
+    "multi-ring": lambda n: [1, 3, min(n + 1, 12)],
     "double-binary-tree": lambda n: [1, 2, 11],
     "hierarchical": lambda n: [g for g in range(1, n + 1) if n % g == 0],
     "hierarchical-3d": lambda n: [g for g in range(1, n + 1) if n % g == 0],
@@ -218,6 +218,14 @@ def test_hundreds_of_ranks_are_quick() -> None:
         ("all-to-all", "direct", 64, 0.2),
         ("all-to-all", "direct", 256, 2.0),
         ("all-reduce", "ring", 256, 2.0),
+        ("all-reduce", "multi-ring", 128, 2.0),
+        ("all-reduce", "bidirectional-ring", 256, 2.0),
+        ("all-reduce", "hierarchical", 256, 1.0),
+        ("all-to-all", "hierarchical-3d", 256, 4.0),
+        ("all-reduce", "double-binary-tree", 1024, 1.0),
+        ("all-reduce", "bruck", 256, 1.0),
+        ("all-to-all", "bruck", 256, 4.0),
+        ("all-reduce", "recursive-doubling", 1024, 2.0),
     ]:
         algorithm: Callable[[str, int], Schedule] = collectives.get(name)
         start = time.process_time()
