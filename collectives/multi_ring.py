@@ -1,9 +1,9 @@
 """Several rings: the data are cut in slices, and each goes round a ring of another stride (as NCCL's several rings do).
 
 A ring of stride s goes from rank r to r+s; it meets all ranks if s and N have no common factor. Made for fully
-connected networks and switches, where one ring leaves all links but one of a rank unused: if N is a prime, N-1 rings use
-every link alike. "multi-ring:K" takes K rings, strides 1, N-1, 2, N-2, ... as far as they fit, and from the start again
-if there are more rings than strides. Without a number there are as many rings as strides, but at most 8.
+connected networks and switches, where one ring leaves all links but one of a rank unused: if N is a prime, N-1 rings
+use every link alike. "multi-ring:K" takes K rings, strides 1, N-1, 2, N-2, ... as far as they fit, and from the start
+again if there are more rings than strides. Without a number there are as many rings as strides, but at most 8.
 """
 
 from __future__ import annotations
