@@ -8,6 +8,9 @@ from pyxsim.analytical.events cimport Event, Events
 from pyxsim.analytical.rule cimport Rule
 from pyxsim.analytical.rule import grown
 
+cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
+
+
 cdef class FreeFlight:
     """Messages in flight over the ways of a rule. `flit`: bytes in which `flits` counts what each way carried."""
 
@@ -32,6 +35,11 @@ cdef class FreeFlight:
         used = self.rule.ways
         self.rule.extend(*terms)
         self.carried = grown(self.carried, used, np.zeros(self.rule.ways - used, np.int64))
+
+    @property
+    def next_cycle(self):
+        """The cycle in which something happens next; one that never comes if nothing does."""
+        return self.events.heap[0].cycle if self.events.count else NEVER
 
     @property
     def flits(self):

@@ -18,6 +18,8 @@ from pyxsim.analytical.rule import grown
 cdef enum:
     NOBODY = -1
 
+cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
+
 
 cdef enum Happening:
     SENT = 0      # message `index` is handed to the network
@@ -67,6 +69,11 @@ cdef class StoreAndForward:
         self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
         self.links = grown(self.links, used, links)
         self.routes += len(lengths)
+
+    @property
+    def next_cycle(self):
+        """The cycle in which something happens next; one that never comes if nothing does."""
+        return self.events.heap[0].cycle if self.events.count else NEVER
 
     @property
     def flits(self):

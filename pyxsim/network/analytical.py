@@ -12,21 +12,23 @@ from numpy.typing import NDArray
 from pyxsim.analytical.pairs import Pairs
 from pyxsim.errors import SimulationError
 from pyxsim.network.delays import Model, make_model
+from pyxsim.network.ledger import Ledger
 from pyxsim.network.protocol import Longs
-from pyxsim.network.windows import WindowRecorder
 from pyxsim.network.wires import Wire
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
+MOST_WINDOWS = 256
+MOST_CELLS = 2**16  # windows x NPUs: what links carried is worked out for each window at the end
 
 
 class AnalyticalNetwork:
     """A `Network` (see protocol) of delays.
 
-    `compat`: whose arithmetic is used, see `delays`. `tick` is called with every batch of arrivals: progress, Ctrl-C.
-    What links carry is known in total only, so that there is one window over the run; `window` is not looked at.
+    `compat`: whose arithmetic is used, see `delays`. `window`: cycles of the statistics' windows. `tick` is called with
+    every batch of arrivals: progress, Ctrl-C.
     """
 
     def __init__(
@@ -45,10 +47,11 @@ class AnalyticalNetwork:
         self.clock_hz: Fraction = network.clock
         self.tick = tick or (lambda: None)
         self.warnings: list[str] = []
-        self.windows = WindowRecorder(1, topology.links, max_rows=1)
         self.model: Model = make_model(topology, network, compat)
         self.engine = self.model.engine
         self._pairs = Pairs(topology.npus)
+        rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
+        self.windows = Ledger(window, rows, topology.links, self._on_links)
 
     @property
     def now(self) -> int:
@@ -68,6 +71,8 @@ class AnalyticalNetwork:
         ways, fresh = self._pairs.number(src, dst, plane)
         if len(fresh):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])
+        if at >= self.windows.due:
+            self.windows.close(at, self.engine.flits)
         try:
             return self.engine.send(ways, nbytes, at)
         except OverflowError as error:
@@ -76,8 +81,9 @@ class AnalyticalNetwork:
     # -- time --
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+        limit = FOREVER if until is None else until
         try:
-            messages, cycles = self.engine.advance(FOREVER if until is None else until, slack)
+            messages, cycles = self._advance(limit, slack)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
         if not len(messages) and until is not None:
@@ -85,10 +91,19 @@ class AnalyticalNetwork:
         self.tick()
         return messages, cycles
 
+    def _advance(self, limit: int, slack: int) -> tuple[Longs, Longs]:
+        """The next arrivals; where links work meanwhile, their windows are closed in time."""
+        while self.model.links_work and self.engine.next_cycle <= limit:
+            if self.engine.next_cycle >= self.windows.due:
+                self.windows.close(self.engine.next_cycle, self.engine.flits)
+            messages, cycles = self.engine.advance(min(limit, self.windows.due - 1), slack)
+            if len(messages):
+                return messages, cycles
+        return self.engine.advance(limit, slack)
+
     def finish(self, cycle: int) -> None:
         """Close the statistics at the end of a run."""
-        self.windows.record(max(cycle, self.windows.end, 1), self.totals())
-        self.windows.close(cycle)
+        self.windows.finish(cycle, self.engine.flits)
 
     # -- what there is to see --
 
@@ -114,7 +129,10 @@ class AnalyticalNetwork:
 
     def totals(self) -> dict[str, Longs]:
         """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""
-        return {"flits": self.model.link_flits(self._pairs.ends())}
+        return {"flits": self._on_links(self.engine.flits)}
+
+    def _on_links(self, flits: Longs) -> Longs:
+        return self.model.on_links(self._pairs.ends(), flits)
 
     def buffer_max(self) -> NDArray[np.int32]:
         """There are no buffers."""
@@ -122,7 +140,7 @@ class AnalyticalNetwork:
 
     def counts(self) -> dict[str, int]:
         """The counters of the JSON summary that a network knows. A message is one packet."""
-        flits = self.model.link_flits(self._pairs.ends())
+        flits = self.totals()["flits"]
         return {
             "npus": self.npus,
             "messages": self.engine.delivered,

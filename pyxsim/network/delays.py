@@ -54,8 +54,15 @@ class Model(Protocol):
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
         """Make pairs known, in the order of their numbers."""
 
-    def link_flits(self, ends: Longs) -> Longs:
-        """int64[links]: flits that each has carried for the pairs (rows: source, destination, plane) known so far."""
+    @property
+    def links_work(self) -> bool:
+        """Whether links carry messages while time passes; else a message is booked when it is sent."""
+
+    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+        """int64[links]: what links have carried, when the ways of the engine have carried `flits`.
+
+        `ends`: rows source, destination, plane of the pairs known so far.
+        """
 
     @property
     def flits(self) -> int:
@@ -204,6 +211,7 @@ class _Free:
     """What the models without congestion share."""
 
     engine: FreeFlight
+    links_work = False
 
     def __init__(self, topology: Topology, network: Network) -> None:
         self.topology = topology
@@ -213,16 +221,16 @@ class _Free:
     def flits(self) -> int:
         return int(self.engine.flits.sum())
 
-    def link_flits(self, ends: Longs) -> Longs:
+    def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """By the routes of the topology; zeros in networks of very many NPUs, or where packets adapt."""
-        topology, sent = self.topology, self.engine.flits
+        topology = self.topology
         total = np.zeros(topology.links)
         if topology.npus > MOST_NPUS:
             return total.astype(np.int64)
         for plane in np.unique(ends[2]).tolist():
-            here = ends[2] == plane
+            here = (ends[2] == plane) & (flits > 0)
             matrix = np.zeros((topology.npus, topology.npus))
-            matrix[ends[0, here], ends[1, here]] = sent[here]
+            matrix[ends[0, here], ends[1, here]] = flits[here]
             loads = expected_loads(topology.relation, matrix, plane)[0]
             if loads is not None:
                 total += loads
@@ -328,6 +336,8 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
 class _Congestion:
     """ASTRA-sim 2's congestion-aware model: one dimension, whole messages, store and forward."""
 
+    links_work = True
+
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         if len(topology.shape) > 1:
             raise InputError(
@@ -353,8 +363,8 @@ class _Congestion:
         steps = routes(self.relation, src, dst, plane)
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
-    def link_flits(self, ends: Longs) -> Longs:
-        return self.engine.flits
+    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+        return flits
 
     @property
     def flits(self) -> int:

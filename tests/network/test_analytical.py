@@ -274,6 +274,31 @@ def test_counts_and_links() -> None:
     assert net.buffer_max().tolist() == [0] * 8
 
 
+@pytest.mark.parametrize("model", ["unaware", "congestion"])
+def test_windows(model: str) -> None:
+    table = {"topology": "switch", "shape": [4], "bandwidth": "1 GB/s", "latency": "5 ns", "flit": "50 B"}
+    settings = Network.model_validate({**table, "analytical": {"model": model}})
+    topology = build(settings.topology, settings.shape, None, settings.options)
+    net = AnalyticalNetwork(topology, settings, window=100)
+    net.send(0, 3, 100, at=0)
+    net.send(1, 3, 100, at=0)
+    assert net.advance(None)[1].tolist() == ([110, 110] if model == "unaware" else [210])
+    if model == "congestion":
+        assert net.advance(None)[1].tolist() == [310]
+    net.send(0, 3, 100, at=450)
+    while len(net.advance(None)[0]):
+        pass
+    net.finish(net.now)
+    windows = net.windows.table()
+    up, _, down = (topology.link_name.index(name) for name in ("d0up:(0)->(*)", "d0up:(1)->(*)", "d0down:(*)->(3)"))
+    rows = windows.counts["flits"].astype(int)
+    assert rows[:, up].tolist() == [2, 0, 0, 0, 2, 0] + [0] * (len(rows) - 6)
+    # A message is booked when it is sent, or when its link begins with it.
+    expected = [4, 0, 0, 0, 2, 0] if model == "unaware" else [0, 2, 2, 0, 0, 2, 0]
+    assert rows[:, down].tolist() == expected
+    assert rows.sum(axis=0).tolist() == net.totals()["flits"].tolist()
+
+
 def test_what_an_npu_can_send() -> None:
     table = dims(
         ("ring", 4, "8 GB/s", "1 ns"), ("switch", 3, "2 GB/s", "1 ns"), ("fully-connected", 5, "4 GB/s", "1 ns")

@@ -1,0 +1,76 @@
+"""What ways carried, window by window, while it is not known yet which links they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.network.windows import Windows
+
+Longs = NDArray[np.int64]
+
+
+class Ledger:
+    """Cuts what ways have carried into windows of time, at most `rows` of them: when there are more, windows double.
+
+    `on_links(flits)`: what links have carried when ways have carried `flits`. It is asked at the end only, once for
+    each window. There may be more ways from call to call.
+    """
+
+    def __init__(self, window: int, rows: int, links: int, on_links: Callable[[Longs], Longs]) -> None:
+        self.window = window
+        self.due = window  # from this cycle on, what is carried belongs to another window
+        self._most = rows
+        self._links = links
+        self._on_links = on_links
+        self._before: Longs = np.zeros(0, np.int64)
+        self._rows: dict[int, tuple[Longs, Longs]] = {}  # of each window: ways, and what they carried
+        self._end = 0
+
+    def close(self, cycle: int, flits: Longs) -> None:
+        """Book what was carried since the last call, now that something is about to happen in `cycle`."""
+        new = flits.copy()
+        new[: len(self._before)] -= self._before
+        self._before = flits
+        ways = np.flatnonzero(new)
+        if len(ways):
+            self._add((self.due - 1) // self.window, ways, new[ways])
+        self.due = max(self.due, (cycle // self.window + 1) * self.window)
+
+    def finish(self, cycle: int, flits: Longs) -> None:
+        """The run ended at `cycle`."""
+        self.close(cycle, flits)
+        self._end = max(cycle, (max(self._rows) * self.window + 1) if self._rows else 0)
+        while self._count() > self._most:
+            self._double()
+
+    def table(self) -> Windows:
+        """Every window from 0 to the end."""
+        count = self._count()
+        table = np.zeros((count, self._links), np.uint64)
+        for row, (ways, flits) in self._rows.items():
+            carried = np.zeros(len(self._before), np.int64)
+            carried[ways] = flits
+            table[row] = self._on_links(carried).astype(np.uint64)
+        return Windows(np.arange(count, dtype=np.int64) * self.window, self.window, {"flits": table})
+
+    def _count(self) -> int:
+        return -(-self._end // self.window)
+
+    def _add(self, row: int, ways: Longs, flits: Longs) -> None:
+        while row >= self._most:
+            self._double()
+            row //= 2
+        if row in self._rows:
+            before = self._rows[row]
+            ways, place = np.unique(np.concatenate([before[0], ways]), return_inverse=True)
+            flits = np.bincount(place, np.concatenate([before[1], flits])).astype(np.int64)
+        self._rows[row] = ways, flits
+
+    def _double(self) -> None:
+        self.window *= 2
+        rows, self._rows = self._rows, {}
+        for row, (ways, flits) in rows.items():
+            self._add(row // 2, ways, flits)
