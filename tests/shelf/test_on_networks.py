@@ -92,3 +92,25 @@ def test_delays_of_the_ends(kind: str) -> None:
     wanted = cost(kind, "bruck", NPUS, 1 << 16)
     assert wanted is not None
     assert took == wanted.time(alpha("switch"), Fraction(1, FLIT), endpoint=30, reduction=7)
+
+
+SHELF = [(entry.name, kind) for entry in collectives.entries for kind in entry.info["kinds"]]
+
+
+@pytest.mark.parametrize("backend", ["packet", "analytical"])
+@pytest.mark.parametrize(("name", "kind"), SHELF)
+def test_data_arrive(name: str, kind: str, backend: str) -> None:
+    """Real data, byte by byte, in chunks, along two dimensions and over all, in blocks of different sizes."""
+    switches = [{"block": "switch", "npus": 3}, {"block": "switch", "npus": 2}]
+    network = {"dims": switches} if name == "in-switch" else {"topology": "torus", "shape": [3, 2]}
+    # A reduction in the network, or by a tree, has no reduce-scatter for the dimensions before.
+    for algorithm in (name, f"one-{name}") if name != "in-switch" else (name,):
+        pyxsim.run(
+            {
+                "network": network,
+                "system": {kind.replace("-", "_"): algorithm, "chunks": 3, "optimization": "baseline"},
+                "collective": {"kind": kind} if kind == "barrier" else {"kind": kind, "size": "1003 B"},
+                "output": {"carry": True},
+            },
+            backend=backend,
+        )
