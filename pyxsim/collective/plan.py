@@ -379,6 +379,8 @@ def _local_first(make: _Maker) -> list[Phase]:
 
 
 def _there_and_back(make: _Maker) -> list[Phase]:
+    if len(make.groups) == 1:
+        return _baseline(make)  # there is nothing to order; and not every algorithm has the two halves
     indices = range(len(make.groups))
     there = [make.phase("reduce-scatter", i, range(i)) for i in indices]
     return there + [make.phase("all-gather", i, range(i)) for i in reversed(indices)]

@@ -337,6 +337,7 @@ cdef class Executor:
         cdef Program* p = &self.programs[t.program]
         cdef int32_t rank = p.dst[m], gate, held
         cdef int64_t i, k
+        cdef bint opened
         t.after[m] = TAKEN
         if self.logging:
             self._note(RECEIVED, task, m)
@@ -349,14 +350,19 @@ cdef class Executor:
             if not t.gates[gate]:
                 for k in range(p.behind_ptr[gate], p.behind_ptr[gate + 1]):
                     self._free_next(p.behind_ids[k])
-        for i in range(self.freed_count):
-            self._may_leave(task, self.freed[i], now)
-        # The windows of a rank open in the order in which it sends.
-        held = t.held[rank]
-        while held >= 0 and p.need[held] <= t.received[rank]:
-            t.held[rank] = t.after[held]
-            self._send(task, held, now)
+        # What may leave now does so in the order of the schedule, be it a gate or a window that has opened.
+        i = 0
+        while True:
             held = t.held[rank]
+            opened = held >= 0 and p.need[held] <= t.received[rank]
+            if i < self.freed_count and not (opened and held < self.freed[i]):
+                self._may_leave(task, self.freed[i], now)
+                i += 1
+            elif opened:
+                t.held[rank] = t.after[held]
+                self._send(task, held, now)
+            else:
+                break
         t.to_receive[rank] -= 1
         self._check_end(task, rank)
         return 0
