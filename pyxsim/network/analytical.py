@@ -14,7 +14,7 @@ from pyxsim.errors import SimulationError
 from pyxsim.network.delays import Model, make_model
 from pyxsim.network.ledger import Ledger
 from pyxsim.network.protocol import Longs
-from pyxsim.network.wires import Wire
+from pyxsim.network.wires import MAX_DENOMINATOR, Wire
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
@@ -109,9 +109,15 @@ class AnalyticalNetwork:
 
     @property
     def link_wires(self) -> list[Wire]:
-        """The network links, as the packet backend has them: flit time and latency."""
-        rates, latencies = self.model.rates, self.model.latencies
-        return [Wire(self.settings.flit / rate, ceil(late), 0, 0) for rate, late in zip(rates, latencies, strict=True)]
+        """The network links, as the packet backend has them: flit time and latency.
+
+        They are for statistics; a flit time that is too fine a fraction for these is the next best one.
+        """
+        flit, memo = self.settings.flit, dict[tuple[Fraction, Fraction], Wire]()
+        rows = list(zip(self.model.rates, self.model.latencies, strict=True))
+        for rate, latency in set(rows):
+            memo[rate, latency] = Wire((flit / rate).limit_denominator(MAX_DENOMINATOR), ceil(latency), 0, 0)
+        return [memo[row] for row in rows]
 
     def npu_bandwidths(self) -> list[Fraction]:
         """Bytes per cycle that an NPU can send into each dimension.

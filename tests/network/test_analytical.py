@@ -308,6 +308,16 @@ def test_what_an_npu_can_send() -> None:
     assert network("astra-sim-1", dims=table).npu_bandwidths() == [8, 2, 16]
 
 
+def test_flit_times_of_fine_fractions() -> None:
+    net = network("astra-sim-2", topology="ring", shape=[4], bandwidth="53.333333333333336 GiB/s", latency="936.25 ns")
+    wire = net.link_wires[0]
+    assert float(wire.s) == pytest.approx(256 / (53.333333333333336 * GIB / 1e9))
+    assert max(wire.s.numerator, wire.s.denominator) < 2**31
+    assert delay(net, 0, 1, 1) == int(936.25 + 1 / (53.333333333333336 * GIB / 1e9))
+    with pytest.raises(InputError, match=r"network.bandwidth: a time .* too fine a fraction to be kept exactly"):
+        network(topology="ring", shape=[4], bandwidth="53.333333333333336123456 GiB/s", latency="936.256789 ns")
+
+
 def test_a_run_in_which_nothing_is_sent() -> None:
     net = network(topology="ring", shape=[4])
     assert [part.tolist() for part in net.advance(70)] == [[], []]
