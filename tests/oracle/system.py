@@ -1,0 +1,535 @@
+"""The system layer again: a second implementation of docs/system.md, slow and readable, written from that page alone.
+
+What both sides share are the plans, the schedules and the words of the options; nothing of pyxsim/system runs here.
+Every NPU's part in every phase is an object, what is due later stands in one sorted list, and who may leave or be
+admitted is found out by looking at everybody. Its network is a function that says how long each message takes.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from itertools import count
+from math import ceil
+
+from pyxsim.collective.communicator import Communicator, coordinates
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.kinds import get_kind
+from pyxsim.collective.plan import Phase, dimension_order, make_plan
+from pyxsim.collective.themis import Themis
+from pyxsim.system.options import Options
+
+Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
+Action = Callable[[], None]
+Todo = tuple[int, int, Action]  # cycle, number that decides within it, what is to be done
+Row = tuple[int, ...]
+OPPOSITE = {"reduce-scatter": "all-gather", "all-gather": "reduce-scatter"}
+NEVER = -1
+
+
+class Npu:
+    """What an NPU needs for its own work on a message: endpoint delay, reductions, and its bus."""
+
+    def __init__(self, options: Options, number: int) -> None:
+        self._options = options
+        self._factor = options.slowdown[number] if options.slowdown else Fraction(1)
+        self.skew = options.start_skew[number] if options.start_skew else 0
+        self.endpoint_delay = 0 if options.shared_bus else ceil(options.endpoint_delay * self._factor)
+        self._bus_free = 0
+
+    def reduction(self, size: int) -> int:
+        """What it takes to add so many bytes."""
+        return ceil(self._reduction(size) * self._factor)
+
+    def own_step(self, added: int | None, nanoseconds: int) -> int:
+        """What a step takes that concerns nobody else: bytes to add, and a computation."""
+        cost = 0 if added is None else self._reduction(added)
+        return ceil((cost + ceil(nanoseconds * self._options.cycles_per_ns)) * self._factor)
+
+    def _reduction(self, size: int) -> int:
+        bus, rate = self._options.shared_bus, self._options.reduction_bytes_per_cycle
+        if bus is not None:
+            return ceil(size // 100 * bus.reduction) + bus.reduction_start
+        return self._options.reduction_delay + (0 if rate is None else ceil(Fraction(3 * size) / rate))
+
+    def cross(self, size: int, now: int) -> int:
+        """A message enters the bus as soon as that is free; returns when it is on the other side."""
+        bus = self._options.shared_bus
+        if bus is None:
+            return now
+        begin = max(now, self._bus_free)
+        busy = ceil((bus.o + ceil((size - 1) * bus.G)) * self._factor)
+        self._bus_free = begin + max(bus.g, busy)
+        return begin + busy + bus.L + bus.o
+
+
+@dataclass(eq=False)
+class Part:
+    """One NPU's part in a task."""
+
+    task: Task
+    rank: int
+    npu: int
+    ready: int = NEVER
+    start: int = NEVER
+    end: int = NEVER
+    begun: bool = False  # what waits for nothing has left
+    early: list[int] = field(default_factory=list)  # arrived before the start
+    unsent: list[int] = field(default_factory=list)  # in the order of the schedule
+    missing: set[int] = field(default_factory=set)  # not yet taken in
+    received: int = 0
+    network: int = 0
+
+    @property
+    def done(self) -> bool:
+        return self.start != NEVER and not self.unsent and not self.missing
+
+
+class Task:
+    """One phase of one chunk in one group."""
+
+    def __init__(self, chunk: Chunk, number: int, npus: Sequence[int], positions: Sequence[int], line: Line) -> None:
+        self.chunk, self.number, self.line = chunk, number, line
+        self.phase: Phase = chunk.phases[number]
+        piece = int(self.phase.pieces[positions[0]])
+        self.schedule: CompiledSchedule
+        self.schedule, sizes = self.phase.messages(piece, mirror=line.direction < 0)
+        self.bytes = [int(size) for size in sizes]
+        self.parts = [Part(self, rank, npu) for rank, npu in enumerate(npus)]
+        self.largest = max(int(max(self.phase.bytes_in[p], self.phase.bytes_out[p])) for p in positions)
+        self.positions = list(positions)
+        self.taken: set[int] = set()
+        self.handed_over: dict[int, int] = {}  # message -> when it was handed to the network
+        self.joins: dict[int, list[int]] = {}  # join -> its messages that have arrived
+        self.working = len(self.parts)
+        self.admitted = False
+        for message in range(len(self.schedule)):
+            self.parts[self.source(message)].unsent.append(message)
+            self.parts[self.destination(message)].missing.add(message)
+
+    def source(self, message: int) -> int:
+        return int(self.schedule.src[message])
+
+    def destination(self, message: int) -> int:
+        return int(self.schedule.dst[message])
+
+    def is_local(self, message: int) -> bool:
+        return self.source(message) == self.destination(message)
+
+    def waits(self, message: int) -> list[int]:
+        return [int(other) for other in self.schedule.waits_for(message)]
+
+    def need(self, message: int) -> int:
+        return int(self.schedule.need[message])
+
+    def join_mates(self, message: int) -> list[int]:
+        """The messages that arrive together with this one."""
+        join = self.schedule.join[message]
+        return [other for other in range(len(self.schedule)) if self.schedule.join[other] == join]
+
+    @property
+    def live(self) -> bool:
+        return all(part.ready != NEVER for part in self.parts)
+
+
+class Line:
+    """Where the tasks of one group stand for one queue."""
+
+    def __init__(self, options: Options, dimension: int, queue: int) -> None:
+        self._policy = options.intra_dimension
+        self.queue = queue
+        self.room = options.room[dimension]
+        self.plane = options.queues[dimension][queue].plane
+        self.direction = options.queues[dimension][queue].direction
+        self.waiting: list[Task] = []  # in the order in which they joined
+        self.running: list[Task] = []
+        self._last = ""  # the kind of the phase that was admitted last
+
+    def admit(self) -> Task | None:
+        """The next task that may run, if there is one; it runs from now on."""
+        for task in sorted(self.waiting, key=self._rank):
+            live = sum(other.live for other in self.running)
+            if (live if task.live else len(self.running)) < self.room:
+                self.waiting.remove(task)
+                self.running.append(task)
+                task.admitted = True
+                self._last = task.phase.kind
+                return task
+        return None
+
+    def _rank(self, task: Task) -> tuple[int, int]:
+        """Lowest first; among equals the order in which they stand, which sorting keeps."""
+        match self._policy:
+            case "smallest-first":
+                among = task.largest
+            case "fewest-phases-first":
+                among = len(task.chunk.phases) - task.number
+            case "RG":
+                among = 0 if task.phase.kind == OPPOSITE.get(self._last) else 1
+            case _:
+                among = 0
+        return -task.chunk.collective.priority, among
+
+
+@dataclass(eq=False)
+class Collective:
+    number: int
+    group: Communicator
+    priority: int
+    issued: int
+    end: int = NEVER
+    chunks: list[Chunk] = field(default_factory=list)
+
+
+class Chunk:
+    """Part of the data of a collective. `number` counts over all of them, `place` in its own."""
+
+    def __init__(self, collective: Collective, number: int, place: int, phases: Sequence[Phase]) -> None:
+        self.collective, self.number, self.place, self.phases = collective, number, place, phases
+        self.tasks: dict[tuple[int, Row], Task] = {}
+        self.unfinished = set(range(len(collective.group)))  # positions
+
+
+@dataclass(eq=False)
+class PointToPoint:
+    src: int
+    dst: int
+    size: int
+    plane: int
+    end: int = NEVER
+
+
+class Oracle:
+    """Results: `collectives`, `messages`, `sent` (cycle, source, destination, bytes, plane) and `chunk_table`."""
+
+    def __init__(self, time: Time, shape: Sequence[int], options: Options) -> None:
+        self.now = 0
+        self.collectives: list[Collective] = []
+        self.messages: list[PointToPoint] = []
+        self.sent: list[Row] = []
+        self._time, self._shape, self._options = time, tuple(shape), options
+        total = len(Communicator.whole(shape))
+        self._npus = [Npu(options, number) for number in range(total)]
+        self._lines: dict[tuple[int, int, Row], Line] = {}
+        self._themis: dict[Communicator, Themis] = {}
+        self._chunks = 0  # so far, of all collectives
+        self._order = count()
+        self._arrivals: list[Todo] = []  # by the number of the message
+        self._issued: list[Todo] = []  # in the order of the calls
+        self._due: list[Todo] = []  # in the order in which it was set down
+        self._ended: list[Part] = []
+        self._outbox: list[tuple[int, int, int, int, Action]] = []
+
+    # --- what is asked for ---
+
+    def issue(
+        self,
+        kind: str,
+        size: int,
+        *,
+        at: int = 0,
+        communicator: Communicator | None = None,
+        algorithms: Sequence[str] | None = None,
+        root: int = 0,
+        priority: int | None = None,
+    ) -> Collective:
+        group = communicator or Communicator.whole(self._shape)
+        number = len(self.collectives)
+        match self._options.scheduling:
+            case "LIFO":
+                rank = number
+            case "FIFO":
+                rank = -number
+            case _:
+                rank = priority or 0
+        collective = Collective(number, group, rank, at)
+        self.collectives.append(collective)
+        names = algorithms or self._options.algorithms_for(kind, group)
+        for i, order, part in self._cut(kind, size, group):
+            optimization = self._options.optimization
+            if self._options.inter_dimension.startswith("themis"):
+                optimization = "themis"
+            plan = make_plan(kind, part, group.shape, names, optimization=optimization, order=order, root=root)
+            collective.chunks.append(Chunk(collective, self._chunks, i, plan.phases))
+            self._chunks += 1
+        starts: dict[int, list[int]] = {}
+        for position, npu in enumerate(group.members):
+            if position == 0 or not self._options.boost:
+                starts.setdefault(at + self._npus[npu].skew, []).append(position)
+        for cycle, positions in starts.items():
+            self._on(self._issued, cycle, partial(self._begin, collective, positions))
+        return collective
+
+    def send(self, src: int, dst: int, size: int, *, at: int = 0) -> PointToPoint:
+        here, there = coordinates(src, self._shape), coordinates(dst, self._shape)
+        dimension = next(d for d in range(len(self._shape)) if here[d] != there[d])
+        message = PointToPoint(src, dst, size, self._options.queues[dimension][0].plane)
+        self.messages.append(message)
+        sender, receiver = self._npus[src], self._npus[dst]
+
+        def take_in() -> None:
+            message.end = self.now
+
+        def arrive() -> None:
+            if self.now < at + receiver.skew:
+                self._at(at + receiver.skew, arrive)
+            else:
+                self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
+
+        def hand_over() -> None:
+            self._outbox.append((src, dst, size, message.plane, arrive))
+
+        def leave() -> None:
+            self._through_bus(sender, size, hand_over)
+
+        def begin() -> None:
+            self._at(self.now + sender.endpoint_delay, leave)
+
+        self._on(self._issued, at + sender.skew, begin)
+        return message
+
+    def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[int, Sequence[int] | None, int]]:
+        """Number, order of the dimensions, and bytes of the chunks of a collective."""
+        policy, chunks, dims = self._options.inter_dimension, self._options.chunks, len(group.shape)
+        if kind == "barrier":
+            size = 1
+        if policy.startswith("themis") and (get_kind(kind).rooted or kind == "barrier"):
+            policy = "ascending"
+        if policy == "themis-flex":
+            cuts = self._themis_of(group).cut(kind, size, chunks, flex=True)
+            return [(i, order, part) for i, (order, part) in enumerate(cuts)]
+        result: list[tuple[int, Sequence[int] | None, int]] = []
+        parts = [size * (i + 1) // chunks - size * i // chunks for i in range(chunks)]
+        for i, part in enumerate(part for part in parts if part):
+            if policy == "themis":
+                order = self._themis_of(group).order(kind, part)
+            else:
+                order = dimension_order(policy, kind, dims, self._chunks + i)
+            result.append((i, order, part))
+        return result
+
+    def _themis_of(self, group: Communicator) -> Themis:
+        if group not in self._themis:
+            bandwidths = [self._options.bandwidths[max(dim, 0)] for dim in group.dims]
+            self._themis[group] = Themis(group.shape, bandwidths)
+        return self._themis[group]
+
+    # --- time ---
+
+    def run(self) -> int:
+        """Until nothing moves any more; returns the last cycle."""
+        while self._arrivals or self._issued or self._due:
+            self.now = min(todo[0][0] for todo in (self._arrivals, self._issued, self._due) if todo)
+            self._cycle()
+        return self.now
+
+    def _cycle(self) -> None:
+        """All that happens in one cycle, in its order."""
+        self._do(self._arrivals)
+        self._do(self._issued)
+        while self._ended or (self._due and self._due[0][0] <= self.now):
+            self._do(self._due)
+            ended, self._ended = self._ended, []
+            for part in ended:
+                self._go_on(part)
+        outbox, self._outbox = self._outbox, []
+        for src, dst, size, plane, arrive in outbox:
+            number = len(self.sent)
+            self.sent.append((self.now, src, dst, size, plane))
+            insort(self._arrivals, (self.now + self._time(src, dst, size), number, arrive))
+
+    def _do(self, todo: list[Todo]) -> None:
+        while todo and todo[0][0] <= self.now:
+            todo.pop(0)[2]()
+
+    def _at(self, cycle: int, action: Action) -> None:
+        self._on(self._due, cycle, action)
+
+    def _on(self, todo: list[Todo], cycle: int, action: Action) -> None:
+        insort(todo, (cycle, next(self._order), action))
+
+    # --- from phase to phase ---
+
+    def _begin(self, collective: Collective, positions: Sequence[int]) -> None:
+        for chunk in collective.chunks:
+            for position in positions:
+                self._next_phase(chunk, position, 0)
+        if not collective.chunks:
+            collective.end = self.now
+
+    def _next_phase(self, chunk: Chunk, position: int, number: int) -> None:
+        """An NPU has done all phases before this one: it has the data of the next one in which it takes part."""
+        for later in range(number, len(chunk.phases)):
+            for group in chunk.phases[later].groups.tolist():
+                if position in group:
+                    self._has_data(chunk, later, group, position)
+                    return
+        chunk.unfinished.discard(position)
+        if self._options.boost:
+            chunk.unfinished.clear()
+        if not any(other.unfinished for other in chunk.collective.chunks):
+            chunk.collective.end = self.now
+
+    def _has_data(self, chunk: Chunk, number: int, group: Sequence[int], position: int) -> None:
+        key = (number, tuple(group))
+        new = key not in chunk.tasks
+        if new:
+            members = chunk.collective.group.members
+            npus = tuple(members[p] for p in group)
+            line = self._line(chunk, chunk.phases[number], npus)
+            chunk.tasks[key] = Task(chunk, number, npus, group, line)
+        task = chunk.tasks[key]
+        for part in task.parts:
+            if self._options.boost or part.rank == group.index(position):
+                part.ready = self.now
+        if new:
+            task.line.waiting.append(task)
+        self._admit(task.line)
+        self._start(task)
+
+    def _line(self, chunk: Chunk, phase: Phase, npus: Row) -> Line:
+        dimension = max(chunk.collective.group.dims[phase.dims[0]], 0)
+        queue = chunk.place % len(self._options.queues[dimension])
+        key = (dimension, queue, npus)
+        if key not in self._lines:
+            self._lines[key] = Line(self._options, dimension, queue)
+        return self._lines[key]
+
+    def _admit(self, line: Line) -> None:
+        while task := line.admit():
+            self._start(task)
+
+    def _start(self, task: Task) -> None:
+        """Whoever has its data, and has not started, starts if the task is admitted."""
+        for part in task.parts:
+            if task.admitted and part.ready != NEVER and part.start == NEVER:
+                part.start = self.now
+                self._at(self.now + self._npus[part.npu].endpoint_delay, partial(self._first, part))
+                for message in part.early:
+                    self._hand_over(task, message)
+                self._let_go(part)
+
+    def _go_on(self, part: Part) -> None:
+        """A rank has ended: it goes on, and what stands behind its task may follow."""
+        task = part.task
+        position = task.positions[part.rank]
+        if position == 0 or not self._options.boost:
+            self._next_phase(task.chunk, position, task.number + 1)
+        task.working -= 1
+        if task.working == 0:
+            task.line.running.remove(task)
+            self._admit(task.line)
+
+    # --- messages of a task ---
+
+    def _first(self, part: Part) -> None:
+        """What waits for nothing leaves."""
+        part.begun = True
+        self._let_go(part)
+
+    def _let_go(self, part: Part) -> None:
+        """Everything leaves that may."""
+        task = part.task
+        for message in list(part.unsent):
+            waits, need = task.waits(message), task.need(message)
+            if not waits and not need and not part.begun:
+                continue
+            if task.taken.issuperset(waits) and part.received >= need:
+                self._leave(part, message)
+        if part.done and part.end == NEVER:
+            part.end = self.now
+            self._ended.append(part)
+
+    def _leave(self, part: Part, message: int) -> None:
+        task, npu = part.task, self._npus[part.npu]
+        part.unsent.remove(message)
+        size = task.bytes[message]
+        if task.is_local(message):
+            nanoseconds = 0 if task.schedule.extra_ns is None else int(task.schedule.extra_ns[message])
+            cost = npu.own_step(size if task.schedule.reduce[message] else None, nanoseconds)
+            self._at(self.now + cost, lambda: self._take_in(task, message))
+        elif size == 0:
+            self._at(self.now, lambda: self._arrive(task, message))
+        else:
+            self._through_bus(npu, size, lambda: self._to_network(part, message))
+
+    def _through_bus(self, npu: Npu, size: int, action: Action) -> None:
+        """Out of an NPU: at once where there is no bus."""
+        if self._options.shared_bus is None:
+            action()
+        else:
+            self._at(npu.cross(size, self.now), action)
+
+    def _to_network(self, part: Part, message: int) -> None:
+        task = part.task
+        task.handed_over[message] = self.now
+        to = task.parts[task.destination(message)].npu
+        plane = self._plane(task, message)
+        self._outbox.append((part.npu, to, task.bytes[message], plane, lambda: self._arrive(task, message)))
+
+    def _plane(self, task: Task, message: int) -> int:
+        line, way = task.line, int(task.schedule.way[message])
+        if way == line.direction:
+            return line.plane
+        dimension = max(task.chunk.collective.group.dims[task.phase.dims[0]], 0)
+        others = [queue.plane for queue in self._options.queues[dimension] if queue.direction == way]
+        return others[0] if others else line.plane
+
+    def _arrive(self, task: Task, message: int) -> None:
+        if message in task.handed_over:
+            task.parts[task.destination(message)].network += self.now - task.handed_over[message]
+        join = int(task.schedule.join[message])
+        together = [message]
+        if join >= 0:
+            arrived = task.joins.setdefault(join, [])
+            arrived.append(message)
+            mates = task.join_mates(message)
+            if len(arrived) < len(mates):
+                return
+            together = mates
+        for each in together:
+            part = task.parts[task.destination(each)]
+            if part.start == NEVER:
+                part.early.append(each)
+            else:
+                self._hand_over(task, each)
+
+    def _hand_over(self, task: Task, message: int) -> None:
+        size = task.bytes[message]
+        npu = self._npus[task.parts[task.destination(message)].npu]
+        cost = npu.reduction(size) if task.schedule.reduce[message] else 0
+        if size > 0:
+            cost += npu.cross(size, self.now) - self.now + npu.endpoint_delay
+        self._at(self.now + cost, lambda: self._take_in(task, message))
+
+    def _take_in(self, task: Task, message: int) -> None:
+        part = task.parts[task.destination(message)]
+        task.taken.add(message)
+        part.missing.remove(message)
+        part.received += not task.is_local(message)
+        self._let_go(part)
+
+    # --- what came of it ---
+
+    def chunk_table(self) -> list[Row]:
+        """The rows of /chunks with the columns of the system layer, sorted."""
+        parts = [
+            part
+            for collective in self.collectives
+            for chunk in collective.chunks
+            for task in chunk.tasks.values()
+            for part in task.parts
+        ]
+        return sorted(self._row(part) for part in parts)
+
+    def _row(self, part: Part) -> Row:
+        task, phase, line = part.task, part.task.phase, part.task.line
+        what = (task.chunk.collective.number, task.chunk.number, task.number, part.npu)
+        group = task.chunk.collective.group
+        dimension = group.dims[phase.dims[0]] if len(phase.dims) == 1 else -1
+        size = int(phase.bytes_in[task.positions[part.rank]])
+        when = (part.ready, part.start, part.end)
+        return (*what, dimension, line.queue, size, *when, part.received, part.network)
