@@ -53,7 +53,7 @@ def chunk_table(system: System) -> dict[str, Longs]:
                 parts["rank"].append(members[part])
                 parts["bytes"].append(stage.phase.bytes_in[part])
                 for name in ("ready", "start", "end", "messages", "network"):
-                    parts[name].append(getattr(stage, name)[part])
+                    parts[name].append(np.array(getattr(stage, name))[part])
             chunks += 1
     empty = np.zeros(0, dtype=np.int64)
     return {name: np.concatenate([empty, *columns]).astype(np.int64) for name, columns in parts.items()}

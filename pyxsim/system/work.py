@@ -88,7 +88,7 @@ class Chunk:
 
 
 class Stage:
-    """One phase of one chunk. Per position, int64, -1 where it has not happened: `ready`, `start`, `end` (cycles),
+    """One phase of one chunk. Lists by position, -1 where it has not happened: `ready`, `start`, `end` (cycles),
     `messages` (received) and `network` (cycles that these were in the network, added up)."""
 
     def __init__(self, system: System, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int) -> None:
@@ -100,7 +100,8 @@ class Stage:
         self.dimension = dimension  # of the network, -1 for all of them
         self.following: Stage | None = None
         count = chunk.plan.npus
-        self.ready, self.start, self.end, self.messages, self.network = np.full((5, count), -1, dtype=np.int64)
+        self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
+        self.boost = system.options.boost
         self.tasks: list[GroupTask] = []
         self.task_of: list[GroupTask | None] = [None] * count
         self.ended = 0
@@ -119,7 +120,7 @@ class Stage:
         """An NPU has sent and received everything of this phase."""
         self.end[position], self.messages[position], self.network[position] = cycle, messages, network
         self.ended += 1
-        if self.system.options.boost:
+        if self.boost:
             self._boosted(position, cycle)
         elif self.following is not None:
             self.following.member_ready(position, cycle)
