@@ -13,6 +13,7 @@ import numpy as np
 from pyxsim import library
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.talk import Talk
+from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import lower_bound_bytes, waves
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
@@ -35,21 +36,21 @@ class Facts:
     """What is known of one algorithm for one kind on one group.
 
     `steps`: messages that must follow each other. `sent`, `received`: bytes of every rank when the collective is of
-    `size` bytes. `least`: what the busiest rank must send or receive whatever the algorithm. `unproved`: why nothing is
-    proved about the data, if so.
+    `size` bytes. `least`: what the busiest rank must send or receive whatever the algorithm. Both are None where a file
+    says how large its messages are. `unproved`: why nothing is proved about the data, if so.
     """
 
     name: str
     kind: str
     npus: int
-    size: int
+    size: int | None
     steps: int
     messages: int
     blocks: int
     window: int | None
     sent: list[int]
     received: list[int]
-    least: float
+    least: float | None
     proved: bool
     unproved: str
 
@@ -82,13 +83,15 @@ def show_collective(
         raise InputError(f"{npus} is no number of NPUs", key="--npus", allowed="a whole number from 1")
     schedule = get_schedule(kind, name, npus)
     prove(schedule)
-    facts = _facts(schedule, name, _size(kind, size))
+    total = _size(kind, size)
+    carried = _carried(schedule, total)
+    facts = _facts(schedule, name, total, carried)
     if path is not None:
         _draw(schedule, path)
-    _show(talk, schedule, facts)
+    _show(talk, schedule, facts, carried)
     if plot is not None:
         talk.say("", f"wrote {plot}")
-    talk.put({**vars(facts), "schedule": _rows(schedule), "file": plot})
+    talk.put({**vars(facts), "schedule": _rows(schedule, carried), "file": plot})
 
 
 def _size(kind: str, text: str) -> int:
@@ -98,32 +101,36 @@ def _size(kind: str, text: str) -> int:
         raise error.at(key="--size") from None
 
 
-def _facts(s: CompiledSchedule, name: str, size: int) -> Facts:
-    if s.given_bytes is None:
-        carried = s.message_bytes(block_sizes(s.kind, s.n, s.blocks, whole_bytes(s.kind.name, size, s.n)))
-    else:
-        carried = s.given_bytes
+def _carried(s: CompiledSchedule, size: int) -> I64:
+    """Bytes of every message."""
+    if s.given_bytes is not None:
+        return s.given_bytes
+    return s.message_bytes(block_sizes(s.kind, s.n, s.blocks, whole_bytes(s.kind.name, size, s.n)))
+
+
+def _facts(s: CompiledSchedule, name: str, size: int, carried: I64) -> Facts:
     sent, received = np.zeros((2, s.n), dtype=np.int64)
     np.add.at(sent, s.src[~s.local], carried[~s.local])
     np.add.at(received, s.dst[~s.local], carried[~s.local])
+    given = s.given_bytes is not None
     return Facts(
         name=name,
         kind=s.kind.name,
         npus=s.n,
-        size=size,
+        size=None if given else size,
         steps=sum(1 for _ in waves(s)),
         messages=int((~s.local).sum()),
         blocks=s.blocks,
         window=s.window,
         sent=sent.tolist(),
         received=received.tolist(),
-        least=float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
+        least=None if given else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
         proved=not s.unproved,
         unproved=s.unproved,
     )
 
 
-def _rows(s: CompiledSchedule) -> list[dict[str, Any]]:
+def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
     """Every message, in the order of the steps."""
     return [
         {
@@ -131,6 +138,7 @@ def _rows(s: CompiledSchedule) -> list[dict[str, Any]]:
             "src": int(s.src[m]),
             "dst": int(s.dst[m]),
             "blocks": s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist(),
+            "bytes": int(carried[m]),
             "reduce": bool(s.reduce[m] or s.join[m] >= 0),
         }
         for number, sent in enumerate(waves(s))
@@ -148,7 +156,7 @@ def _draw(s: CompiledSchedule, path: Path) -> None:
         raise InputError(f"cannot be written: {error}", file=str(path)) from error
 
 
-def _show(talk: Talk, s: CompiledSchedule, facts: Facts) -> None:
+def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
     if talk.silent:
         return
     from rich.table import Table
@@ -163,14 +171,14 @@ def _show(talk: Talk, s: CompiledSchedule, facts: Facts) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("from>to: blocks")
+    table.add_column("from>to: blocks" if s.given_bytes is None else "from>to: bytes")
     for number, sent in enumerate(waves(s)):
         if number == MAX_STEPS:
             break
         adds = s.reduce[sent] | (s.join[sent] >= 0)
         for word, which in (("added", sent[adds]), ("stored", sent[~adds])):
             if len(which):
-                table.add_row(str(number), word, Text(_messages(s, which.tolist())))
+                table.add_row(str(number), word, Text(_messages(s, which.tolist(), carried)))
     talk.say(table)
     if facts.steps > MAX_STEPS:
         talk.say(f"  and {plural(facts.steps - MAX_STEPS, 'more step')}; --json has all of them")
@@ -178,8 +186,9 @@ def _show(talk: Talk, s: CompiledSchedule, facts: Facts) -> None:
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
     busiest = max(*facts.sent, *facts.received)
-    of = "" if facts.kind == "barrier" else f", of {format_bytes(facts.size)}"
-    over = f", {busiest / facts.least:.4g} times the least there can be" if busiest > facts.least > 0 else ""
+    of = "" if facts.kind == "barrier" or facts.size is None else f", of {format_bytes(facts.size)}"
+    least = facts.least or 0
+    over = f", {busiest / least:.4g} times the least there can be" if busiest > least > 0 else ""
     return [
         ("algorithm", f"{facts.name}: {facts.kind} on {plural(facts.npus, 'NPU')}{of}"),
         ("proof", facts.unproved or "right, in whatever order messages arrive"),
@@ -199,10 +208,10 @@ def _span(numbers: list[int]) -> str:
     return f"{high:,} bytes" if low == high else f"{low:,} to {high:,} bytes"
 
 
-def _messages(s: CompiledSchedule, messages: list[int]) -> str:
+def _messages(s: CompiledSchedule, messages: list[int], carried: I64) -> str:
     def told(m: int) -> str:
         blocks = s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist()
-        return f"{s.src[m]}>{s.dst[m]}" + (f": {runs(blocks)}" if blocks else "")
+        return f"{s.src[m]}>{s.dst[m]}: {runs(blocks) if blocks else format_bytes(int(carried[m]))}"
 
     more = len(messages) - MAX_MESSAGES
     return "   ".join(told(m) for m in messages[:MAX_MESSAGES]) + (f"   and {more} more" if more > 0 else "")

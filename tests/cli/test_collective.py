@@ -65,10 +65,10 @@ def test_one_algorithm_in_json(pyxsim: Command) -> None:
     data = json.loads(ended.out)
     rows = data.pop("schedule")
     assert rows == [
-        {"step": 0, "src": 0, "dst": 4, "blocks": [4], "reduce": False},
-        {"step": 0, "src": 0, "dst": 2, "blocks": [2, 3], "reduce": False},
-        {"step": 0, "src": 0, "dst": 1, "blocks": [1], "reduce": False},
-        {"step": 1, "src": 2, "dst": 3, "blocks": [3], "reduce": False},
+        {"step": 0, "src": 0, "dst": 4, "blocks": [4], "bytes": 2, "reduce": False},
+        {"step": 0, "src": 0, "dst": 2, "blocks": [2, 3], "bytes": 4, "reduce": False},
+        {"step": 0, "src": 0, "dst": 1, "blocks": [1], "bytes": 2, "reduce": False},
+        {"step": 1, "src": 2, "dst": 3, "blocks": [3], "bytes": 2, "reduce": False},
     ]
     assert data == {
         "name": "binomial-tree",
@@ -86,6 +86,16 @@ def test_one_algorithm_in_json(pyxsim: Command) -> None:
         "unproved": "",
         "file": None,
     }
+
+
+def test_a_file_that_says_how_large_its_messages_are(pyxsim: Command, tree: Path) -> None:
+    words = ("collective", str(tree / "inputs" / "collectives" / "ring.*.et"), "--npus", "4")
+    data = json.loads(pyxsim(*words, "--json").out)
+    assert (data["size"], data["least"], data["proved"], data["sent"]) == (None, None, False, [1572864] * 4)
+    ended = pyxsim(*words)
+    assert "Chakra traces say how many bytes are sent" in ended.err
+    assert "all-reduce on 4 NPUs\n" in "\n".join(line.rstrip() for line in ended.err.splitlines()) + "\n"
+    assert "0>1: 256 KiB" in ended.err
 
 
 def test_the_kind_is_one_that_it_can_do(pyxsim: Command) -> None:
