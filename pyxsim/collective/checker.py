@@ -19,14 +19,13 @@ other is all there is to prove.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NoReturn
 
 import numpy as np
 
 from pyxsim.collective.arrays import ranges
 from pyxsim.collective.compiled import CompiledSchedule, compiled
-from pyxsim.collective.ordering import loose_accesses
+from pyxsim.collective.ordering import Lists, enforced, first_loose
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
 Pairs = list[tuple[int, int, int]]  # what a message carries: (cell that it reads, cell that it writes, block)
@@ -38,7 +37,7 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
     _check_waits(s)
     if s.given_bytes is not None:
         return
-    lists = _Lists(s)
+    lists = Lists(s)
     if s.keeps_all:
         _prove_together(s, lists)
         return
@@ -53,7 +52,7 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
         _Journey(lists, [block], messages, pairs).prove()
 
 
-def _prove_together(s: CompiledSchedule, lists: _Lists) -> None:
+def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
     """The proof for all blocks at once, over all waits."""
     lengths = np.diff(s.block_ptr)
     reads = s.block_ids.astype(np.int64) * s.n + np.repeat(s.src, lengths)
@@ -63,8 +62,8 @@ def _prove_together(s: CompiledSchedule, lists: _Lists) -> None:
     pairs = [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
     journey = _Journey(lists, list(range(s.blocks)), list(range(len(s))), pairs)
     journey.add_up()
-    for m, other, cell, block in loose_accesses(s, reads, writes):
-        journey.refuse_order(m, other, cell, block)
+    if loose := first_loose(lists, reads, writes):
+        journey.refuse_order(*loose)
 
 
 def _check_waits(s: CompiledSchedule) -> None:
@@ -89,46 +88,23 @@ def _check_waits(s: CompiledSchedule) -> None:
             )
 
 
-class _Lists:
-    """The arrays as lists: single elements of these are read many times."""
-
-    def __init__(self, s: CompiledSchedule) -> None:
-        self.schedule = s
-        self.src: list[int] = s.src.tolist()
-        self.dst: list[int] = s.dst.tolist()
-        self.reduce: list[bool] = s.reduce.tolist()
-        self.step: list[int] = s.step.tolist()
-        self.join: list[int] = s.join.tolist()
-        self.gate: list[int] = s.gate.tolist()
-        self.gate_ptr: list[int] = s.gate_ptr.tolist()
-        self.gate_ids: list[int] = s.gate_ids.tolist()
-
-
 class _Journey:
     """Some blocks through the schedule: where their contributions get to, and whether that depends on luck.
 
     Mostly one block. Cells have numbers: cell c of rank r is c * n + r. Messages have places, in `messages`.
     """
 
-    def __init__(self, lists: _Lists, blocks: list[int], messages: list[int], pairs: list[Pairs]) -> None:
+    def __init__(self, lists: Lists, blocks: list[int], messages: list[int], pairs: list[Pairs]) -> None:
         self.s = lists.schedule
         self.lists = lists
         self.blocks = blocks
         self.messages = messages  # those that carry the blocks, in order
         self.pairs = pairs  # of each of them
-        self.steps = list(self._steps())
+        self.steps = lists.steps(messages)
 
     def prove(self) -> None:
         self.add_up()
         self._keep_order()
-
-    def _steps(self) -> Iterator[range]:
-        """The places of the messages, those of one step together."""
-        step, begin = self.lists.step, 0
-        for i in range(1, len(self.messages) + 1):
-            if i == len(self.messages) or step[self.messages[i]] != step[self.messages[begin]]:
-                yield range(begin, i)
-                begin = i
 
     def add_up(self) -> None:
         """Execute in the order of the schedule, contributions as bit masks of ranks."""
@@ -216,7 +192,8 @@ class _Journey:
     def _keep_order(self) -> None:
         """Compare accesses to the same cell. Sets of messages are bit masks over their places."""
         reduce, idempotent = self.lists.reduce, self.s.kind.idempotent
-        before, arrived, left = self._enforced()
+        place = {m: i for i, m in enumerate(self.messages)}
+        before, arrived, left = enforced(self.lists, self.messages, place, place)
         # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
         stored, wrote, read = dict[int, int](), dict[int, int](), dict[int, int]()
         for side_by_side in self.steps:
@@ -237,44 +214,6 @@ class _Journey:
                     else:
                         stored[cell] = wrote[cell] = 1 << i
                         read[cell] = 0
-
-    def _enforced(self) -> tuple[list[int], list[int], list[int]]:
-        """For each message three sets: those enforced to have arrived before it leaves; those before it arrives; and
-        those enforced to have left before it arrives, itself included. Over the waits between messages that are here.
-        """
-        gate, ptr, ids, join = self.lists.gate, self.lists.gate_ptr, self.lists.gate_ids, self.lists.join
-        place = {m: i for i, m in enumerate(self.messages)}
-        before: list[int] = []
-        arrived: list[int] = []
-        left: list[int] = []
-        behind = {-1: (0, 0)}  # gate -> the messages that have arrived, and those that have left, when it opens
-        for side_by_side in self.steps:
-            joins = False
-            for i in side_by_side:
-                m = self.messages[i]
-                g = gate[m]
-                if g not in behind:
-                    here, gone = 0, 0
-                    for dep in ids[ptr[g] : ptr[g + 1]]:
-                        j = place.get(dep)
-                        if j is not None:
-                            here |= arrived[j] | 1 << j
-                            gone |= left[j]
-                    behind[g] = here, gone
-                here, gone = behind[g]
-                before.append(here)
-                arrived.append(here)
-                left.append(gone | 1 << i)
-                joins = joins or join[m] >= 0
-            if joins:
-                together: dict[int, tuple[int, int]] = {}
-                for i in side_by_side:
-                    here, gone = together.get(join[self.messages[i]], (0, 0))
-                    together[join[self.messages[i]]] = here | arrived[i], gone | left[i]
-                for i in side_by_side:
-                    if join[self.messages[i]] >= 0:
-                        arrived[i], left[i] = together[join[self.messages[i]]]
-        return before, arrived, left
 
     def refuse_order(self, i: int, j: int, cell: int, block: int) -> NoReturn:
         """The messages at two places touch a cell in no order."""

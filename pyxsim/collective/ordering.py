@@ -1,103 +1,183 @@
-"""Whether accesses to shared cells are in order, where all messages of a schedule have to be looked at together.
+"""What a schedule enforces to be before what, and whether accesses to shared cells are in such an order.
 
-That is so where blocks share cells or waits are the schedule's own. Such a schedule may have very many messages, but
-mostly each waits directly for those that it must come after. Only where it does not is the way back searched.
+Sets of messages are bit masks. For the messages that carry one block they are short. Where blocks share cells, or waits
+are the schedule's own, any wait may put any two messages in order; but mostly they wait for each other directly, or
+over messages that carry the block. Only for the pairs that are left all messages are gone through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.compiled import CompiledSchedule
 
-# (message, an earlier one, cell, block): both touch the cell, where the first one has the block, in no order
-Loose = tuple[int, int, int, int]
+_AT_ONCE = 4096  # bits of the masks over all messages
 
 
-def loose_accesses(s: CompiledSchedule, reads: I64, writes: I64) -> Iterator[Loose]:
-    """Pairs of messages that access the same cell, at least one of them to change it, in no enforced order.
-
-    `reads`, `writes`: numbers of the cells, rank included, in the places of `block_ids`.
-    """
-    before = _Before(s)
-    ptr, reduce, step = s.block_ptr.tolist(), s.reduce.tolist(), s.step.tolist()
-    read_at, write_at, content = reads.tolist(), writes.tolist(), s.content.tolist()
-    # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
-    stored, wrote, read = dict[int, set[int]](), dict[int, set[int]](), dict[int, set[int]]()
-    none = set[int]()
-    begin = 0
-    while begin < len(s):
-        end = begin
-        while end < len(s) and step[end] == step[begin]:
-            for place in range(ptr[end], ptr[end + 1]):
-                cell = read_at[place]
-                for other in before.not_arrived(wrote.get(cell, none), end):
-                    yield end, other, cell, content[place]
-                read.setdefault(cell, set()).add(end)
-            end += 1
-        for m in range(begin, end):
-            for place in range(ptr[m], ptr[m + 1]):
-                cell, adds = write_at[place], reduce[m]
-                readers = none if adds and s.kind.idempotent else read.get(cell, none)
-                writers = (stored if adds else wrote).get(cell, none)
-                for other in before.not_over(readers, writers, m):
-                    yield m, other, cell, content[place]
-                if adds:
-                    wrote.setdefault(cell, set()).add(m)
-                else:
-                    stored[cell], wrote[cell], read[cell] = {m}, {m}, set()
-        begin = end
-
-
-class _Before:
-    """What is enforced to be before what, found by going back along the waits and through the joins."""
+class Lists:
+    """The arrays of a schedule as lists: single elements of these are read many times."""
 
     def __init__(self, s: CompiledSchedule) -> None:
-        self._gate: list[int] = s.gate.tolist()
+        self.schedule = s
+        self.src: list[int] = s.src.tolist()
+        self.dst: list[int] = s.dst.tolist()
+        self.reduce: list[bool] = s.reduce.tolist()
+        self.step: list[int] = s.step.tolist()
+        self.join: list[int] = s.join.tolist()
+        self.gate: list[int] = s.gate.tolist()
         ptr, ids = s.gate_ptr.tolist(), s.gate_ids.tolist()
-        self._waits = [set(ids[a:b]) for a, b in pairwise(ptr)]
-        self._joined: dict[int, list[int]] = {}
-        self._join: list[int] = s.join.tolist()
-        for m, join in enumerate(self._join):
-            if join >= 0:
-                self._joined.setdefault(join, []).append(m)
+        self.waits: list[list[int]] = [ids[a:b] for a, b in pairwise(ptr)]  # of each gate
 
-    def not_arrived(self, others: set[int], m: int) -> list[int]:
-        """Which of the others need not have arrived when m leaves."""
-        rest = others - self._waits_of(m)
-        return sorted(rest - self._back([m], min(rest))[0]) if rest else []
+    def steps(self, messages: Sequence[int]) -> list[range]:
+        """The places of messages that stand in order, those of one step together."""
+        step = self.step
+        ends = [i for i in range(1, len(messages)) if step[messages[i]] != step[messages[i - 1]]]
+        return [range(a, b) for a, b in pairwise([0, *ends, len(messages)])] if messages else []
 
-    def not_over(self, readers: set[int], writers: set[int], m: int) -> list[int]:
-        """Which of the readers need not have left, or of the writers not have arrived, when m arrives."""
-        direct = self._waits_of(m)
-        readers, writers = readers - direct - {m}, writers - direct
-        if not readers and not writers:
-            return []
-        together = self._together(m)
-        arrived, left = self._back(together, min(readers | writers))
-        return sorted((readers - left - set(together)) | (writers - arrived))
 
-    def _back(self, messages: list[int], lowest: int) -> tuple[set[int], set[int]]:
-        """Those that have arrived, and those that have left, when all of these have left; from `lowest` on."""
-        arrived, left = set[int](), set[int]()
-        ahead = list(messages)
-        while ahead:
-            for dep in self._waits_of(ahead.pop()):
-                together = self._together(dep)
-                if together[-1] >= lowest and dep not in arrived:
-                    arrived.add(dep)
-                    new = [other for other in together if other not in left]
-                    left.update(new)
-                    ahead += new
-        return arrived, left
+class Enforced(NamedTuple):
+    """For each message, by its place, three sets: those enforced to have arrived before it leaves; those before it
+    arrives; and those enforced to have left before it arrives, itself included."""
 
-    def _waits_of(self, m: int) -> set[int]:
-        gate = self._gate[m]
-        return self._waits[gate] if gate >= 0 else set()
+    before: list[int]
+    arrived: list[int]
+    left: list[int]
 
-    def _together(self, m: int) -> list[int]:
-        """Those that arrive together with m, itself included: all of them have left then."""
-        join = self._join[m]
-        return self._joined[join] if join >= 0 else [m]
+
+def enforced(lists: Lists, messages: Sequence[int], place: Mapping[int, int], bit: Mapping[int, int]) -> Enforced:
+    """Over the waits between these messages, which have these places; those that have a bit are told of."""
+    gate, join = lists.gate, lists.join
+    found = Enforced([], [], [])
+    before, arrived, left = found
+    behind = {-1: (0, 0)}  # gate -> the messages that have arrived, and those that have left, when it opens
+    for side_by_side in lists.steps(messages):
+        for i in side_by_side:
+            m = messages[i]
+            g = gate[m]
+            if g not in behind:
+                here, gone = 0, 0
+                for dep in lists.waits[g]:
+                    j = place.get(dep)
+                    if j is not None:
+                        here |= arrived[j] | _one(bit, dep)
+                        gone |= left[j]
+                behind[g] = here, gone
+            here, gone = behind[g]
+            before.append(here)
+            arrived.append(here)
+            left.append(gone | _one(bit, m))
+        if join[messages[side_by_side[0]]] >= 0:
+            here, gone = 0, 0
+            for i in side_by_side:
+                here, gone = here | arrived[i], gone | left[i]
+            for i in side_by_side:
+                arrived[i], left[i] = here, gone
+    return found
+
+
+def _one(bit: Mapping[int, int], message: int) -> int:
+    number = bit.get(message)
+    return 0 if number is None else 1 << number
+
+
+class Loose(NamedTuple):
+    """A message and an earlier one that both access a cell, at least one to change it, in no order. `block` is what the
+    first has there."""
+
+    message: int
+    other: int
+    cell: int
+    block: int
+
+
+class _Pair(NamedTuple):
+    """What must be in order, and is not yet known to be: `other` in the set number `which` of `Enforced`."""
+
+    access: Loose
+    which: int
+
+
+def first_loose(lists: Lists, reads: I64, writes: I64) -> Loose | None:
+    """The first access to a cell, of any message, that is not in order.
+
+    `reads`, `writes`: the numbers of the cells, rank included, in the places of `block_ids`.
+    """
+    open_ = _Accesses(lists, reads, writes).open
+    sources = sorted({pair.access.other for pair in open_})
+    everything = range(len(lists.schedule))
+    same = dict(zip(everything, everything, strict=True))
+    for begin in range(0, len(sources), _AT_ONCE):
+        bit = {m: i for i, m in enumerate(sources[begin : begin + _AT_ONCE])}
+        known = enforced(lists, everything, same, bit)
+        open_ = [
+            pair
+            for pair in open_
+            if pair.access.other not in bit or not known[pair.which][pair.access.message] >> bit[pair.access.other] & 1
+        ]
+    same_cell = (pair.access for pair in open_ if pair.access[::2] == open_[0].access[::2])
+    return min(same_cell, default=None)
+
+
+class _Accesses:
+    """All accesses of a schedule, in order. `open`: pairs neither in order directly nor over messages of the block."""
+
+    def __init__(self, lists: Lists, reads: I64, writes: I64) -> None:
+        self.lists = lists
+        self.open: list[_Pair] = []
+        s = lists.schedule
+        carriers = np.repeat(np.arange(len(s)), np.diff(s.block_ptr))
+        order = np.argsort(s.content, kind="stable")
+        ends = np.cumsum(np.bincount(s.content, minlength=s.blocks))
+        self._carry = np.split(carriers[order], ends[:-1])  # the messages that carry each block
+        self._known: dict[int, tuple[dict[int, int], Enforced]] = {}
+        self._waits = [set(waits) for waits in lists.waits]
+        self._walk(reads.tolist(), writes.tolist())
+
+    def _walk(self, reads: list[int], writes: list[int]) -> None:
+        s, adds = self.lists.schedule, self.lists.reduce
+        ptr, content = s.block_ptr.tolist(), s.content.tolist()
+        # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
+        stored, wrote, read = dict[int, set[int]](), dict[int, set[int]](), dict[int, set[int]]()
+        none = set[int]()
+        for side_by_side in self.lists.steps(range(len(s))):
+            for m in side_by_side:
+                for place in range(ptr[m], ptr[m + 1]):
+                    cell = reads[place]
+                    self._need(wrote.get(cell, none), 0, m, cell, content[place])
+                    read.setdefault(cell, set()).add(m)
+            for m in side_by_side:
+                for place in range(ptr[m], ptr[m + 1]):
+                    cell = writes[place]
+                    if not (adds[m] and s.kind.idempotent):
+                        self._need(read.get(cell, none), 2, m, cell, content[place])
+                    self._need((stored if adds[m] else wrote).get(cell, none), 1, m, cell, content[place])
+                    if adds[m]:
+                        wrote.setdefault(cell, set()).add(m)
+                    else:
+                        stored[cell], wrote[cell], read[cell] = {m}, {m}, set()
+
+    def _need(self, others: set[int], which: int, m: int, cell: int, block: int) -> None:
+        gate = self.lists.gate[m]
+        rest = others - self._waits[gate] if gate >= 0 else others
+        if not rest:
+            return
+        place, known = self._over(block)
+        mask = known[which][place[m]]
+        for other in sorted(rest):
+            at = place.get(other)
+            if at is None or not mask >> at & 1:
+                self.open.append(_Pair(Loose(m, other, cell, block), which))
+
+    def _over(self, block: int) -> tuple[dict[int, int], Enforced]:
+        """What is enforced over the messages that carry a block."""
+        if block not in self._known:
+            # A message may carry copies of a block in several cells.
+            messages = list(dict.fromkeys(self._carry[block].tolist()))
+            place = {m: i for i, m in enumerate(messages)}
+            self._known[block] = place, enforced(self.lists, messages, place, place)
+        return self._known[block]

@@ -383,6 +383,29 @@ def test_what_is_accepted_gives_the_same_in_any_order(data: st.DataObject, seed:
     assert all(other == first for other in others)
 
 
+@given(st.data(), st.integers(0, 2**32 - 1))
+def test_own_waits_that_are_accepted_give_the_same_in_any_order(data: st.DataObject, seed: int) -> None:
+    """The waits that the data demand, some of them left out, and others besides."""
+    messages: list[Message] = []
+    try:
+        c = data.draw(programs())
+        for m in range(len(c)):
+            at_sender = [d for d in range(m) if c.dst[d] == c.src[m] and (c.join[d] < 0 or c.join[d] != c.join[m])]
+            waits = {*c.waits_for(m).tolist(), *data.draw(st.sets(st.sampled_from([*at_sender, -1]), max_size=2))}
+            waits -= {data.draw(st.sampled_from([-1, *sorted(waits)])), -1}
+            places = slice(c.block_ptr[m], c.block_ptr[m + 1])
+            cells, puts = c.block_ids[places].tolist(), c.put_ids[places].tolist()
+            src, dst, join = int(c.src[m]), int(c.dst[m]), int(c.join[m])
+            messages.append(Message(src, dst, cells, puts, bool(c.reduce[m]), sorted(waits), join=join))
+        own = compiled_from(NOTHING, c.n, messages, algorithm="mine", blocks=c.blocks, cells=c.cells)
+        prove(own)
+    except ScheduleError:
+        return
+    random = np.random.default_rng(seed)
+    first, *others = (run_in_any_order(own, random) for _ in range(4))
+    assert all(other == first for other in others)
+
+
 SAMPLES = st.sampled_from(
     [
         *((function, kind) for function in (star, chain) for kind in ROOTED),
