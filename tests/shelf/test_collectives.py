@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,40 @@ def test_the_overview_has_all_algorithms_kinds_and_parameters(overview: str) -> 
         parameters = list(inspect.signature(entry.value).parameters)[2:]
         wanted[entry.name] = ("".join(parameters), list(entry.info["kinds"]))
     assert rows == wanted
+
+
+def worth(formula: str, n: int, size: int, group: int) -> float:
+    """A formula as it is written there: 2(N-1)/N*S, S/2 log2 N."""
+    text = re.sub(r"log2 (\w)", r"log2(\1)", formula)
+    text = re.sub(r"(?<=[\w)]) (?=[a-z])", "*", text)
+    text = re.sub(r"(?<![a-z])(\d|[NSGP]|\))(?=\()", r"\1*", text)
+    power = 1 << (n.bit_length() - 1)
+    return float(eval(text, {"N": n, "S": size, "G": group, "P": power, "log2": log2, "ceil": ceil}))
+
+
+def test_the_table_of_costs_in_the_overview(overview: str) -> None:
+    """Its first formulas, which are those for powers of two."""
+    cells: dict[tuple[str, str], tuple[str, str]] = {}
+    name = ""
+    table = overview.split("| algorithm | kind | steps | bytes |", 1)[1].split("\n\n", 1)[0]
+    for row in table.splitlines()[2:]:
+        first, kinds, steps, sent = (cell.strip() for cell in row.strip("|").split("|"))
+        name = first if first in collectives else name
+        for kind in KINDS if kinds == "all" else kinds.split(", "):
+            if "..." not in kind:
+                same = cells.get((sent.removeprefix("as "), kind), ("", sent))[1]
+                cells[name, kind] = (steps, same if sent.startswith("as ") else sent)
+    checked = set()
+    for (name, kind), (steps, sent) in cells.items():
+        if name == "multi-ring":
+            continue  # as ring, it says
+        for n in (4, 8, 16):
+            size, group = 1 if kind == "barrier" else 960, 2 if n < 16 else 4
+            found = cost_of(kind, name, n, size)
+            told = [re.findall(r"`([^`]+)`", cell)[0] for cell in (steps, sent)]
+            assert [worth(formula, n, size, group) for formula in told] == [found.steps, found.busiest], (name, kind)
+        checked.add((kind, name))
+    assert {case for case in CASES if case[1] not in ("multi-ring", "hierarchical-3d")} == checked
 
 
 def test_the_costs_in_the_overview(overview: str, capsys: pytest.CaptureFixture[str]) -> None:
