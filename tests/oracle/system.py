@@ -214,7 +214,6 @@ class Oracle:
         total = len(Communicator.whole(shape))
         self._npus = [Npu(options, number) for number in range(total)]
         self._lines: dict[tuple[int, int, Row], Line] = {}
-        self._themis: dict[Communicator, Themis] = {}
         self._chunks = 0  # so far, of all collectives
         self._order = count()
         self._arrivals: list[Todo] = []  # by the number of the message
@@ -298,24 +297,19 @@ class Oracle:
             size = 1
         if policy.startswith("themis") and (get_kind(kind).rooted or kind == "barrier"):
             policy = "ascending"
+        themis = Themis(group.shape, [self._options.bandwidths[max(dim, 0)] for dim in group.dims])
         if policy == "themis-flex":
-            cuts = self._themis_of(group).cut(kind, size, chunks, flex=True)
+            cuts = themis.cut(kind, size, chunks, flex=True)
             return [(i, order, part) for i, (order, part) in enumerate(cuts)]
         result: list[tuple[int, Sequence[int] | None, int]] = []
         parts = [size * (i + 1) // chunks - size * i // chunks for i in range(chunks)]
         for i, part in enumerate(part for part in parts if part):
             if policy == "themis":
-                order = self._themis_of(group).order(kind, part)
+                order = themis.order(kind, part)
             else:
                 order = dimension_order(policy, kind, dims, self._chunks + i)
             result.append((i, order, part))
         return result
-
-    def _themis_of(self, group: Communicator) -> Themis:
-        if group not in self._themis:
-            bandwidths = [self._options.bandwidths[max(dim, 0)] for dim in group.dims]
-            self._themis[group] = Themis(group.shape, bandwidths)
-        return self._themis[group]
 
     # --- time ---
 
@@ -452,7 +446,7 @@ class Oracle:
             cost = npu.own_step(size if task.schedule.reduce[message] else None, nanoseconds)
             self._at(self.now + cost, lambda: self._take_in(task, message))
         elif size == 0:
-            self._at(self.now, lambda: self._arrive(task, message))
+            self._arrive(task, message)
         else:
             self._through_bus(npu, size, lambda: self._to_network(part, message))
 

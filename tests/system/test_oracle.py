@@ -115,7 +115,7 @@ def strange_waits(kind: str, n: int, seed: int) -> CompiledSchedule:
 def strange_data(kind: str, n: int, seed: int) -> Schedule:
     """Blocks that go anywhere, with a window or without, to be added or stored there, one or several together."""
     draw = random.Random(f"{kind} {n} {seed}")
-    s = Schedule(kind, n, window=None)
+    s = Schedule(kind, n, window=draw.choice([None, None, 1, 2, 3]))
     for _ in range(3 * n):
         src, dst = draw.sample(range(n), 2)
         blocks = draw.sample(range(s.blocks), min(s.blocks, draw.randint(1, 3)))
@@ -164,7 +164,7 @@ def options(draw: st.DrawFn, shape: Shape) -> Options:
         scheduling=draw(st.sampled_from(["LIFO", "FIFO", "explicit"])),
         optimization=draw(st.sampled_from(["baseline", "localBWAware"])),
         intra_dimension=draw(st.sampled_from(["FIFO", "RG", "smallest-first", "fewest-phases-first"])),
-        inter_dimension=draw(st.sampled_from(["ascending", "round-robin"])),
+        inter_dimension=draw(st.sampled_from(["ascending", "round-robin", "themis", "themis-flex"])),
         endpoint_delay=draw(delay),
         reduction_delay=draw(delay),
         reduction_bytes_per_cycle=draw(st.sampled_from([None, None, Fraction(7, 2), Fraction(100)])),
