@@ -21,7 +21,7 @@ from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
 MOST_WINDOWS = 256
-MOST_CELLS = 2**16  # windows x NPUs: what links carried is worked out for each window at the end
+MOST_CELLS = 2**14  # windows x NPUs: what links carried is worked out for each window at the end
 
 
 class AnalyticalNetwork:

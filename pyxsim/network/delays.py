@@ -27,7 +27,7 @@ from pyxsim.analytical.rule import Doubles, Exact, Rule, Summands
 from pyxsim.analytical.store_and_forward import StoreAndForward
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.protocol import Longs
-from pyxsim.routing.loads import expected_loads
+from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.routing.relation import Ints, Relation
 from pyxsim.settings import Network, per_dimension
 from pyxsim.topology.block import Block
@@ -36,7 +36,9 @@ from pyxsim.units import Duration, parse_bandwidth, parse_duration, to_seconds
 
 COMPATS = ("astra-sim-1", "astra-sim-2")
 GIB = 2**30
-MOST_NPUS = 2048  # for what links carry there is a table over all pairs
+MOST_NPUS = 2048  # up to so many, what links carry is worked out from a table of all pairs,
+MOST_PAIRS = 2**18  # else from the routes of those that sent something
+BATCH = 2**14  # pairs whose routes are held at a time
 
 Fractions = Sequence[Fraction]
 
@@ -222,19 +224,39 @@ class _Free:
         return int(self.engine.flits.sum())
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
-        """By the routes of the topology; zeros in networks of very many NPUs, or where packets adapt."""
-        topology = self.topology
-        total = np.zeros(topology.links)
-        if topology.npus > MOST_NPUS:
-            return total.astype(np.int64)
-        for plane in np.unique(ends[2]).tolist():
-            here = (ends[2] == plane) & (flits > 0)
-            matrix = np.zeros((topology.npus, topology.npus))
-            matrix[ends[0, here], ends[1, here]] = flits[here]
-            loads = expected_loads(topology.relation, matrix, plane)[0]
-            if loads is not None:
-                total += loads
-        return np.rint(total).astype(np.int64)
+        """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
+        relation, used = self.topology.relation, flits > 0
+        src, dst, plane = ends[:, used]
+        if self.topology.npus <= MOST_NPUS:
+            return np.rint(_by_matrix(relation, src, dst, plane, flits[used])).astype(np.int64)
+        fixed = all(oblivious(relation, number) for number in np.unique(plane).tolist())
+        if fixed and len(src) <= MOST_PAIRS:
+            return _by_routes(relation, src, dst, plane, flits[used])
+        return np.zeros(self.topology.links, np.int64)
+
+
+def _by_matrix(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: Longs) -> NDArray[np.float64]:
+    """What links carry, from a table of all pairs for each plane."""
+    total = np.zeros(relation.links)
+    for number in np.unique(plane).tolist():
+        here = plane == number
+        matrix = np.zeros((relation.npus, relation.npus))
+        matrix[src[here], dst[here]] = flits[here]
+        loads = expected_loads(relation, matrix, number)[0]
+        if loads is not None:
+            total += loads
+    return total
+
+
+def _by_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: Longs) -> Longs:
+    """The same, one route after the other; where it is drawn, the first one."""
+    total = np.zeros(relation.links, np.int64)
+    for begin in range(0, len(src), BATCH):
+        part = slice(begin, begin + BATCH)
+        steps = routes(relation, src[part], dst[part], plane[part])
+        pair, step = np.nonzero(steps >= 0)
+        np.add.at(total, steps[pair, step], flits[part][pair])
+    return total
 
 
 class _Grid(_Free):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyxsim import library
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.network import delays
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.delays import routes
 from pyxsim.settings import Network
@@ -306,6 +307,21 @@ def test_what_an_npu_can_send() -> None:
     assert network(dims=table).npu_bandwidths() == [16, 2, 16]
     # Both directions of a ring are one link there.
     assert network("astra-sim-1", dims=table).npu_bandwidths() == [8, 2, 16]
+
+
+def test_what_links_carry_is_the_same_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = network(topology="torus", shape=[5, 4, 3], flit="16 B")
+    rng = np.random.default_rng(1)
+    src, dst = rng.integers(0, 60, (2, 500))
+    src, dst = src[src != dst], dst[src != dst]
+    net.send_many(src, dst, rng.integers(1, 1000, len(src)), rng.integers(0, 2, len(src)), 0)
+    by_matrix = net.totals()["flits"]
+    monkeypatch.setattr(delays, "MOST_NPUS", 1)
+    monkeypatch.setattr(delays, "BATCH", 100)
+    assert net.totals()["flits"].tolist() == by_matrix.tolist()
+    assert by_matrix.any()
+    monkeypatch.setattr(delays, "MOST_PAIRS", 1)
+    assert not net.totals()["flits"].any()
 
 
 def test_flit_times_of_fine_fractions() -> None:
