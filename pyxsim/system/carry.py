@@ -42,10 +42,12 @@ class Communicator(Protocol):
 
 
 class Collective(Protocol):
-    """What was issued: its chunks, and who takes part."""
+    """What was issued: its chunks, and who takes part. `end`: -1 until all of that has happened."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def end(self) -> int: ...
     @property
     def communicator(self) -> Communicator: ...
     @property
@@ -103,12 +105,14 @@ class Carrier:
         self._tasks: dict[int, _Group] = {}
         self._scripts: dict[int, _Script] = {}
         self._numbers: dict[int, int] = {}  # of collectives, by identity
+        self._over: set[int] = set()  # numbers of those that have been compared
         self._bytes = 0
         self._reserve()
 
     def feed(self, log: NDArray[np.int64]) -> None:
         """The next rows (LEFT or TAKEN_IN, task, message), in order. Raises ScheduleError for what cannot be."""
         self._reserve()
+        ended: list[Collective] = []
         for what, number, message in log.tolist():
             group = self._tasks.get(number)
             if group is None:
@@ -118,22 +122,38 @@ class Carrier:
                 group = self._tasks[number] = self._group(task)
             if what == LEFT:
                 group.left(message)
-            else:
-                group.taken_in(message)
+                continue
+            group.taken_in(message)
+            if group.is_complete and group.data.chunk.collective.end >= 0:
+                ended.append(group.data.chunk.collective)
+        for collective in ended:
+            self._compare(collective)
 
     def finish(self) -> None:
         """Compare what every NPU has in the end. Raises ScheduleError that names NPU, chunk and first wrong byte."""
         self._reserve()
-        for group in self._tasks.values():
-            group.check_complete()
         for collective in self.source.collectives:
-            for chunk in collective.chunks:
-                self._data(chunk).compare()
+            self._compare(collective)
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the buffers of all collectives so far."""
+        """Bytes of the buffers of all collectives that are not over."""
         return self._bytes
+
+    def _compare(self, collective: Collective) -> None:
+        """The data of a collective that is over; they are not needed any more then."""
+        number = self._numbers[id(collective)]
+        if number in self._over:
+            return
+        chunks = {id(chunk) for chunk in collective.chunks}
+        groups = [task for task, group in self._tasks.items() if id(group.data.chunk) in chunks]
+        for task in groups:
+            self._tasks.pop(task).check_complete()
+        for chunk in collective.chunks:
+            self._data(chunk).compare()
+            del self._chunks[id(chunk)]
+            self._bytes -= _buffer_bytes(chunk.plan)
+        self._over.add(number)
 
     def _reserve(self) -> None:
         """Look at what has been issued since the last time."""
@@ -156,8 +176,11 @@ class Carrier:
             )
 
     def _data(self, chunk: Chunk) -> _Data:
+        number = self._numbers[id(chunk.collective)]
+        if number in self._over:
+            raise ScheduleError(f"{chunk.collective.name}, chunk {chunk.number}: a message leaves when it is over")
         if id(chunk) not in self._chunks:
-            self._chunks[id(chunk)] = _Data(chunk, [self.seed, self._numbers[id(chunk.collective)], chunk.number])
+            self._chunks[id(chunk)] = _Data(chunk, [self.seed, number, chunk.number])
         return self._chunks[id(chunk)]
 
     def _group(self, task: Task) -> _Group:
@@ -260,6 +283,11 @@ class _Group:
             total = [self.data.add(*both) for both in zip(total, self.on_way[message], strict=True)]
         self.on_way.update(dict.fromkeys(messages, total))
         self.summed.add(join)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all messages have left and were taken in."""
+        return not self.on_way and len(self.gone) == len(self.script.src)
 
     def check_complete(self) -> None:
         """All messages have left, and were taken in."""

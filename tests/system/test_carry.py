@@ -41,6 +41,7 @@ class Communicator:
 class Collective:
     name: str
     communicator: Communicator
+    end: int = -1
     chunks: list[Chunk] = field(default_factory=list)
 
 
@@ -224,7 +225,10 @@ def test_nothing_to_do_for_one_npu() -> None:
     system = AnyOrder(np.random.default_rng(0))
     for kind in sorted(ALGORITHMS):
         system.issue([plan_of(kind, 3, (1, 1), ALGORITHMS[kind][0])])
-    assert carried(system, []).bytes_held == 3 * 8 + 1
+    carrier = Carrier(system)
+    assert carrier.bytes_held == 3 * 8 + 1
+    carrier.finish()
+    assert carrier.bytes_held == 0
 
 
 def test_the_data_are_random_and_the_same_for_a_seed() -> None:
@@ -288,9 +292,38 @@ def test_a_wrong_algorithm_is_noticed_on_the_real_system_layer() -> None:
     layer.issue("all-reduce", 10)
     carrier = Carrier(layer)
     layer.listen = carrier.feed
-    layer.run()
     with pytest.raises(ScheduleError, match=r"^all-reduce, chunk 0: NPU 1 ends with a wrong byte 0: \d+, not \d+$"):
-        carrier.finish()
+        layer.run()
+
+
+def test_what_is_over_needs_no_memory() -> None:
+    layer = ideal_system([4], 100, "ring", carry=True, chunks=2)
+    held = []
+    carrier = Carrier(layer)
+
+    def once_more(before: Any) -> None:
+        held.append(carrier.bytes_held)
+        if len(held) < 5:
+            layer.issue("all-gather", 50, at=layer.cycle, done=once_more)
+
+    layer.issue("all-gather", 50, done=once_more)
+    layer.listen = carrier.feed
+    layer.run()
+    assert max(held) <= 2 * 4 * 4 * 50
+    assert carrier.bytes_held == 0
+    carrier.finish()
+
+
+def test_a_message_after_the_end() -> None:
+    system = AnyOrder(np.random.default_rng(1))
+    collective = system.issue([plan_of("all-reduce", 8, (4,), "ring")])
+    log = list(system.run())
+    carrier = Carrier(system)
+    collective.end = 99
+    carrier.feed(np.array(log))
+    assert carrier.bytes_held == 0
+    with pytest.raises(ScheduleError, match="all-reduce, chunk 0: a message leaves when it is over"):
+        carrier.feed(np.array(log[:1]))
 
 
 # -- what is not right is noticed --
