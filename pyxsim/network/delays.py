@@ -84,7 +84,7 @@ def make_model(topology: Topology, network: Network, compat: str | None) -> Mode
         )
     make: dict[str, Callable[[Topology, Network, str | None], Model]] = {
         "unaware": _unaware,
-        "congestion": _Congestion,
+        "congestion": Congestion,
     }
     return make[network.analytical.model](topology, network, compat)
 
@@ -92,8 +92,8 @@ def make_model(topology: Topology, network: Network, compat: str | None) -> Mode
 def _unaware(topology: Topology, network: Network, compat: str | None) -> Model:
     blocks = [dim for dim in topology.dims if isinstance(dim, Block)]
     if len(blocks) == len(topology.dims) and topology.relation.separable and not topology.confined:
-        return _Grid(topology, network, compat, blocks)
-    return _Routed(topology, network, compat)
+        return Grid(topology, network, compat, blocks)
+    return Routed(topology, network, compat)
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def _by_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: 
     return total
 
 
-class _Grid(_Free):
+class Grid(_Free):
     """A product of blocks: hops by coordinates. The kind of a pair is the dimension whose bandwidth counts."""
 
     def __init__(self, topology: Topology, network: Network, compat: str | None, blocks: Sequence[Block]) -> None:
@@ -307,7 +307,7 @@ def _shortest(block: Block) -> Ints:
     return found
 
 
-class _Routed(_Free):
+class Routed(_Free):
     """Any topology: the links of a route, one after the other; the narrowest of them counts."""
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
@@ -355,7 +355,7 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
 # --- messages that queue for links ------------------------------------------------------------------------------------
 
 
-class _Congestion:
+class Congestion:
     """ASTRA-sim 2's congestion-aware model: one dimension, whole messages, store and forward."""
 
     links_work = True

@@ -113,6 +113,27 @@ def test_which_dimension_counts(coords: tuple[int, ...], everything: int, lowest
         assert delay(network(compat, dims=MIXED), npu(0, 0, 0), npu(*coords), 8000) == cycles
 
 
+DIMENSION = st.tuples(
+    st.sampled_from(BLOCKS),
+    st.integers(2, 4),
+    st.sampled_from(["1 GB/s", "7 GB/s", "12.5 GiB/s"]),
+    st.sampled_from(["1 ns", "2.5 ns", "1/3 us"]),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(blocks=st.lists(DIMENSION, min_size=1, max_size=3), size=st.integers(1, 10**6))
+def test_coordinates_say_what_routes_say(blocks: list[tuple[str, int, str, str]], size: int) -> None:
+    table = Network.model_validate({"dims": dims(*blocks)})
+    topology = build(None, None, [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in table.dims or ()], {})
+    src, dst, plane = np.ascontiguousarray(topology.pairs().T)
+    times = []
+    for model in (delays.make_model(topology, table, None), delays.Routed(topology, table, None)):
+        model.extend(src, dst, plane)
+        times.append(model.engine.rule.times(np.arange(len(src)), np.full(len(src), size)).tolist())
+    assert times[0] == times[1]
+
+
 # -- other networks ----------------------------------------------------------------------------------------------------
 
 OTHERS: list[dict[str, Any]] = [
