@@ -276,6 +276,16 @@ def test_wrong_kinds_and_orders() -> None:
         make_plan("all-reduce", 8, (2, 2), "ring", order=(0, 0))
 
 
+def test_an_algorithm_must_be_able_to_do_its_phase() -> None:
+    """In the last dimension of a localised all-reduce there is an all-reduce, before it a reduce-scatter."""
+    assert make_plan("all-reduce", 8, (2, 4), ["ring", "in-switch"]).phases[1].kind == "all-reduce"
+    with pytest.raises(
+        InputError, match=r"^system.all_reduce: in-switch cannot do reduce-scatter; allowed: all-reduce"
+    ):
+        make_plan("all-reduce", 8, (2, 4), ["in-switch", "ring"], key="system.all_reduce")
+    make_plan("all-reduce", 8, (2, 4), ["in-switch", "ring"], optimization="baseline")
+
+
 def test_owned_pieces_are_nested_cuts() -> None:
     # Dimension 1 first: 10 bytes -> 3, 3, 4; then each in two along dimension 0.
     first, size = cut((2, 3), [(1,), (0,)], 10)
