@@ -43,9 +43,14 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
 
 
 def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
-    """The messages of some collectives and messages; none where they are not known apart."""
-    rows = system.traffic()
-    return rows if len(every) == len(system.collectives) + len(system.messages) else rows[:0]
+    """The messages of some collectives and messages; of one with boost, none where there are several."""
+    if len(every) == len(system.collectives) + len(system.messages):
+        return system.traffic()
+    if not isinstance(system, AstraSystem):
+        return np.zeros((0, 5), dtype=np.int64)
+    chosen = {id(each) for each in every}
+    numbers = [number for number, each in enumerate(system.collectives) if id(each) in chosen]
+    return np.concatenate([np.zeros((0, 5), dtype=np.int64), *(system.traffic(number) for number in numbers)])
 
 
 class Times:

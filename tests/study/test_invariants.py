@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import phase_bytes
+from pyxsim.errors import InputError
 from pyxsim.output.result import Result
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, simulate
@@ -21,7 +22,14 @@ FRUGAL = {("ring", kind) for kind in ("all-reduce", "reduce-scatter", "all-gathe
 
 
 def run(tables: dict[str, Any]) -> tuple[Prepared, Result]:
-    prepared = prepare(load_experiment(tables))
+    try:
+        prepared = prepare(load_experiment(tables))
+    except InputError as error:
+        if "compat" not in tables["system"]:
+            raise
+        assume("ASTRA-sim" not in error.problem)  # which stops at some sizes
+        raise
+    assert isinstance(prepared, Prepared)
     return prepared, simulate(prepared)
 
 
