@@ -1,7 +1,8 @@
 """Recursive doubling: log2 N exchanges with partners 1, 2, 4, ... ranks away, of all that each of them has.
 
-The fewest steps that an all-reduce can have, for buffers so small that bytes do not count: each step sends the whole
-buffer (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005).
+The fewest steps of an all-reduce in which a rank talks to one other at a time, for buffers so small that bytes do not
+count: each step sends the whole buffer (Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+operations in MPICH", IJHPCA 2005).
 An all-gather doubles what it has in every step. When N is no power of two, the ranks beyond the largest power of two P
 hand their data to rank - P before it, and get the result from there after it.
 """
@@ -9,6 +10,7 @@ hand their data to rank - P before it, and get the result from there after it.
 from __future__ import annotations
 
 import numpy as np
+from pyxsim_library.collectives.halving_doubling import fold, give_all, give_others, take_own
 
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
@@ -46,34 +48,14 @@ def double(s: Schedule, p: int) -> None:
     while offset < p:
         for rank in range(p):
             low = rank & -offset
-            s.send(rank, rank ^ offset, [b for b in range(s.n) if b % p & -offset == low])
+            s.send(rank, rank ^ offset, [*range(low, low + offset), *range(p + low, min(p + low + offset, s.n))])
         offset *= 2
 
 
-def fold(s: Schedule, p: int) -> None:
-    for extra in range(p, s.n):
-        s.send(extra, extra - p, 0, reduce=True)
-
-
-def tell(s: Schedule, p: int) -> None:
-    for extra in range(p, s.n):
-        s.send(extra - p, extra, 0)
-
-
-def take_own(s: Schedule, p: int) -> None:
-    for extra in range(p, s.n):
-        s.send(extra, extra - p, extra)
-
-
-def give_others(s: Schedule, p: int) -> None:
-    for extra in range(p, s.n):
-        s.send(extra - p, extra, [block for block in range(s.n) if block != extra])
-
-
 PARTS = {
-    "all-reduce": (fold, add_up, tell),
+    "all-reduce": (fold, add_up, give_all),
     "all-gather": (take_own, double, give_others),
-    "barrier": (fold, meet, tell),
+    "barrier": (fold, meet, give_all),
 }
 
 
