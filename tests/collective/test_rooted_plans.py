@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import sent_bytes
+from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.collective.schedule import ScheduleError
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.errors import InputError
+from pyxsim.registry import collectives
 from tests.collective.samples import ROOTED, name
 
 STAR, CHAIN, DISSEMINATION = name("star"), name("chain"), name("dissemination")
@@ -138,6 +140,15 @@ def plans(draw: st.DrawFn, largest: int = 40) -> Plan:
 def test_phases_fit_together(plan: Plan) -> None:
     """Every byte of every contribution, for every root, with mixed algorithms and any order of dimensions."""
     prove_plan(plan)
+
+
+@given(st.data(), SHAPES, st.sampled_from(sorted(KINDS)))
+def test_phases_of_the_shelf_fit_together(data: st.DataObject, shape: list[int], kind: str) -> None:
+    """The same for all kinds and all algorithms that there are."""
+    able = [entry.name for entry in collectives.entries if kind in entry.info.get("kinds", KINDS)]
+    names = [data.draw(st.sampled_from(able)) for _ in shape]
+    size, root = data.draw(st.integers(0, 40)), data.draw(st.integers(0, math.prod(shape) - 1))
+    prove_plan(make_plan(kind, size, shape, names, optimization="baseline", root=root))
 
 
 @pytest.mark.parametrize("kind", ROOTED)
