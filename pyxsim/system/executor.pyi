@@ -32,7 +32,7 @@ class Executor:
     ) -> None: ...
     def add_program(self, program: Program) -> int: ...
     def add_task(self, program: int, members: Sequence[int], plane: int, back: int) -> int:
-        """A program on the NPUs `members` (one per rank). `plane`: of messages that go clockwise, `back`: anticlockwise."""
+        """A program on the NPUs `members`, one per rank. `plane`: of messages that go clockwise, `back`: of others."""
     def start(self, task: int, rank: int, now: int) -> None:
         """A rank has its data, and its turn: it sends, and takes in what came early."""
     def arrive(self, messages: Longs, cycles: Longs) -> None:

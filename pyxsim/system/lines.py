@@ -102,4 +102,5 @@ POLICIES: dict[str, Callable[[Task, str], int] | None] = {
     "smallest-first": lambda task, last: task.size,
     "fewest-phases-first": lambda task, last: task.phases_left,
 }
-"""How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next. None: all alike."""
+"""How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next.
+None: all are alike."""
