@@ -79,7 +79,7 @@ setup(
     package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
     package_data={
         "pyxsim": ["py.typed"],
-        **dict.fromkeys(COMPILED, ["*.pxd", "*.pyx", "*.pyi", "*.h"]),
+        **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
         **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
     },
     exclude_package_data={"": ["*.c"]},

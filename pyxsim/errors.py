@@ -149,7 +149,7 @@ class DeadlockError(SimulationError):
 
 
 class StuckError(SimulationError):
-    """The network has nothing left to carry and the system layer has not finished. `waits`: a line for each who waits."""
+    """The network has nothing left to carry, and not all is done. `waits`: a line for each who waits."""
 
     def __init__(self, message: str, waits: Iterable[str] = ()) -> None:
         super().__init__(message)

@@ -482,16 +482,13 @@ cdef class Engine:
         """What was delivered, in order of (cycle, message): its numbers and cycles, int64."""
         cdef State* s = &self.s
         cdef int64_t i, count = 0 if s.recycling else s.delivered_count
-        cdef int64_t[::1] message, cycle
         messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
-        message, cycle = messages, cycles
+        cdef int64_t[::1] message = messages, cycle = cycles
         for i in range(count):
             message[i], cycle[i] = s.delivered[i], s.delivered_at[i]
         s.delivered_count = 0
-        if count > 1:
-            order = np.lexsort((messages, cycles))
-            messages, cycles = messages[order], cycles[order]
-        return messages, cycles
+        order = np.lexsort((messages, cycles)) if count > 1 else slice(None)
+        return messages[order], cycles[order]
 
     @property
     def now(self):

@@ -168,9 +168,14 @@ class System:
         self._chunks += 1
         collective.chunks.append(chunk)
         group = collective.communicator
+        # Queues in turns, among the chunks that take the dimensions in the same order: where orders alternate, all
+        # chunks that load a dimension alike would else meet in one of its queues.
+        way = tuple(phase.dims for phase in plan.phases)
+        turn = collective.turns.get(way, 0)
+        collective.turns[way] = turn + 1
         for number, phase in enumerate(plan.phases):
             own = group.dims[phase.dims[0]] if group.is_grid else 0
-            place = chunk.number % len(self.options.queues[own])
+            place = turn % len(self.options.queues[own])
             dimension = own if group.is_grid and len(phase.dims) == 1 else -1
             stage = Stage(self, chunk, number, phase, place, dimension)
             self._add_tasks(stage, own)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.system.lines import Line
 from pyxsim.system.program import Program
@@ -49,6 +50,7 @@ class Collective:
         self.algorithms = algorithms
         self.done = done
         self.chunks: list[Chunk] = []
+        self.turns: dict[object, int] = {}  # chunks so far, by the order of dimensions in their phases
         self.unfinished = 0
 
     def chunk_finished(self, cycle: int) -> None:
@@ -175,7 +177,7 @@ class GroupTask:
         return [of[position] for position in self.positions]
 
     @property
-    def schedule(self) -> object:
+    def schedule(self) -> CompiledSchedule | None:
         """What the ranks do."""
         return self.program.schedule
 

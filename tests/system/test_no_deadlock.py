@@ -154,5 +154,5 @@ def test_slots_held_while_waiting_stop_for_ever(
     """The cases are real: with the obvious rule they stop, with ours they end."""
     assert unlike(shape, delays, begins, **options).run() > 0
     monkeypatch.setattr(module, "Line", Plain)
-    with pytest.raises(StuckError, match="nothing moves after cycle .*waits for"):
+    with pytest.raises(StuckError, match=r"nothing moves after cycle .*waits for"):
         unlike(shape, delays, begins, **options).run()
