@@ -13,6 +13,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.collective.checker import prove as prove_schedule
+from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
@@ -131,6 +132,7 @@ def prepare(
     )
     system = make_system(network, topology.shape, options)
     job.begin(system)
+    _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system)]
     if isinstance(network, PacketNetwork):
         warnings += [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
@@ -251,6 +253,23 @@ def _proved_relation(relation: Relation, ordered: bool) -> Relation:
         link_group=np.full_like(relation.link_group, -1),
         fixed_vcs=(),
     )
+
+
+def _check_joins(job: Job, topology: Topology) -> None:
+    """Messages are added up on their way by a switch, and by nothing else. Raises InputError."""
+    seen: set[tuple[Phase, tuple[int, ...]]] = set()
+    for asked in job.asked:
+        for issued in asked.issued:
+            group = issued.communicator
+            for phase in (phase for chunk in issued.chunks for phase in chunk.plan.phases):
+                dims = tuple(group.dims[d] for d in phase.dims) if group.is_grid else tuple(range(len(topology.dims)))
+                if (phase, dims) in seen or (phase.schedule().join < 0).all():
+                    continue
+                seen.add((phase, dims))
+                names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
+                if len(dims) > 1 or "switch" not in names[0]:
+                    problem = f"{phase.algorithm} wants one switch that adds up, and works on {' x '.join(names)}"
+                    raise InputError(problem, key=asked.place, allowed="it in dimensions that are a switch")
 
 
 def _prove_schedules(system: System | AstraSystem) -> list[str]:

@@ -21,10 +21,12 @@ from pyxsim.units import to_cycles
 class Asked:
     """What an experiment calls one collective, and what the system layer made of it: one for each group of NPUs.
 
-    `group`: who takes part, in a word; `root`: an NPU, None where there is none, or one in each group.
+    `group`: who takes part, in a word; `root`: an NPU, None where there is none, or one in each group; `place`: the key
+    of its algorithms.
     """
 
     name: str
+    place: str
     group: str = "all"
     root: int | None = None
     issued: list[Any] = field(default_factory=list)
@@ -69,9 +71,9 @@ class Communication:
             root = each.root
             if root is None and each.kind in ROOTED and each.dims is None:
                 root = groups[0].members[0]
-            asked = Asked(each.label, _group_name(each), root)
-            self.asked.append(asked)
             place, names = self._algorithms(key, each)
+            asked = Asked(each.label, place, _group_name(each), root)
+            self.asked.append(asked)
             for group in groups:
                 try:
                     issued = system.issue(

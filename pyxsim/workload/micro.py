@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
+from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import AstraSystem, System
 from pyxsim.workload.astra1 import TextWorkload
 from pyxsim.workload.communication import Asked
@@ -44,7 +45,7 @@ class Micro:
         for number in range(self.passes):
             name = f"{self.layer}, pass {number}"
             issued = system.issue(self.kind, self.size, at=self.start, name=name)
-            self.asked.append(Asked(name, issued=[issued]))
+            self.asked.append(Asked(name, f"system.{algorithm_key(self.kind)}", issued=[issued]))
 
     @property
     def ends(self) -> list[int]:

@@ -92,6 +92,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"collective": {**ALL, "group": "g"}, "system": {"groups": [{**GROUP, "all_reduce": "bruk"}]}},
         "system.groups[0].all_reduce: unknown collective algorithm 'bruk'",
     ),
+    (
+        {"collective": {**ALL, "algorithm": "in-switch"}, "system": {"optimization": "baseline"}},
+        "collective.algorithm: in-switch wants one switch that adds up, and works on ring 4; allowed: it in dimensions",
+    ),
     ({"collective": {**ALL, "size": "4 EB"}}, "collective.size: "),
     ({"collective": {**ALL, "dims": [0]}, "system": {"boost": True}}, "collective.dims: it concerns some NPUs, and "),
     (
