@@ -13,10 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.arrays import I8, I32, I64, pointers
-from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.compiled import CompiledSchedule, compiled
 from pyxsim.collective.plan import Phase
+from pyxsim.collective.schedule import Schedule
 
 Cost = Callable[[int], int]
+
+
+def _single() -> CompiledSchedule:
+    schedule = Schedule("broadcast", 2, blocks=1)
+    schedule.send(0, 1, 0)
+    return compiled(schedule)
+
+
+_SINGLE = _single()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +66,7 @@ class Program:
     need: I32
     sends: I64
     receives: I64
-    schedule: CompiledSchedule | None = None
+    schedule: CompiledSchedule
 
     @property
     def total(self) -> int:
@@ -80,6 +90,12 @@ class Programs:
             sizes = phase.block_sizes(piece)
             self._made[key] = schedule, self._program(schedule.without_empty(sizes), sizes)
         return self._made[key][1]
+
+    def single(self, size: int) -> Program:
+        """One message of so many bytes from rank 0 to rank 1."""
+        if size not in self._made:
+            self._made[size] = _SINGLE, self._program(_SINGLE, np.array([size]))
+        return self._made[size][1]
 
     def _program(self, s: CompiledSchedule, block_sizes: I64) -> Program:
         size = s.message_bytes(block_sizes)
@@ -112,34 +128,6 @@ class Programs:
             receives=np.bincount(s.dst, minlength=s.n),
             schedule=s,
         )
-
-
-def single(size: int) -> Program:
-    """One message from rank 0 to rank 1."""
-    none, zero = np.zeros(0, np.int32), np.zeros(1, np.int32)
-    return Program(
-        n=2,
-        src=zero,
-        dst=zero + 1,
-        size=np.array([size]),
-        way=np.ones(1, np.int8),
-        cost=np.zeros(1, np.int64),
-        join=zero - 1,
-        join_ptr=np.zeros(1, np.int64),
-        join_ids=none,
-        free_ptr=np.array([0, 1, 1]),
-        free_ids=zero,
-        held_ptr=np.zeros(3, np.int64),
-        held_ids=none,
-        opens_ptr=np.zeros(2, np.int64),
-        opens_ids=none,
-        gate_size=np.zeros(0, np.int64),
-        behind_ptr=np.zeros(1, np.int64),
-        behind_ids=none,
-        need=zero,
-        sends=np.array([1, 0]),
-        receives=np.array([0, 1]),
-    )
 
 
 def _csr(name: str, group: NDArray[np.integer], values: NDArray[np.integer], groups: int) -> dict[str, Any]:

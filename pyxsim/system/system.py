@@ -20,7 +20,7 @@ from pyxsim.network.protocol import Network
 from pyxsim.system.executor import Executor
 from pyxsim.system.lines import Line
 from pyxsim.system.options import Options
-from pyxsim.system.program import Programs, single
+from pyxsim.system.program import Program, Programs
 from pyxsim.system.stuck import stuck
 from pyxsim.system.table import chunk_table, traffic
 from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
@@ -118,9 +118,8 @@ class System:
         """A message from NPU to NPU, handed over in cycle `at`."""
         message = PointToPoint(src, dst, size, at, name=name, done=done)
         self.messages.append(message)
-        program = single(size)
         plane = self.plane_between(src, dst)
-        number = self.executor.add_task(self.executor.add_program(program), (src, dst), plane, plane)
+        number = self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane)
         self.tasks.append(message)
         self.bytes_planned += size
         for rank, npu in enumerate((src, dst)):
@@ -194,19 +193,23 @@ class System:
             if self.options.boost and positions[0]:
                 continue
             program = self._programs.get(phase, int(pieces[positions[0]]), mirror=queue.direction < 0)
-            if id(program) not in self._known:
-                self._known[id(program)] = self.executor.add_program(program)
             npus = tuple(members[position] for position in positions)
             key = (own, stage.place, npus)
             if key not in self._lines:
                 self._lines[key] = Line(self.options.room[own], self.options.intra_dimension)
-            number = self.executor.add_task(self._known[id(program)], npus, *planes)
+            number = self.executor.add_task(self._number(program), npus, *planes)
             task = GroupTask(stage, positions, program, self._lines[key], number, planes)
             self.tasks.append(task)
             self.bytes_planned += program.total
             stage.tasks.append(task)
             for position in positions:
                 stage.task_of[position] = task
+
+    def _number(self, program: Program) -> int:
+        """The executor's number of a program."""
+        if id(program) not in self._known:
+            self._known[id(program)] = self.executor.add_program(program)
+        return self._known[id(program)]
 
     def _begin(self, collective: Collective) -> None:
         """Every NPU begins at the start of the collective, or so much later as it is late."""

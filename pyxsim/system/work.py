@@ -177,7 +177,7 @@ class GroupTask:
         return [of[position] for position in self.positions]
 
     @property
-    def schedule(self) -> CompiledSchedule | None:
+    def schedule(self) -> CompiledSchedule:
         """What the ranks do."""
         return self.program.schedule
 
