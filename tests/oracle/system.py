@@ -8,6 +8,7 @@ admitted is found out by looking at everybody. Its network is a function that sa
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -185,7 +186,8 @@ class Collective:
 
 
 class Chunk:
-    """Part of the data of a collective. `number` counts over all of them, `place` in its own."""
+    """Part of the data of a collective. `number` counts over all of them, `place` those of its own with the same order
+    of dimensions."""
 
     def __init__(self, collective: Collective, number: int, place: int, phases: Sequence[Phase]) -> None:
         self.collective, self.number, self.place, self.phases = collective, number, place, phases
@@ -247,13 +249,16 @@ class Oracle:
         collective = Collective(number, group, rank, at)
         self.collectives.append(collective)
         names = algorithms or self._options.algorithms_for(kind, group)
-        for i, order, part in self._cut(kind, size, group):
+        ways: Counter[tuple[tuple[int, ...], ...]] = Counter()  # orders of dimensions, and how often so far
+        for order, part in self._cut(kind, size, group):
             optimization = self._options.optimization
             if self._options.inter_dimension.startswith("themis"):
                 optimization = "themis"
             plan = make_plan(kind, part, group.shape, names, optimization=optimization, order=order, root=root)
-            collective.chunks.append(Chunk(collective, self._chunks, i, plan.phases))
+            way = tuple(phase.dims for phase in plan.phases)
+            collective.chunks.append(Chunk(collective, self._chunks, ways[way], plan.phases))
             self._chunks += 1
+            ways[way] += 1
         starts: dict[int, list[int]] = {}
         for position, npu in enumerate(group.members):
             if position == 0 or not self._options.boost:
@@ -290,8 +295,8 @@ class Oracle:
         self._on(self._issued, at + sender.skew, begin)
         return message
 
-    def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[int, Sequence[int] | None, int]]:
-        """Number, order of the dimensions, and bytes of the chunks of a collective."""
+    def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[Sequence[int], int]]:
+        """Order of the dimensions, and bytes, of the chunks of a collective."""
         policy, chunks, dims = self._options.inter_dimension, self._options.chunks, len(group.shape)
         if kind == "barrier":
             size = 1
@@ -300,15 +305,15 @@ class Oracle:
         themis = Themis(group.shape, [self._options.bandwidths[max(dim, 0)] for dim in group.dims])
         if policy == "themis-flex":
             cuts = themis.cut(kind, size, chunks, flex=True)
-            return [(i, order, part) for i, (order, part) in enumerate(cuts)]
-        result: list[tuple[int, Sequence[int] | None, int]] = []
+            return list(cuts)
+        result: list[tuple[Sequence[int], int]] = []
         parts = [size * (i + 1) // chunks - size * i // chunks for i in range(chunks)]
         for i, part in enumerate(part for part in parts if part):
             if policy == "themis":
                 order = themis.order(kind, part)
             else:
                 order = dimension_order(policy, kind, dims, self._chunks + i)
-            result.append((i, order, part))
+            result.append((order, part))
         return result
 
     # --- time ---

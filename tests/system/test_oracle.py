@@ -7,7 +7,7 @@ import random
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -178,9 +178,11 @@ def options(draw: st.DrawFn, shape: Shape) -> Options:
 @st.composite
 def communicators(draw: st.DrawFn, shape: Shape) -> Communicator | None:
     npus = math.prod(shape)
-    match draw(st.sampled_from(["all", "all", "along", "list"])):
+    match draw(st.sampled_from(["all", "all", "along", "list", "turned"])):
         case "all":
             return None
+        case "turned":
+            return Communicator.of(range(npus)[::-1], shape)
         case "along":
             dims = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True))
             return draw(st.sampled_from(Communicator.along(dims, shape)))
@@ -255,15 +257,48 @@ def agree(case: Case) -> None:
     assert planned == Counter((src, dst, plane, size) for _, src, dst, size, plane in oracle.sent)
 
 
+@st.composite
+def crowds(draw: st.DrawFn) -> Case:
+    """Many chunks of several collectives in lines with little room, where the policies decide."""
+    shape = draw(st.sampled_from([(2, 2), (2, 3), (3, 2), (2, 2, 2)]))
+    own = replace(
+        draw(options(shape)),
+        queues=[(Queue(dim, 1),) * draw(st.integers(1, 2)) for dim in range(len(shape))],
+        room=[draw(st.sampled_from([1, 1, 2])) for _ in shape],
+        chunks=draw(st.integers(3, 6)),
+        scheduling=draw(st.sampled_from(["explicit", "explicit", "LIFO", "FIFO"])),
+        shared_bus=None,
+        boost=False,
+    )
+    kinds = st.sampled_from(["all-reduce", "all-reduce", "reduce-scatter", "all-gather", "scatter", "broadcast"])
+    issue = st.fixed_dictionaries(
+        {
+            "kind": kinds,
+            "size": st.integers(1, 400),
+            "at": st.sampled_from([0, 0, 10, 60]),
+            "root": st.integers(0, math.prod(shape) - 1),
+            "priority": st.sampled_from([None, None, None, 1]),
+        }
+    )
+    issues = draw(st.lists(issue, min_size=2, max_size=4))
+    return Case(shape, own, draw(st.integers(0, 999)), draw(st.sampled_from([1, 3, 30])), issues, [])
+
+
 @few
 @given(cases())
 def test_both_agree(case: Case) -> None:
     agree(case)
 
 
+@few
+@given(crowds())
+def test_both_agree_in_crowds(case: Case) -> None:
+    agree(case)
+
+
 @pytest.mark.slow
 @many
-@given(cases())
+@given(st.one_of(cases(), crowds()))
 def test_both_agree_on_many_more(case: Case) -> None:
     agree(case)
 
