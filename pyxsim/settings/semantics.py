@@ -88,4 +88,4 @@ def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Ite
     for key, value in names if compat is not None else ():
         for name in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
             if is_file(name):
-                yield _fault(key, str(compat), "its collectives are its own", "files")
+                yield _fault(key, str(compat), "they run without compat only", "algorithms of one's own")

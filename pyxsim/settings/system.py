@@ -156,7 +156,8 @@ class _Scheduling(Table):
     )
     queues: PerDimension[_Count] | None = Field(
         default=None,
-        description="Queues per dimension, a number or a list. Left out: one for each direction of the block.",
+        description="Queues per dimension, a number or a list. Left out: one for each direction of the block; with "
+        "`compat` one for each dimension, or ring of Garnet's networks.",
     )
     start_skew: Time = Field(
         default=written("0 ns"),

@@ -57,7 +57,9 @@ def router_visits(network: Backend) -> int:
 
 
 def widths(topology: Topology, network: Backend) -> list[Fraction]:
-    """What an NPU can send into each dimension, in flits per cycle."""
+    """What an NPU can send into each dimension; only ratios count."""
+    if isinstance(network, AnalyticalNetwork):
+        return network.npu_bandwidths()
     wires = link_wires(network)
     found = [Fraction(0)] * len(topology.dims)
     for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():

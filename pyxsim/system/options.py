@@ -196,9 +196,12 @@ def _slowdown(settings: Settings, npus: int) -> Sequence[Fraction]:
 def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
     """The queues of each dimension; where both directions exist, the first half of them is clockwise."""
     natural = list(topology.queues)
-    if settings.queues is None:
+    # ASTRA-sim has one queue per dimension unless told otherwise; over Garnet one for each ring.
+    default = 1 if settings.compat is not None and not topology.lane_per_plane else None
+    queues = default if settings.queues is None else settings.queues
+    if queues is None:
         return natural
-    wanted: Any = per_dimension(settings.queues, len(natural))
+    wanted: Any = per_dimension(queues, len(natural))
     if topology.lane_per_plane:
         for dim, (own, count) in enumerate(zip(natural, wanted, strict=True)):
             if len(own) != count:
