@@ -70,6 +70,19 @@ def test_version_2(tmp_path: Path) -> None:
     assert result.warnings == []
 
 
+def test_a_system_file_in_an_experiment() -> None:
+    ring = {"block": "ring", "npus": 8, "bandwidth": "50 GiB/s", "latency": "500 ns"}
+    experiment: dict[str, Any] = {
+        "network": {"dims": [ring]},
+        "system": {"file": str(FILES / "ring_system.json"), "queues": 1},
+        "collective": {"kind": "all-reduce", "size": "1 MiB"},
+    }
+    assert run(experiment, backend="analytical").time_ns == RING_ALL_REDUCE
+    # Keys beside the file override it.
+    experiment["system"] |= {"local_memory_bandwidth": "800 GB/s"}
+    assert run(experiment, backend="analytical").time_ns == 4 * (15 * 10 + 14 * 1110 + 3 * 7 * 40)
+
+
 def test_congestion(tmp_path: Path) -> None:
     # Direct over a ring: neighbours' links carry what goes further, so that it takes longer.
     files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLTOALL", 2**26)
