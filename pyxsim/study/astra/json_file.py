@@ -10,6 +10,7 @@ from typing import Any
 from pyxsim.study.astra.entries import Entries, PathLike
 from pyxsim.textfile import read_text
 
+_KEY = re.compile(r'("(?:[^"\\]|\\.)*")\s*:')
 _WHAT = 'a JSON object such as { "key": 1 }'
 _MOST_DIGITS = 40  # a longer number is none that anybody means; keeps exact arithmetic on hostile input cheap
 
@@ -30,8 +31,10 @@ class Json(Entries):
             self.broken(f"is no JSON that makes sense: {error}", None, _WHAT)
         if not isinstance(pairs, _Object):
             self.broken("is no JSON object", None, _WHAT)
+        lines = _lines(text)
         for key, value in pairs:
-            self.add(key, _without_null(value), _line(text, key, again=key in self.entries))
+            places = lines.get(key, [1])
+            self.add(key, _without_null(value), places[min(len(places) - 1, int(key in self.entries))])
 
 
 class _Object(list[tuple[str, Any]]):
@@ -65,7 +68,10 @@ def _no_number(text: str) -> Fraction:
     raise _NoNumber(f"{text} is no number")
 
 
-def _line(text: str, key: str, *, again: bool) -> int:
-    """The line in which a key stands; `again`: for the second time."""
-    places = [match.start() for match in re.finditer(rf"{re.escape(json.dumps(key))}\s*:", text)]
-    return text.count("\n", 0, places[min(len(places) - 1, int(again))]) + 1 if places else 1
+def _lines(text: str) -> dict[str, list[int]]:
+    """The lines in which each key stands, those inside of values included."""
+    found: dict[str, list[int]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in _KEY.finditer(line):
+            found.setdefault(json.loads(match[1], strict=False), []).append(number)
+    return found

@@ -7,6 +7,7 @@ original does not have (anchors, dates, "no" as false). What is not of this form
 from __future__ import annotations
 
 import re
+from collections import deque
 from fractions import Fraction
 from typing import Any
 
@@ -25,22 +26,23 @@ class Yaml(Entries):
 
     def __init__(self, path: PathLike) -> None:
         super().__init__(path)
-        lines = [(number, _bare(line)) for number, line in enumerate(read_text(path).splitlines(), 1)]
-        lines = [(number, line) for number, line in lines if line and line not in ("---", "...")]
+        every = ((number, _bare(line)) for number, line in enumerate(read_text(path).splitlines(), 1))
+        lines = deque((number, line) for number, line in every if line and line not in ("---", "..."))
         if not lines:
             self.broken("is empty", None, _WHAT)
         while lines:
-            number, line = lines.pop(0)
+            number, line = lines.popleft()
             match = _KEY.fullmatch(line)
             if match is None:
                 self.broken(f"'{line.strip()[:40]}' is no 'key: value'", number, _WHAT)
-            rest = match["rest"] or ""
+            parts = [match["rest"] or ""]
             # A list may go on over lines, until its bracket is closed; or have an item in each line.
-            while rest.startswith("[") and not rest.endswith("]") and lines:
-                rest = f"{rest} {lines.pop(0)[1].strip()}"
+            while parts[0].startswith("[") and not parts[-1].endswith("]") and lines:
+                parts.append(lines.popleft()[1].strip())
+            rest = " ".join(parts)
             items = []
             while not rest and lines and (item := _ITEM.fullmatch(lines[0][1])):
-                items.append(self._scalar(item["rest"], lines.pop(0)[0]))
+                items.append(self._scalar(item["rest"], lines.popleft()[0]))
             self.add(match["key"], items or self._value(rest, number), number)
 
     def _value(self, text: str, line: int) -> Any:
