@@ -70,7 +70,7 @@ def read_astra(
 ) -> AstraRun:
     """What three files of ASTRA-sim say. Raises InputError.
 
-    `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one; over Garnet, one for
+    `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one, but over Garnet one for
     each ring); `backend`: another one than the network file is for.
     """
     library.load_all()
@@ -82,8 +82,8 @@ def read_astra(
     table, warnings = read_system(system, dims, layer.weight_gradient.kind)
     table["compat"] = form.compat
     _costs(table, form, injection_scale)
-    if queues is not None or form.read is not network_tables:
-        table["queues"] = 1 if queues is None else queues
+    if queues is not None:
+        table["queues"] = queues
     data: dict[str, Any] = {
         "network": tables,
         "system": table,

@@ -74,7 +74,7 @@ def test_a_system_file_in_an_experiment() -> None:
     ring = {"block": "ring", "npus": 8, "bandwidth": "50 GiB/s", "latency": "500 ns"}
     experiment: dict[str, Any] = {
         "network": {"dims": [ring]},
-        "system": {"file": str(FILES / "ring_system.json"), "queues": 1},
+        "system": {"file": str(FILES / "ring_system.json")},
         "collective": {"kind": "all-reduce", "size": "1 MiB"},
     }
     assert run(experiment, backend="analytical").time_ns == RING_ALL_REDUCE
@@ -105,7 +105,7 @@ def test_version_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "table"),
     [
-        ({}, {"endpoint_delay": "10 ns", "queues": 1}),
+        ({}, {"endpoint_delay": "10 ns", "queues": None}),
         ({"injection_scale": "2.55"}, {"endpoint_delay": "25 ns"}),
         ({"injection_scale": 0}, {"endpoint_delay": "0 ns"}),
         ({"queues": 3}, {"queues": 3}),
