@@ -102,8 +102,8 @@ class _Reader:
         self.inplace = algo.number("inplace", 0, 0) == 1
         self.channels = algo.number("nchannels", 1, 32)
         algo.word("proto", PROTOCOLS, "Simple")
-        # What the runtime chooses among files by, and the type of the reduction: no matter here.
-        for name in ("outofplace", "redop", "minBytes", "maxBytes"):
+        # What the runtime chooses among files by, how much room it needs, and how it adds: no matter here.
+        for name in ("outofplace", "redop", "minBytes", "maxBytes", "maxcount", "nthreadblocks"):
             algo.text(name, "")
         algo.done("gpu")
         self.gpus = _numbered(algo, "id", self.n)

@@ -55,7 +55,7 @@ class Element:
         """All attributes have been asked for, and these are the elements that may be in it."""
         for name in self._attributes:
             if name not in self._asked:
-                self.refuse(f"{name} is not known here", allowed=sorted(self._asked), given=name)
+                self.refuse(f"{name} is not known here", allowed=sorted({*self._asked}), given=name)
         for element in self.elements:
             if element.tag not in tags:
                 element.refuse(f"no such element in <{self.tag}>", allowed=list(tags) or "nothing", given=element.tag)
