@@ -131,19 +131,25 @@ class System:
 
     def _plans(self, collective: Collective) -> Iterator[Plan]:
         """The phases of each chunk."""
-        group, kind = collective.communicator, collective.kind
-        greedy = self.options.inter_dimension.startswith("themis")  # matters to all-reduce only
+        whole = self._plan(collective, collective.size)
+        if any(phase.schedule().given_bytes is not None for phase in whole.phases):
+            yield whole  # a file says how many bytes move: they cannot be cut
+            return
         for order, size in self._cut(collective):
-            yield make_plan(
-                kind,
-                size,
-                group.shape,
-                collective.algorithms,
-                optimization="themis" if greedy else self.options.optimization,
-                order=order,
-                root=collective.root,
-                key=f"system.{kind.replace('-', '_')}",
-            )
+            yield self._plan(collective, size, order)
+
+    def _plan(self, collective: Collective, size: int, order: tuple[int, ...] | None = None) -> Plan:
+        kind, themis = collective.kind, self.options.inter_dimension.startswith("themis")
+        return make_plan(
+            kind,
+            size,
+            collective.communicator.shape,
+            collective.algorithms,
+            optimization="themis" if themis else self.options.optimization,
+            order=order,
+            root=collective.root,
+            key=f"system.{kind.replace('-', '_')}",
+        )
 
     def _cut(self, collective: Collective) -> Iterator[tuple[tuple[int, ...], int]]:
         """The chunks of a collective: in which order each takes the dimensions, and its bytes."""
