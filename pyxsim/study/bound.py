@@ -26,8 +26,9 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
     counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that.
 
     Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
-    router, which their bytes need not leave, the lanes count instead of the links. Where messages never meet
-    (the analytical model "unaware") links have no capacity: then it is the longest chain of messages.
+    router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
+    for each message, so bytes over capacity bounds nothing there: it is the longest chain of messages, and with
+    congestion what all messages of an NPU take on its links.
     """
     every = list(collectives)
     if not every:
@@ -39,7 +40,7 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
     least = Fraction(0)
     for cycle in sorted({each.start for each in every}):
         least = max(least, cycle - first + times.least([each for each in every if each.start >= cycle]))
-    return least
+    return max(least, times.queued(_traffic(system, every)))
 
 
 def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
@@ -69,20 +70,28 @@ class Times:
 
     def least(self, work: Sequence[Any]) -> Fraction:
         """Cycles for collectives and messages that are all there from the beginning."""
-        if self._unaware:
+        if not self.packets:
             return max((self._chain(each) for each in work), default=Fraction(0))
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
     def least_of(self, traffic: Longs) -> Fraction:
         """Cycles for messages: rows (source, destination, plane, bytes, how many)."""
-        if self._unaware and len(traffic):
-            return Fraction(int(int(traffic[:, 3].max()) / self._fastest) + self._least_late + 2 * self.endpoint)
+        if not self.packets:
+            longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
+            return max(Fraction(longest if len(traffic) else 0), self.queued(traffic))
         return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
 
-    @property
-    def _unaware(self) -> bool:
-        """Whether messages never meet."""
-        return not self.packets and self.network.settings.analytical.model == "unaware"
+    def queued(self, traffic: Longs) -> Fraction:
+        """Cycles for messages that queue for the links of their NPUs; 0 where they do not."""
+        if self.packets or self.network.settings.analytical.model == "unaware" or not len(traffic):
+            return Fraction(0)
+        busy = np.array([int(size / self._fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
+        most = Fraction(0)
+        for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
+            by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
+            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home]
+            most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
+        return most + self._least_late + 2 * self.endpoint
 
     def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
         """Cycles for loads on dimensions."""

@@ -5,6 +5,7 @@ Every run counts its bytes against the plan and carries real data: `run` fails w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -271,9 +272,9 @@ SHAPES = ([5], [4, 3], [2, 2, 3], [3, 1, 4])
 
 
 @st.composite
-def mixtures(draw: st.DrawFn) -> dict[str, Any]:
+def mixtures(draw: st.DrawFn, shapes: Sequence[list[int]] = SHAPES) -> dict[str, Any]:
     """Some collectives on some groups at some times, and some messages, on a small network."""
-    shape = draw(st.sampled_from(SHAPES))
+    shape = draw(st.sampled_from(shapes))
     npus = int(np.prod(shape))
     collectives = []
     for _ in range(draw(st.integers(0, 4))):
@@ -320,6 +321,14 @@ def mixtures(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=60)
 def test_every_mixture(tables: dict[str, Any], backend: str) -> None:
     check(tables, backend)
+
+
+@given(mixtures(shapes=([2], [5], [7])), st.sampled_from(["ring", "mesh", "switch"]))
+@settings(max_examples=30)
+def test_every_mixture_where_messages_queue(tables: dict[str, Any], block: str) -> None:
+    """The analytical backend with congestion, which knows one dimension."""
+    network = {**tables["network"], "topology": block, "analytical": {"model": "congestion"}}
+    check({**tables, "network": network}, "analytical")
 
 
 @pytest.mark.slow
