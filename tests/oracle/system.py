@@ -250,11 +250,13 @@ class Oracle:
         self.collectives.append(collective)
         names = algorithms or self._options.algorithms_for(kind, group)
         ways: Counter[tuple[tuple[int, ...], ...]] = Counter()  # orders of dimensions, and how often so far
-        for order, part in self._cut(kind, size, group):
-            optimization = self._options.optimization
-            if self._options.inter_dimension.startswith("themis"):
-                optimization = "themis"
-            plan = make_plan(kind, part, group.shape, names, optimization=optimization, order=order, root=root)
+        optimization = self._options.optimization
+        if self._options.inter_dimension.startswith("themis"):
+            optimization = "themis"
+        plan_of = partial(make_plan, kind, shape=group.shape, algorithms=names, optimization=optimization, root=root)
+        given = any(phase.schedule().given_bytes is not None for phase in plan_of(size).phases)
+        for order, part in self._cut(kind, size, group, 1 if given else self._options.chunks):
+            plan = plan_of(part, order=order)
             way = tuple(phase.dims for phase in plan.phases)
             collective.chunks.append(Chunk(collective, self._chunks, ways[way], plan.phases))
             self._chunks += 1
@@ -295,9 +297,9 @@ class Oracle:
         self._on(self._issued, at + sender.skew, begin)
         return message
 
-    def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[Sequence[int], int]]:
+    def _cut(self, kind: str, size: int, group: Communicator, chunks: int) -> list[tuple[Sequence[int], int]]:
         """Order of the dimensions, and bytes, of the chunks of a collective."""
-        policy, chunks, dims = self._options.inter_dimension, self._options.chunks, len(group.shape)
+        policy, dims = self._options.inter_dimension, len(group.shape)
         if kind == "barrier":
             size = 1
         if policy.startswith("themis") and (get_kind(kind).rooted or kind == "barrier"):

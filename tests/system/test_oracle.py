@@ -20,7 +20,7 @@ from pyxsim import library
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.given import Message, compiled_from
-from pyxsim.collective.kinds import KINDS
+from pyxsim.collective.kinds import KINDS, get_kind
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
@@ -37,8 +37,8 @@ library.load_all()
 STRANGE = ("strange-waits", "strange-data")  # see `strange`
 Shape = tuple[int, ...]
 WINDOWED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}  # what direct:W can do
-few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-many = settings(max_examples=4000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+many = settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,22 @@ def strange_waits(kind: str, n: int, seed: int) -> CompiledSchedule:
 
 
 def strange_data(kind: str, n: int, seed: int) -> Schedule:
-    """Blocks that go anywhere, with a window or without, to be added or stored there, one or several together."""
+    """Blocks that go anywhere, with a window or without, are added or stored there, or in the switch, or put aside."""
     draw = random.Random(f"{kind} {n} {seed}")
-    s = Schedule(kind, n, window=draw.choice([None, None, 1, 2, 3]))
+    blocks = get_kind(kind).default_blocks(n)
+    spare = draw.choice([0, 0, 1])
+    s = Schedule(kind, n, window=draw.choice([None, None, 1, 2, 3]), cells=blocks + spare)
     for _ in range(3 * n):
         src, dst = draw.sample(range(n), 2)
-        blocks = draw.sample(range(s.blocks), min(s.blocks, draw.randint(1, 3)))
-        s.send(src, dst, blocks, reduce=draw.random() < 0.5, way=draw.choice([1, -1]))
+        block, some = draw.randrange(blocks), draw.sample(range(blocks), min(blocks, draw.randint(1, 3)))
+        match draw.choice(["send", "send", "send", "switch", "local"]):
+            case "send":
+                s.send(src, dst, some, reduce=draw.random() < 0.5, way=draw.choice([1, -1]))
+            case "switch" if not spare:
+                s.reduce_in_network(draw.sample(range(n), draw.randint(2, n)), some)
+            case _ if spare:
+                s.local(src, block, blocks)
+                s.local(src, blocks, block, reduce=draw.random() < 0.5)
     return s
 
 
