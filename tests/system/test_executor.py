@@ -221,6 +221,18 @@ def test_a_message_without_bytes_is_handed_over_at_once() -> None:
     assert leaves(machine, 14) == [(1, 0, 8, 0)]
 
 
+def test_what_waits_for_an_early_message_without_bytes_leaves_at_the_start() -> None:
+    """Rank 1 starts at 10, and what it waited for was done long ago; what waits for nothing leaves at 14."""
+    machine = executor(2, 4)
+    messages = [Message(0, 1, nbytes=0), Message(1, 0, nbytes=7), Message(1, 0, nbytes=8, waits=[0])]
+    number = task(machine, program(compiled_from("broadcast", 2, messages, algorithm="token")))
+    machine.start(number, 0, 0)
+    leaves(machine, 4)
+    machine.start(number, 1, 10)
+    assert leaves(machine, 10) == [(1, 0, 8, 0)]
+    assert leaves(machine, 14) == [(1, 0, 7, 0)]
+
+
 def test_a_join_is_handed_over_when_the_last_has_come() -> None:
     machine = executor(3, 1)
     s = Schedule("all-reduce", 3, blocks=1)

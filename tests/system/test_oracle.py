@@ -1,4 +1,8 @@
-"""The system layer against the oracle: two implementations of docs/system.md, which must agree on every cycle."""
+"""The system layer against the oracle: two implementations of docs/system.md, which must agree on every cycle.
+
+All that can be seen is compared: the rows of /chunks, the ends, every message in its order. With both samples enough
+cases are drawn to notice that one rule of one side is another (a rounding, a place in an order, who counts in a line).
+"""
 
 from __future__ import annotations
 
