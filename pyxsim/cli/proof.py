@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pyxsim.collective.plan import Plan
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.plan import Plan, whole_bytes
 from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.system import AstraSystem, System
 
@@ -43,22 +44,38 @@ def prove_compositions(system: System | AstraSystem) -> list[Composition]:
         for chunk in collective.chunks:
             plan = chunk.plan
             phases = tuple((phase.kind, phase.algorithm, phase.dims) for phase in plan.phases)
-            if phases and (plan.kind, phases) not in found:
+            key = (plan.kind, phases, plan.shape, collective.communicator.dims)
+            if phases and key not in found and not any(phase.schedule().unproved for phase in plan.phases):
                 small = _small(plan)
                 prove_plan(small)
-                names = tuple(f"{kind} along {'x'.join(map(str, dims))}" for kind, _, dims in phases)
-                found[plan.kind, phases] = Composition(plan.kind, names, small.shape, small.size)
+                names = tuple(f"{kind} {_along(dims, collective.communicator)}" for kind, _, dims in phases)
+                found[key] = Composition(plan.kind, names, small.shape, small.size)
     return list(found.values())
+
+
+def _along(dims: tuple[int, ...], group: Communicator) -> str:
+    """The dimensions of the network along which a phase goes; all of them where the group is no grid."""
+    return f"along {'x'.join(str(group.dims[dim]) for dim in dims)}" if group.is_grid else "over the group"
 
 
 def _small(plan: Plan) -> Plan:
     """The same phases on few NPUs and few bytes."""
     shape = plan.shape if plan.npus <= MAX_NPUS else tuple(min(n, MAX_SIDE) for n in plan.shape)
-    npus = math.prod(shape)
-    size = 3 if plan.kind == "all-gather" else npus + npus // 2 + 1
-    whole = size * npus if plan.kind == "all-gather" else size
+    npus, root = math.prod(shape), _moved(plan.root, plan.shape, shape)
+    size = {"all-gather": 3, "gather": 3, "barrier": 1}.get(plan.kind, npus + npus // 2 + 1)
     phases = []
     for phase in plan.phases:
         copies = math.prod(shape[d] for dims in phase.cuts for d in dims) if plan.kind == "all-to-all" else 1
-        phases.append(replace(phase, shape=shape, whole=whole, copies=copies))
-    return Plan(plan.kind, size, shape, tuple(phases))
+        whole = whole_bytes(plan.kind, size, npus)
+        phases.append(replace(phase, shape=shape, whole=whole, copies=copies, root=root))
+    return replace(plan, size=size, shape=shape, phases=tuple(phases), root=root)
+
+
+def _moved(npu: int, shape: tuple[int, ...], small: tuple[int, ...]) -> int:
+    """The NPU of a smaller grid that has its coordinates, as far as they are there."""
+    found, weight = 0, 1
+    for n, m in zip(shape, small, strict=True):
+        npu, at = divmod(npu, n)
+        found += min(at, m - 1) * weight
+        weight *= m
+    return found

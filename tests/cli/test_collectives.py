@@ -157,3 +157,16 @@ def test_several_faults_are_told_together(pyxsim: Command, folder: Path) -> None
             "pyxsim: faulty.toml: message[0].src: there is no NPU 9; allowed: NPUs 0 to 3",
             "pyxsim: faulty.toml: message[1].dst: there is no NPU 8; allowed: NPUs 0 to 3",
         ]
+
+
+@pytest.mark.parametrize("shape", ["[4, 3]", "[20, 20]"])
+@pytest.mark.parametrize("kind", ["broadcast", "reduce", "gather", "scatter", "barrier"])
+def test_check_proves_plans_of_every_kind(pyxsim: Command, folder: Path, kind: str, shape: str) -> None:
+    """Wherever the root is, also on a network that is proved on a smaller one."""
+    more = '\nsize = "64 B"\nroot = 11' if kind != "barrier" else ""
+    text = f'[network]\ntopology = "torus"\nshape = {shape}\n[collective]\nkind = "{kind}"{more}\n'
+    (folder / "rooted.toml").write_text(text, encoding="utf-8")
+    ended = pyxsim("check", "rooted.toml", "--json")
+    assert ended.code == 0, ended.err
+    (plan,) = json.loads(ended.out)["plans"]
+    assert len(plan["phases"]) == 2
