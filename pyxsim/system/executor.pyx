@@ -299,7 +299,7 @@ cdef class Executor:
         if p.dst[m] == rank:
             self._push(now + self._slowed(t.members[rank], p.cost[m]), TAKEN_IN, task, m)
         elif not p.size[m]:
-            self._hand_over(task, m, now)  # says that something is done; there is nothing to carry
+            self._arrived(task, m, now)  # says that something is done; there is nothing to carry
         elif self.bus:
             self._push(self._cross(t.members[rank], p.size[m], now), OUT, task, m)
         else:
@@ -392,23 +392,25 @@ cdef class Executor:
         cdef const int64_t[:] number = messages, cycle = cycles
         cdef Flight* flight
         cdef Task* t
-        cdef Program* p
         cdef Py_ssize_t i
-        cdef int32_t join
-        cdef int64_t k
         for i in range(number.shape[0]):
             flight = &self.flights[number[i]]
             t = &self.tasks[flight.task]
-            p = &self.programs[t.program]
-            t.delays[p.dst[flight.message]] += cycle[i] - flight.at
-            join = p.join[flight.message]
-            if join < 0:
-                self._hand_over(flight.task, flight.message, cycle[i])
-                continue
-            t.joins[join] -= 1
-            if not t.joins[join]:  # reduced on the way: all get it when the last one has come through
-                for k in range(p.join_ptr[join], p.join_ptr[join + 1]):
-                    self._hand_over(flight.task, p.join_ids[k], cycle[i])
+            t.delays[self.programs[t.program].dst[flight.message]] += cycle[i] - flight.at
+            self._arrived(flight.task, flight.message, cycle[i])
+
+    cdef int _arrived(self, int64_t task, int32_t m, int64_t now) except -1:
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t join = p.join[m]
+        cdef int64_t k
+        if join < 0:
+            return self._hand_over(task, m, now)
+        t.joins[join] -= 1
+        if not t.joins[join]:  # reduced on the way: all get it when the last one has come through
+            for k in range(p.join_ptr[join], p.join_ptr[join + 1]):
+                self._hand_over(task, p.join_ids[k], now)
+        return 0
 
     def run_events(self, int64_t now):
         cdef Event event

@@ -117,19 +117,19 @@ def test_interrupted_by_a_signal() -> None:
 
     # Many windows: to be interrupted while they are written would tear the statistics.
     tables = SMALL | {"collective": {"kind": "all-reduce", "size": "4 MB"}, "output": {"window": "20 cycles"}}
-    before = signal.signal(signal.SIGALRM, strike)
+    before = signal.signal(signal.SIGVTALRM, strike)
     try:
         for delay in range(1, 60):
             prepared = prepare(load_experiment(tables))
-            signal.setitimer(signal.ITIMER_REAL, delay / 2000)
+            signal.setitimer(signal.ITIMER_VIRTUAL, delay / 2000)
             result = simulate(prepared)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             if not result.complete:
                 consistent(prepared, result)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def test_interrupted_by_the_progress_function(monkeypatch: pytest.MonkeyPatch) -> None:
