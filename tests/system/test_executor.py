@@ -249,6 +249,22 @@ def test_a_join_is_handed_over_when_the_last_has_come() -> None:
     assert sorted(machine.take_ended()) == [(number, 0, 1, 10), (number, 1, 1, 10), (number, 2, 1, 14)]
 
 
+def test_a_join_waits_for_messages_without_bytes_too() -> None:
+    """Rank 1 has nothing to add, but is not there before 20: what rank 0 sent is handed over then."""
+    machine = executor(2, 1)
+    messages = [Message(0, 1, nbytes=8, join=0), Message(1, 0, nbytes=0, join=0)]
+    number = task(machine, program(compiled_from("all-reduce", 2, messages, algorithm="switch")))
+    machine.start(number, 0, 0)
+    leaves(machine, 1)
+    machine.start(number, 1, 19)
+    arrive(machine, 0, at=11)
+    assert machine.next_event() == 20
+    leaves(machine, 20, 1)
+    assert machine.take_ended() == [(number, 0, 1, 0)]
+    leaves(machine, 21, 1)
+    assert machine.take_ended() == [(number, 1, 1, 10)]
+
+
 def test_the_other_way_round_is_another_plane() -> None:
     machine = executor(2)
     s = Schedule("all-gather", 2)

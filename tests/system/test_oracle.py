@@ -41,7 +41,7 @@ library.load_all()
 STRANGE = ("strange-waits", "strange-data")  # see `strange`
 Shape = tuple[int, ...]
 WINDOWED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}  # what direct:W can do
-few = settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 many = settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
@@ -108,7 +108,7 @@ def strange_waits(kind: str, n: int, seed: int) -> CompiledSchedule:
                     waits=waits(src, before),
                     way=draw.choice([1, -1]),
                     join=joins if count > 1 else -1,
-                    nbytes=draw.choice([0, 1, 3, 40, 300]) if count == 1 else 40,
+                    nbytes=draw.choice([0, 1, 3, 40, 300]),
                     extra_ns=draw.choice([0, 0, 7]) if src == dst else 0,
                 )
             )
@@ -128,7 +128,7 @@ def strange_data(kind: str, n: int, seed: int) -> Schedule:
         match draw.choice(["send", "send", "send", "switch", "local"]):
             case "send":
                 s.send(src, dst, some, reduce=draw.random() < 0.5, way=draw.choice([1, -1]))
-            case "switch" if not spare:
+            case "switch":
                 s.reduce_in_network(draw.sample(range(n), draw.randint(2, n)), some)
             case _ if spare:
                 s.local(src, block, blocks)
