@@ -263,9 +263,11 @@ def _check_joins(job: Job, topology: Topology) -> None:
             group = issued.communicator
             for phase in (phase for chunk in issued.chunks for phase in chunk.plan.phases):
                 dims = tuple(group.dims[d] for d in phase.dims) if group.is_grid else tuple(range(len(topology.dims)))
-                if (phase, dims) in seen or (phase.schedule().join < 0).all():
+                if (phase, dims) in seen:
                     continue
                 seen.add((phase, dims))
+                if (phase.schedule().join < 0).all():
+                    continue
                 names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
                 if len(dims) > 1 or "switch" not in names[0]:
                     problem = f"{phase.algorithm} wants one switch that adds up, and works on {' x '.join(names)}"
