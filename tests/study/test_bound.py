@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment
-from pyxsim.study import prepare
+from pyxsim.study import Prepared, prepare
 from pyxsim.study.bound import bound_cycles
 
 
@@ -109,3 +109,80 @@ def test_chunks_do_not_change_it(chunks: int, size: int) -> None:
     """However a collective is cut, the same bytes go over the same links."""
     torus = {"topology": "torus", "shape": [2, 3]}
     assert bound(torus, "all-reduce", size, chunks=chunks) == bound(torus, "all-reduce", size)
+
+
+# -- kinds with a root, groups, several at once ------------------------------------------------------------------------
+
+
+def bound_of(backend: str = "packet", **more: Any) -> Fraction:
+    """In cycles, of links with 4 B per cycle, 10 cycles of latency, on a ring of 4 unless said otherwise."""
+    network = {"flit": "4 B", "packet": "64 B", "bandwidth": "4 GB/s", "latency": "10 ns", **more.pop("network", RING)}
+    prepared = prepare(load_experiment({"network": network, **more}), backend=backend)
+    assert isinstance(prepared, Prepared)
+    return prepared.bound
+
+
+RING = {"topology": "ring", "shape": [4]}
+SWITCH = {"topology": "switch", "shape": [4]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "busiest"),
+    [
+        ("broadcast", Fraction(3 * 800, 8 * 4)),  # all together: the root alone sends 800 B at least, over 2 links
+        ("reduce", Fraction(3 * 800, 8 * 4)),
+        ("gather", Fraction(3 * 800, 8)),  # what comes in at the root
+        ("scatter", Fraction(600, 8)),  # what leaves it
+    ],
+)
+def test_kinds_with_a_root(kind: str, busiest: Fraction) -> None:
+    at_root = Fraction(800, 8) if kind in ("broadcast", "reduce") else busiest
+    assert bound_of(collective={"kind": kind, "size": "800 B", "root": 2}) == max(busiest, at_root) + WAY
+
+
+def test_a_switch_that_adds_up_is_sent_everything_once() -> None:
+    collective = {"kind": "all-reduce", "size": "800 B"}
+    usual = bound_of(network=SWITCH, collective=collective)
+    summed = bound_of(network=SWITCH, collective=collective, system={"all_reduce": "in-switch"})
+    assert (usual, summed) == (1200 / 4 + WAY + 12, 800 / 4 + WAY + 12)
+
+
+def test_a_group_has_the_links_of_its_members() -> None:
+    """Two of four: 2 * 1/2 * 800 B from each, over two links; of a longer list it is more."""
+    assert bound_of(collective={"kind": "all-reduce", "size": "800 B", "npus": [0, 2]}) == 800 / 8 + WAY
+    three = bound_of(collective={"kind": "all-reduce", "size": "900 B", "npus": [0, 2, 3]})
+    assert three == Fraction(1200, 8) + WAY
+
+
+def test_what_is_issued_together_shares_the_links() -> None:
+    one = {"kind": "all-reduce", "size": "800 B"}
+    assert bound_of(collective=[one, one]) == 2 * 1200 / 8 + WAY
+    late = {**one, "at": "1 us"}
+    assert bound_of(collective=[one, late]) == 1000 + 1200 / 8 + WAY
+    soon = {**one, "at": "1 ns"}
+    assert bound_of(collective=[one, soon]) == 2 * 1200 / 8 + WAY
+
+
+def test_a_message() -> None:
+    message = {"src": 0, "dst": 1, "size": "800 B"}
+    assert bound_of(message=[message]) == 800 / 8 + WAY  # it could take both ways round
+    assert bound_of(message=[message], collective={"kind": "barrier"}) >= 800 / 8 + WAY
+    torus = {"topology": "torus", "shape": [4, 4]}
+    assert bound_of(network=torus, message=[message]) == 800 / 8 + WAY
+    # Its ends differ in both dimensions: all four links of an NPU count.
+    assert bound_of(network=torus, message=[{**message, "dst": 5}]) == 800 / 16 + WAY
+
+
+def test_delays_are_a_chain_of_messages() -> None:
+    """A ring: six messages of 200 B, one after the other, each 200 / 4 + 10 cycles; this is what it takes."""
+    collective = {"kind": "all-reduce", "size": "800 B"}
+    assert bound_of("analytical", collective=collective, system={"all_reduce": "ring"}) == 6 * (50 + 10)
+    delay = {"all_reduce": "ring", "endpoint_delay": "5 ns"}
+    assert bound_of("analytical", collective=collective, system=delay) == 5 + 6 * (50 + 10 + 5)
+
+
+def test_messages_that_queue_take_their_links() -> None:
+    """Three messages of 800 B to an NPU at a switch, over one link of 4 B per cycle."""
+    network = {**SWITCH, "analytical": {"model": "congestion"}}
+    messages = [{"src": src, "dst": 0, "size": "800 B"} for src in (1, 2, 3)]
+    assert bound_of("analytical", network=network, message=messages) == 3 * 200 + 10
