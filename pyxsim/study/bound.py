@@ -176,7 +176,9 @@ class Times:
         return int(lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
 
     def _delay(self, kind: int) -> int:
-        """Delays: of one link, cut off to whole cycles."""
+        """Delays: of one link, cut off to whole cycles. NPUs that share a router need no link."""
+        if self.shared:
+            return 0
         model = self.network.model
         late = [model.latencies[link] for link in np.flatnonzero(self.topology.link_dim == kind).tolist()]
         return int(min(late, default=Fraction(0)))

@@ -181,6 +181,12 @@ def test_delays_are_a_chain_of_messages() -> None:
     assert bound_of("analytical", collective=collective, system=delay) == 5 + 6 * (50 + 10 + 5)
 
 
+def test_a_message_to_an_npu_at_the_same_router_has_no_latency() -> None:
+    """A chain round two leaves: three of its eight hops stay within a leaf, and which ones these are is not asked."""
+    network = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 1}}
+    assert bound_of("analytical", network=network, collective={"kind": "barrier"}, system={"barrier": "one-ring"}) == 0
+
+
 def test_messages_that_queue_take_their_links() -> None:
     """Three messages of 800 B to an NPU at a switch, over one link of 4 B per cycle."""
     network = {**SWITCH, "analytical": {"model": "congestion"}}
