@@ -73,8 +73,7 @@ class Phase:
 
         The schedule without the messages that would be empty, and the bytes of each message (int64[M], read-only).
         """
-        root = self.root_rank if get_kind(self.kind).rooted else 0
-        return _messages(self.kind, self.algorithm, self.npus, piece, self.copies, mirror, root)
+        return _messages(self.schedule(mirror=mirror), piece, self.copies)
 
     @cached_property
     def groups(self) -> I32:
@@ -155,11 +154,9 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
 
 
 @lru_cache(maxsize=1024)
-def _messages(
-    kind: str, algorithm: str, n: int, piece: int, copies: int, mirror: bool, root: int
-) -> tuple[CompiledSchedule, I64]:
-    schedule = rooted_at(get_schedule(kind, algorithm, n, mirror=mirror), root)
-    sizes = _block_sizes(kind, n, schedule.blocks, piece, copies)
+def _messages(schedule: CompiledSchedule, piece: int, copies: int) -> tuple[CompiledSchedule, I64]:
+    # By the schedule itself and not by the name of the algorithm: what a file says may change under its name.
+    sizes = _block_sizes(schedule.kind.name, schedule.n, schedule.blocks, piece, copies)
     real = schedule.without_empty(sizes)
     carried = real.message_bytes(sizes)
     frozen(carried)

@@ -323,7 +323,7 @@ class _Data:
         self.plan = chunk.plan
         self.seed = seed
         self.name = f"{chunk.collective.name}, chunk {chunk.number}"
-        self.layouts = [_layout(phase) for phase in self.plan.phases]
+        self.layouts = [_layout(phase, phase.schedule()) for phase in self.plan.phases]
         self.add: Callable[[Bytes, Bytes], Bytes] = np.maximum if self.plan.kind == "barrier" else np.add
         first, size = final_pieces(self.plan)
         self.own = list(zip(first.tolist(), size.tolist(), strict=True))  # first byte and bytes of everybody's piece
@@ -438,9 +438,9 @@ class _Data:
 class _Layout:
     """Where the blocks of a phase are in what NPUs hold."""
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: Phase, schedule: CompiledSchedule) -> None:
         self.phase = phase
-        self.schedule = phase.schedule()
+        self.schedule = schedule
         self.base = cut(phase.shape, phase.cuts, phase.whole)[0]
         self.takes_part = np.zeros(len(self.base), dtype=bool)
         self.takes_part[phase.groups] = True
@@ -486,5 +486,6 @@ class _Layout:
 
 
 @lru_cache(maxsize=64)
-def _layout(phase: Phase) -> _Layout:
-    return _Layout(phase)
+def _layout(phase: Phase, schedule: CompiledSchedule) -> _Layout:
+    # With the schedule: the same name of a file may stand for another one later.
+    return _Layout(phase, schedule)

@@ -100,3 +100,22 @@ def test_the_key_and_the_file_are_told(files: Path) -> None:
     ):
         with pytest.raises(InputError, match=problem):
             time_of(files, name)
+
+
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    """As in a notebook: other schedules under the same name, in one process, with the same experiment."""
+    file = tmp_path / "mine.xml"
+    for name in ("direct", "recursive-doubling", "direct"):
+        file.write_text(to_msccl(get_schedule("all-reduce", name, 4)))
+        times = []
+        for algorithm in (str(file), name):
+            experiment = {
+                "network": {"topology": "switch", "shape": [4]},
+                "system": {"all_reduce": algorithm},
+                "collective": {"kind": "all-reduce", "size": "64 KiB"},
+                "output": {"carry": True},
+            }
+            result = run(experiment)
+            assert result.carried == 4
+            times.append(result.time_cycles)
+        assert times[0] == times[1]
