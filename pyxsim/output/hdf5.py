@@ -23,8 +23,9 @@ from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
-from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, LinkTable, Result, plain
+from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.traffic import Traffic
+from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 CHUNKS = {1: (16384,), 2: (1024, 64)}
 FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.output.result import CHUNK_COLUMNS, COUNTERS, Result
+from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 if TYPE_CHECKING:
     import xarray as xr

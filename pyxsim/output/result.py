@@ -23,6 +23,7 @@ from pyxsim.network.windows import Windows
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 from pyxsim.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -34,20 +35,6 @@ Floats = NDArray[np.float64]
 
 STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
-CHUNK_COLUMNS = (
-    "collective",
-    "chunk",
-    "phase",
-    "rank",
-    "dimension",
-    "queue",
-    "bytes",
-    "ready",
-    "start",
-    "end",
-    "messages",
-    "network",
-)
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.output.phases import differing, dimension_table, phase_table
-from pyxsim.output.result import CHUNK_COLUMNS
+from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 NO_TRAFFIC = np.zeros((0, 5), dtype=np.int64)
 
