@@ -254,9 +254,12 @@ class Oracle:
         if self._options.inter_dimension.startswith("themis"):
             optimization = "themis"
         plan_of = partial(make_plan, kind, shape=group.shape, algorithms=names, optimization=optimization, root=root)
-        given = any(phase.schedule().given_bytes is not None for phase in plan_of(size).phases)
-        for order, part in self._cut(kind, size, group, 1 if given else self._options.chunks):
-            plan = plan_of(part, order=order)
+        whole = plan_of(size)
+        if any(phase.schedule().given_bytes is not None for phase in whole.phases):
+            plans = [whole]
+        else:
+            plans = [plan_of(part, order=order) for order, part in self._cut(kind, size, group)]
+        for plan in plans:
             way = tuple(phase.dims for phase in plan.phases)
             collective.chunks.append(Chunk(collective, self._chunks, ways[way], plan.phases))
             self._chunks += 1
@@ -297,9 +300,9 @@ class Oracle:
         self._on(self._issued, at + sender.skew, begin)
         return message
 
-    def _cut(self, kind: str, size: int, group: Communicator, chunks: int) -> list[tuple[Sequence[int], int]]:
+    def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[Sequence[int], int]]:
         """Order of the dimensions, and bytes, of the chunks of a collective."""
-        policy, dims = self._options.inter_dimension, len(group.shape)
+        policy, chunks, dims = self._options.inter_dimension, self._options.chunks, len(group.shape)
         if kind == "barrier":
             size = 1
         if policy.startswith("themis") and (get_kind(kind).rooted or kind == "barrier"):
