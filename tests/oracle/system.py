@@ -202,6 +202,8 @@ class PointToPoint:
     size: int
     plane: int
     end: int = NEVER
+    receiver_begun: bool = False
+    early: bool = False  # it has come before its receiver had begun
 
 
 class Oracle:
@@ -282,11 +284,19 @@ class Oracle:
         def take_in() -> None:
             message.end = self.now
 
+        def receive() -> None:
+            self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
+
         def arrive() -> None:
-            if self.now < at + receiver.skew:
-                self._at(at + receiver.skew, arrive)
+            if message.receiver_begun:
+                receive()
             else:
-                self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
+                message.early = True
+
+        def begin_to_receive() -> None:
+            message.receiver_begun = True
+            if message.early:
+                receive()
 
         def hand_over() -> None:
             self._outbox.append((src, dst, size, message.plane, arrive))
@@ -298,6 +308,7 @@ class Oracle:
             self._at(self.now + sender.endpoint_delay, leave)
 
         self._on(self._issued, at + sender.skew, begin)
+        self._on(self._issued, at + receiver.skew, begin_to_receive)
         return message
 
     def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[Sequence[int], int]]:
