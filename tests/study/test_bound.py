@@ -182,7 +182,7 @@ def test_delays_are_a_chain_of_messages() -> None:
 
 
 def test_a_message_to_an_npu_at_the_same_router_has_no_latency() -> None:
-    """A chain round two leaves: three of its eight hops stay within a leaf, and which ones these are is not asked."""
+    """A chain round two leaves: most hops stay within a leaf, and which ones these are is not asked."""
     network = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 1}}
     assert bound_of("analytical", network=network, collective={"kind": "barrier"}, system={"barrier": "one-ring"}) == 0
 

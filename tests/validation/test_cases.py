@@ -24,6 +24,18 @@ QUICK = [
     "garnet/cal_horiz_64pkt_vc4",
     "garnet/cal_direct_vc1_horiz4",
     "repeat/default",
+    "times/in-switch",
+    "collectives/broken-forgets",
+    "collectives/at-once-packet",
+    "collectives/recursive-doubling",
+    "sizes/refused",
+    "sizes/analytical-1-chunks",
+    "issue-370/packet",
+    "issue-370/compat",
+    "astra/2-stops",
+    "astra/1-files",
+    "themis/torus-4x4x4",
+    "themis/torus-4x4x4-compat",
 ]
 
 

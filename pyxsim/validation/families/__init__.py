@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pyxsim.validation.families import (
+    astra,
     booksim,
+    collectives,
     endurance,
     garnet,
+    issue_370,
     load_bound,
     queue,
     repeat,
     ring,
+    sizes,
     switch,
     tests_of,
+    themis,
+    times,
     zero_load,
 )
 
@@ -23,7 +29,13 @@ ALL = (
     queue.FAMILY,
     ring.FAMILY,
     switch.FAMILY,
+    times.FAMILY,
+    collectives.FAMILY,
+    sizes.FAMILY,
+    issue_370.FAMILY,
     garnet.FAMILY,
+    astra.FAMILY,
+    themis.FAMILY,
     tests_of.FAMILY,
     repeat.FAMILY,
 )

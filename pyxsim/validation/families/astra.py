@@ -9,6 +9,7 @@ from typing import Any
 
 from pyxsim.study import run
 from pyxsim.validation.case import Case, Found, exact
+from pyxsim.validation.families import astra_files
 from pyxsim.validation.reference import reference
 
 BLOCKS = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
@@ -116,6 +117,7 @@ def cases() -> Iterator[Case]:
     source = "measured: inputs/reference/astra1.json"
     what = "MICRO, Themis, boost, every order in a queue"
     yield Case("astra/1-micro", f"{claim} 1: {what}", source, 0, "ns", partial(same, measured, version_1), 3)
+    yield from astra_files.cases()
 
 
 FAMILY = ("astra", "ASTRA-sim over its analytical networks", ("runs", "NPUs"), cases)

@@ -13,6 +13,7 @@ from pyxsim.settings import Experiment
 from pyxsim.study import prepare, run, simulate
 from pyxsim.study.astra import astra_experiment
 from pyxsim.validation.case import Case, Found, Picture, Series, not_too_fast
+from pyxsim.validation.families import garnet_rings
 from pyxsim.validation.reference import reference
 
 SOURCE = "measured: inputs/reference/garnet.json"
@@ -122,6 +123,7 @@ def cases() -> Iterator[Case]:
         else:
             claim = "It ends in the same cycle as in ASTRA-sim over Garnet, but for differences that are explained"
             yield Case(f"garnet/{name}", claim, SOURCE, 0, "cycles", partial(the_same_cycle, name), 3)
+    yield from garnet_rings.cases()
 
 
 FAMILY = ("garnet", "ASTRA-sim 1 over Garnet", ("network", "what", "ASTRA-sim", "pyxsim", "difference"), cases)

@@ -36,6 +36,18 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
         ("tests/core/test_invariants.py", "tests/study/test_invariants.py"),
         200,
     ),
+    "system": (
+        "The system layer hands over every message in the cycle in which the second reading of docs/system.md does",
+        "tests/oracle, tests/system",
+        ("tests/system/test_oracle.py", "tests/system/test_no_deadlock.py"),
+        60,
+    ),
+    "carry": (
+        "Carried data are right in any order of events that is legal, and what is not right is noticed",
+        "tests/system",
+        ("tests/system/test_carry.py",),
+        5,
+    ),
     "proof": (
         "The deadlock proof says what a slow one says, and what it refuses does hang",
         "tests/routing",
