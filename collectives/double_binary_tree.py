@@ -2,19 +2,31 @@
 
 Who has children in one tree is a leaf of the other, so nobody sends or receives more than the buffer (Sanders, Speck
 and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 2009; NCCL). The
-root, rank 0, is above both trees. All-reduce is reduce and broadcast, for every segment on its own.
+root, rank 0, is above both trees. All-reduce is a reduce, and then a broadcast.
 "double-binary-tree:K" cuts the half of each tree in K segments, which follow each other.
+
+The paper has rounds in which everybody sends and receives one segment. Nobody counts rounds here, but the same order
+comes about if nobody runs ahead. In a broadcast all get the trees in turns, as the root sends them. In a reduce a leaf
+would send all that it has at once, and what its rank passes on in the other tree would queue behind that. So a leaf
+waits for what comes to its rank in the other tree: some segments, `lead`, before it sends that one. The broadcast
+of an all-reduce begins when the root has everything, for a link that carries both keeps neither in turns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from pyxsim.collective.arrays import I64
-from pyxsim.collective.schedule import Schedule
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.given import Message, compiled_from
 from pyxsim.registry import collectives
 
-SEGMENTS = 8
+SEGMENTS = 16
+# Segments per level by which a leaf may be ahead, and those besides: that covers what a message is on its way.
+PER_LEVEL, MORE = 2, 1
 
 # A step of a tree: children and their parents.
 Level = tuple[I64, I64]
@@ -49,17 +61,75 @@ def tree(n: int, second: bool) -> list[Level]:
     return levels
 
 
+class Edge(NamedTuple):
+    """A rank and the one above it. `depth`: edges up to the root."""
+
+    child: int
+    above: int
+    tree: int
+    depth: int
+
+
+class Pipeline:
+    """The messages of both trees, segment after segment, as they are written down."""
+
+    def __init__(self, n: int, segments: int) -> None:
+        self.segments = segments
+        self.messages: list[Message] = []
+        self.edges: list[Edge] = []
+        for number in (0, 1):
+            for depth, (below, above) in enumerate(tree(n, number == 1), 1):
+                ends = zip(below.tolist(), above.tolist(), strict=True)
+                self.edges += [Edge(child, parent, number, depth) for child, parent in ends]
+        self.children: dict[tuple[int, int], list[int]] = {}
+        self.heights: dict[tuple[int, int], int] = {}
+        for edge in sorted(self.edges, key=lambda edge: -edge.depth):
+            upper, lower = (edge.above, edge.tree), (edge.child, edge.tree)
+            self.children.setdefault(upper, []).append(edge.child)
+            self.heights[upper] = max(self.heights.get(upper, 0), self.heights.get(lower, 0) + 1)
+        # Where in `messages` those of a reduce and of a broadcast are, by rank below, tree and segment.
+        self.up: dict[tuple[int, int, int], int] = {}
+        self.down: dict[tuple[int, int, int], int] = {}
+
+    def reduce(self) -> None:
+        for segment, edge in self.in_turns(lambda edge: PER_LEVEL * self.heights.get((edge.child, edge.tree), 0)):
+            child, above, number, _ = edge
+            waits = self.arrived(child, number, segment) or self.arrived(child, 1 - number, segment - self.lead(edge))
+            self.up[child, number, segment] = len(self.messages)
+            self.messages.append(Message(child, above, (2 * segment + number,), reduce=True, waits=waits))
+
+    def broadcast(self) -> None:
+        all_there = self.arrived(0, 0, self.segments - 1) + self.arrived(0, 1, self.segments - 1)
+        for segment, edge in self.in_turns(lambda edge: PER_LEVEL * edge.depth):
+            child, above, number, _ = edge
+            if above:
+                waits = [self.down[above, number, segment]]
+            else:
+                waits = self.arrived(0, number, segment) + all_there
+            self.down[child, number, segment] = len(self.messages)
+            self.messages.append(Message(above, child, (2 * segment + number,), waits=waits))
+
+    def in_turns(self, late: Callable[[Edge], int]) -> Iterator[tuple[int, Edge]]:
+        """Every segment over every edge, those first that have the fewest segments and levels before them."""
+        order = [(k + late(edge), edge.tree, i) for i, edge in enumerate(self.edges) for k in range(self.segments)]
+        for time, _, i in sorted(order):
+            yield time - late(self.edges[i]), self.edges[i]
+
+    def arrived(self, rank: int, number: int, segment: int) -> list[int]:
+        """The messages that bring a rank a segment from its children; none before the first segment."""
+        below = self.children.get((rank, number), []) if self.up and segment >= 0 else []
+        return [self.up[child, number, segment] for child in below]
+
+    def lead(self, edge: Edge) -> int:
+        """How many segments a leaf may send before the first one has come to it in the other tree."""
+        return PER_LEVEL * self.heights.get((edge.child, 1 - edge.tree), 0) + MORE
+
+
 @collectives.register("double-binary-tree", aliases=("doubleBinaryTree",), kinds=("all-reduce", "broadcast", "reduce"))
-def double_binary_tree(kind: str, n: int, segments: int = SEGMENTS) -> Schedule:
-    s = Schedule(kind, n, blocks=2 * segments)
-    trees = [tree(n, second) for second in (False, True)]
-    for segment in range(segments):
-        for number, levels in enumerate(trees):
-            block = 2 * segment + number
-            if kind != "broadcast":
-                for child, above in reversed(levels):
-                    s.step(child, above, block, reduce=True)
-            if kind != "reduce":
-                for child, above in levels:
-                    s.step(above, child, block)
-    return s
+def double_binary_tree(kind: str, n: int, segments: int = SEGMENTS) -> CompiledSchedule:
+    pipeline = Pipeline(n, segments)
+    if kind != "broadcast":
+        pipeline.reduce()
+    if kind != "reduce":
+        pipeline.broadcast()
+    return compiled_from(kind, n, pipeline.messages, algorithm=f"double-binary-tree:{segments}", blocks=2 * segments)

@@ -205,7 +205,28 @@ def test_double_binary_tree() -> None:
     ups = [{int(c.dst[m]): int(c.src[m]) for m in range(len(c)) if c.blocks_of(m)[0] == tree} for tree in (0, 1)]
     assert ups[0] == {4: 0, 2: 4, 6: 4, 1: 2, 3: 2, 5: 6}
     assert ups[1] == {3: 0, 5: 3, 1: 3, 6: 5, 4: 5, 2: 1}
-    assert len(get_schedule("broadcast", "double-binary-tree", 7)) == 2 * 8 * 6
+    assert len(get_schedule("broadcast", "double-binary-tree", 7)) == 2 * 16 * 6
+
+
+def test_leaves_of_a_double_binary_tree_do_not_run_ahead() -> None:
+    """Each waits for what its rank gets in the other tree, where it has children: not for the first few segments."""
+    c = get_schedule("reduce", "double-binary-tree:10", 8)
+    # Rank 3 is a leaf of the first tree. In the second one it is above 2 and 4, at height 1: it leads by 3 segments.
+    waits = [c.waits_for(m) for m in of(c, 3, 0)]
+    assert [len(awaited) for awaited in waits] == [0] * 3 + [2] * 7
+    for segment, awaited in enumerate(waits[3:]):
+        assert [message(c, m) for m in awaited.tolist()] == [(k, 3, [2 * segment + 1], True) for k in (2, 4)]
+
+
+def test_the_root_of_a_double_binary_tree_answers_when_it_has_everything() -> None:
+    c = get_schedule("all-reduce", "double-binary-tree:4", 8)
+    for m in np.flatnonzero(c.src == 0).tolist():
+        assert {int(c.blocks_of(w)[0]) for w in c.waits_for(m)} >= {6, 7}
+
+
+def of(c: CompiledSchedule, rank: int, tree: int) -> list[int]:
+    """The messages that a rank sends in one of two trees."""
+    return [m for m in np.flatnonzero(c.src == rank).tolist() if c.blocks_of(m)[0] % 2 == tree]
 
 
 def test_nobody_has_children_in_both_trees() -> None:
