@@ -42,7 +42,7 @@ STRANGE = ("strange-waits", "strange-data")  # see `strange`
 Shape = tuple[int, ...]
 WINDOWED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}  # what direct:W can do
 few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-many = settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+many = settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @dataclass(frozen=True)
