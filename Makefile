@@ -36,10 +36,10 @@ lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
 	@failed=; for tool in "ruff check" mypy "cython-lint pyxsim"; do echo "$$tool"; PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/$$tool || failed=1; done; test -z "$$failed"
 
 # The debug build is installed into a folder of its own and found by PYTHONPATH, so the release build stays as it is.
-debug: $(VENV)/.ready-dev  ## the tests of the core on a build with bounds checks, assertions and self-check
+debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bounds checks, assertions and self-check
 	@rm -rf $(DEBUG_SITE) build/debug/lib.*
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
-	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(VENV)/bin/pytest tests/core $(ARGS)
+	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(VENV)/bin/pytest tests/core tests/analytical tests/system/test_executor.py $(ARGS)
 
 wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
 	@rm -rf build/release/lib.*
