@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from math import ceil, prod
 
 from pyxsim.collective.closed_form import message_time
@@ -20,10 +21,14 @@ LATENCY = 500  # ns, of a link
 WIRES: Tables = {"bandwidth": f"{BYTES_PER_NS} GB/s", "latency": f"{LATENCY} ns", "flit": f"{FLIT} B"}
 SOURCE = "alpha-beta costs of the literature (pyxsim/collective/costs.py), alpha from docs/router.md"
 SIZES = (2**18, 2**20, 2**22)
+ODD = (1000, 1_000_003)
+# Endpoint and reduction delay, ns.
+DELAYS = ((0, 0), (40, 90))
 # The network that each algorithm is made for, with the links of a message there, and the NPUs to try.
 MADE_FOR: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "ring": ("ring", 1, (4, 8, 13)),
     "bidirectional-ring": ("ring", 1, (4, 8, 13)),
+    "multi-ring": ("fully-connected", 1, (4, 8, 13)),
     "direct": ("switch", 2, (4, 8, 13)),
     "halving-doubling": ("switch", 2, (4, 8, 16)),
     "recursive-doubling": ("switch", 2, (4, 8, 16)),
@@ -46,15 +51,23 @@ def alpha(links: int) -> Fraction:
     return message_time([1], [s] * len(delays), delays, 2) - s
 
 
-def closed_form(kind: str, algorithm: str, n: int, size: int, links: int) -> Fraction | None:
+def closed_form(
+    kind: str, algorithm: str, n: int, size: int, links: int, endpoint: int = 0, reduction: int = 0
+) -> Fraction | None:
     """ns; None where the algorithm has no short form."""
     found = cost(kind, algorithm, n, size)
-    return None if found is None else found.time(alpha(links), Fraction(1, BYTES_PER_NS))
+    beta = Fraction(1, BYTES_PER_NS)
+    return None if found is None else found.time(alpha(links), beta, endpoint=endpoint, reduction=reduction)
 
 
-def experiment(network: Tables, kind: str, algorithm: str, size: int) -> Tables:
+def experiment(network: Tables, kind: str, algorithm: str, size: int, endpoint: int = 0, reduction: int = 0) -> Tables:
     collective = {"kind": kind} if kind == "barrier" else {"kind": kind, "size": f"{size} B"}
-    return {"network": {**WIRES, **network}, "system": {algorithm_key(kind): algorithm}, "collective": collective}
+    system = {
+        algorithm_key(kind): algorithm,
+        "endpoint_delay": f"{endpoint} ns",
+        "reduction_delay": f"{reduction} ns",
+    }
+    return {"network": {**WIRES, **network}, "system": system, "collective": collective}
 
 
 def found_in(pairs: list[tuple[str, float, float]], over: str) -> Found:
@@ -75,20 +88,19 @@ def found_in(pairs: list[tuple[str, float, float]], over: str) -> Found:
 
 
 def alone(algorithm: str, shape: str, links: int, ranks: tuple[int, ...]) -> Found:
-    """All kinds with a short form, each on some numbers of ranks and with some sizes."""
+    """All kinds with a short form, each on some numbers of ranks, with some sizes, and with delays of the ends."""
     pairs = []
-    for kind in KINDS:
-        if kind not in get_algorithm(algorithm).kinds:
-            continue
-        for n in ranks:
-            for size in SIZES if kind != "barrier" else (1,):
-                # An all-gather's size is a shard.
-                size = ceil(size / n) if kind in ("all-gather", "gather") else size
-                wanted = closed_form(kind, algorithm, n, size, links)
-                if wanted is None:
-                    continue
-                result = simulated(experiment({"topology": shape, "shape": [n]}, kind, algorithm, size))
-                pairs.append((f"{kind} of {size} B on {n}", float(wanted), float(result.time_ns)))
+    kinds = [kind for kind in KINDS if kind in get_algorithm(algorithm).kinds]
+    for kind, n, delays in product(kinds, ranks, DELAYS):
+        for size in (*SIZES, *ODD) if kind != "barrier" else (1,):
+            # An all-gather's size is a shard.
+            size = ceil(size / n) if kind in ("all-gather", "gather") else size
+            wanted = closed_form(kind, algorithm, n, size, links, *delays)
+            if wanted is None:
+                continue
+            network = {"topology": shape, "shape": [n]}
+            result = simulated(experiment(network, kind, algorithm, size, *delays))
+            pairs.append((f"{kind} of {size} B on {n}", float(wanted), float(result.time_ns)))
     return found_in(pairs, f"{shape}, {', '.join(map(str, ranks))} NPUs")
 
 
