@@ -139,7 +139,7 @@ def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
             "dst": int(s.dst[m]),
             "blocks": s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist(),
             "bytes": int(carried[m]),
-            "reduce": bool(s.reduce[m] or s.join[m] >= 0),
+            "reduce": bool(s.adds[m]),
         }
         for number, sent in enumerate(waves(s))
         for m in sent.tolist()
@@ -175,7 +175,7 @@ def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
     for number, sent in enumerate(waves(s)):
         if number == MAX_STEPS:
             break
-        adds = s.reduce[sent] | (s.join[sent] >= 0)
+        adds = s.adds[sent]
         for word, which in (("added", sent[adds]), ("stored", sent[~adds])):
             if len(which):
                 table.add_row(str(number), word, Text(_messages(s, which.tolist(), carried)))

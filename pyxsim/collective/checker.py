@@ -24,7 +24,7 @@ from typing import NoReturn
 import numpy as np
 
 from pyxsim.collective.arrays import ranges
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compiled import CompiledSchedule, Written, compiled
 from pyxsim.collective.ordering import Lists, enforced, first_loose
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
@@ -178,6 +178,8 @@ class _Journey:
         what = f"the contributions of {_text(missing)}" if some else "anything"
         first, last = 1 << missing[0], -1
         for i, masks in enumerate(moved):
+            if self.s.written and self.s.written[self.messages[i]] is None:
+                continue  # blocks that are put in their places at the end
             if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
                 last = i
         whose = f"that of rank {missing[0]}" if some else "it"
@@ -185,9 +187,10 @@ class _Journey:
             far, step = f"{whose} never leaves rank {missing[0]}", None
         else:
             m = self.messages[last]
-            far, step = f"{whose} gets no further than {self._name(m)}", int(self.s.order[m])
-        problem = f"rank {rank} ends without {what} in block {block}; {far}"
-        raise ScheduleError(f"{self.s}: {problem}", rank=rank, step=step, block=block, missing=missing)
+            far, step = f"{whose} gets no further than {self._name(m)}", self._step(m)
+        problem = f"{self.s}: rank {rank} ends without {what} in block {block}; {far}"
+        file = None if last < 0 else self._file(self.messages[last])
+        raise ScheduleError(problem, rank=rank, step=step, block=block, missing=missing, file=file)
 
     def _keep_order(self) -> None:
         """Compare accesses to the same cell. Sets of messages are bit masks over their places."""
@@ -223,8 +226,22 @@ class _Journey:
         self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing puts them in order", cell)
 
     def _name(self, m: int) -> str:
-        src, dst = self.lists.src[m], self.lists.dst[m]
-        return f"step {self.s.order[m]} of rank {src} ({'local' if src == dst else f'-> {dst}'})"
+        src, dst, written = self.lists.src[m], self.lists.dst[m], self._written(m)
+        if written is None:
+            return f"step {self.s.order[m]} of rank {src} ({'local' if src == dst else f'-> {dst}'})"
+        name = f"step {written.step} of {written.part}rank {src}"
+        return name if src == dst else f"{name} (-> {dst})"
+
+    def _written(self, m: int) -> Written | None:
+        return self.s.written[m] if self.s.written else None
+
+    def _step(self, m: int) -> int:
+        written = self._written(m)
+        return int(self.s.order[m]) if written is None else written.step
+
+    def _file(self, m: int) -> str | None:
+        written = self._written(m)
+        return None if written is None else written.file or None
 
     def _refuse(self, i: int, problem: str, cell: int, duplicate: tuple[int, ...] = ()) -> NoReturn:
         m = self.messages[i]
@@ -232,9 +249,10 @@ class _Journey:
         raise ScheduleError(
             f"{self.s}: {self._name(m)} {problem}",
             rank=cell % self.s.n,
-            step=int(self.s.order[m]),
+            step=self._step(m),
             block=block,
             duplicate=duplicate,
+            file=self._file(m),
         )
 
 

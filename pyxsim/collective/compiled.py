@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,17 @@ from pyxsim.collective.cells import check_messages, contents
 from pyxsim.collective.dependence import gates, window_needs
 from pyxsim.collective.kinds import Kind
 from pyxsim.collective.schedule import Schedule
+
+
+class Written(NamedTuple):
+    """The step of a user's program that a message or a local step was made from.
+
+    `part`: of which part of the rank, as errors begin its name: "threadblock 2 of ". `file`: file and line.
+    """
+
+    step: int
+    part: str
+    file: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +68,8 @@ class CompiledSchedule:
     need: I32
     empty: Bools  # bool[blocks]: blocks without bytes, which no message carries any more
     root: int = 0
+    summed: Bools | None = None  # stored, but only until the receiver adds it to what it has
+    written: tuple[Written | None, ...] = ()  # the steps that the messages were made from, if they were
     own_waits: bool = False  # the waits are not derived from the data, but came with the schedule
     extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in the middle of a collective
     given_bytes: I64 | None = None  # bytes of messages that a file fixed: no blocks, and nothing to prove about data
@@ -88,6 +101,12 @@ class CompiledSchedule:
     def local(self) -> Bools:
         """bool[M]: steps that a rank does for itself."""
         return np.equal(self.src, self.dst)
+
+    @cached_property
+    def adds(self) -> Bools:
+        """bool[M]: what the message brings is added to what is at its receiver."""
+        adds = self.reduce | (self.join >= 0)
+        return adds if self.summed is None else adds | self.summed
 
     def starts(self, block: int) -> Sequence[int]:
         """The ranks that hold the block, or contribute to it, at the start."""

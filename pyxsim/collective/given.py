@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.collective.arrays import pointers
 from pyxsim.collective.cells import check_messages, contents
-from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.compiled import CompiledSchedule, Written
 from pyxsim.collective.dependence import gates_of
 from pyxsim.collective.kinds import Kind, get_kind
 
@@ -20,7 +20,8 @@ class Message(NamedTuple):
 
     `cells` of the sender are stored in the cells `puts` of the receiver (None: in the same ones), or added there.
     `waits`: earlier messages that must have been taken in at the sender before this one may leave. `nbytes`: its size,
-    where the format has no data; then there are no cells. `extra_ns`: what a local step costs besides.
+    where the format has no data; then there are no cells. `extra_ns`: what a local step costs besides. `summed`: a
+    local step at the receiver adds what is stored to what was there. `written`: the step that this was made from.
     """
 
     src: int
@@ -33,6 +34,8 @@ class Message(NamedTuple):
     join: int = -1
     nbytes: int | None = None
     extra_ns: int = 0
+    summed: bool = False
+    written: Written | None = None
 
 
 def compiled_from(
@@ -55,6 +58,7 @@ def compiled_from(
     if sizes and len(sizes) < len(messages):
         raise ValueError("either all messages have their size, or none")
     extra = [message.extra_ns for message in messages]
+    written = tuple(message.written for message in messages)
     blocks = kind.default_blocks(n) if blocks is None else blocks
     puts = [message.cells if message.puts is None else message.puts for message in messages]
     for message, to in zip(messages, puts, strict=True):
@@ -88,6 +92,8 @@ def compiled_from(
         gate_ids=found.ids,
         need=np.zeros(len(messages), dtype=np.int32),
         empty=np.zeros(blocks, dtype=bool),
+        summed=np.array([message.summed for message in messages], dtype=bool),
+        written=written if any(written) else (),
         own_waits=True,
         extra_ns=np.array(extra, dtype=np.int64) if any(extra) else None,
         given_bytes=np.array(sizes, dtype=np.int64) if sizes else None,

@@ -132,6 +132,32 @@ def test_faults(pyxsim: Command, words: tuple[str, ...], said: str) -> None:
     assert ended.err.count("\n") == 1
 
 
+STAR = """
+from pyxsim.collective.custom import Receive, Send
+
+
+def star(kind, n, rank):
+    if rank:
+        yield Send(0, range(n))
+        yield Receive(0, range(n))
+        return
+    for peer in range(1, n):
+        yield Receive(peer, range(n), reduce=True)
+    for peer in range(1, n):
+        yield Send(peer, range(n))
+"""
+
+
+def test_a_program_for_one_rank(pyxsim: Command, folder: Path) -> None:
+    (folder / "mine.py").write_text(STAR, encoding="utf-8")
+    ended = pyxsim("collective", "mine.py", "--npus", "3")
+    assert "0  added   1>0: 0-2   2>0: 0-2" in ended.err
+    assert "1  stored  0>1: 0-2   0>2: 0-2" in ended.err
+    rows = json.loads(pyxsim("collective", "mine.py", "--npus", "3", "--json").out)["schedule"]
+    assert [row["reduce"] for row in rows] == [True, True, False, False]
+    assert "has no function 'stra'; allowed: star; did you mean 'star'?" in pyxsim("collective", "mine.py:stra").err
+
+
 def test_a_wrong_algorithm_is_refused(pyxsim: Command, folder: Path) -> None:
     file = folder / "mine" / "collectives" / "hasty.py"
     file.parent.mkdir(parents=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from pyxsim.collective.arrays import I32
-from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.compiled import CompiledSchedule, Written
 from pyxsim.collective.custom.clocks import Clocks, Use
 from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program, shorter
 from pyxsim.collective.custom.settle import settled
@@ -40,8 +40,9 @@ class _Past(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """A message that nobody has received yet: its data at the receiver, and the step that sent it."""
+    """A message that nobody has received yet: its number, its data at the receiver, and the step that sent it."""
 
+    event: int
     values: list[_Value]
     past: _Past
     by: Use
@@ -169,6 +170,7 @@ class _Run:
             problem = f"receives {step.width} blocks from rank {link[0]}, and {len(sent.values)} come"
             self._refuse(use, f"{problem}, from {self._name(sent.by)}")
         if step.reads:
+            self.events[sent.event] = self.events[sent.event]._replace(summed=True)
             own = [self._read(use, link[1], place) for place in step.reads]
             self._local(use, link[1], own, sent.values, reduce=True)
         return sent.values
@@ -176,10 +178,10 @@ class _Run:
     def _send(self, use: Use, link: Link, values: list[_Value]) -> Link:
         rank, peer, _ = link
         there = self._fresh(peer, values)
-        event = self._event(rank, peer, self._apart(use, rank, values), there, self.waits[use.thread])
+        event = self._event(use, rank, peer, self._apart(use, rank, values), there)
         if self.clocks is not None:
             self.clocks.over(*use)
-        self.links[link].append(_Sent(there, self._now(use.thread)._replace(waits=(event,)), use))
+        self.links[link].append(_Sent(event, there, self._now(use.thread)._replace(waits=(event,)), use))
         return link
 
     def _apart(self, use: Use, rank: int, values: list[_Value]) -> list[_Value]:
@@ -204,14 +206,16 @@ class _Run:
         for value, other in zip(values, to, strict=True):
             if value.block != other.block:
                 self._refuse(use, f"adds block {value.block} to block {other.block}")
-        event = self._event(rank, rank, self._apart(use, rank, values), to, self.waits[use.thread], reduce)
+        event = self._event(use, rank, rank, self._apart(use, rank, values), to, reduce)
         self.waits[use.thread] = (event,)
 
-    def _event(
-        self, src: int, dst: int, values: list[_Value], to: list[_Value], waits: Waits, reduce: bool = False
-    ) -> int:
+    def _event(self, use: Use, src: int, dst: int, values: list[_Value], to: list[_Value], reduce: bool = False) -> int:
+        thread = self.threads[use.thread]
+        part = thread.name.removesuffix(f"rank {thread.rank}")
+        written = Written(use.step, part, thread.steps[use.step].origin)
+        waits, way = self.waits[use.thread], shorter(src, dst, self.program.n)
         cells, puts = [value.cell for value in values], [value.cell for value in to]
-        self.events.append(Message(src, dst, cells, puts, reduce, waits, shorter(src, dst, self.program.n)))
+        self.events.append(Message(src, dst, cells, puts, reduce, waits, way, written=written))
         return len(self.events) - 1
 
     def _read(self, use: Use, rank: int, place: int) -> _Value:

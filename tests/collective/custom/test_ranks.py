@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -321,3 +322,45 @@ def test_a_broken_program_is_refused_by_the_proof() -> None:
     with pytest.raises(ScheduleError, match="ends without the contribution") as caught:
         prove(schedule(forgets_one, "all-reduce", 4))
     assert caught.value.missing
+
+
+def collected(kind: str, n: int, rank: int) -> Iterator[Step]:
+    """All-reduce through rank 0, which adds as the data come."""
+    if rank:
+        yield Send(0, range(n))
+        yield Receive(0, range(n))
+        return
+    for peer in range(1, n):
+        yield Receive(peer, range(n), reduce=True)
+    for peer in range(1, n):
+        yield Send(peer, range(n))
+
+
+def test_what_is_added_on_arrival_is_told_so() -> None:
+    s = schedule(collected, "all-reduce", 4)
+    assert s.adds[~s.local].tolist() == (s.dst == 0)[~s.local].tolist()
+    stored = schedule(star, "all-reduce", 4)  # into scratch places, and added by steps of the program
+    assert not stored.adds[~stored.local].any()
+
+
+def test_the_proof_names_the_steps_of_the_program() -> None:
+    def again(kind: str, n: int, rank: int) -> Iterator[Step]:
+        if rank == 1:
+            yield Send(0, range(n))
+        if not rank:
+            yield Receive(1, range(n), reduce=True)
+        yield from collected(kind, n, rank)
+
+    with pytest.raises(ScheduleError) as caught:
+        prove(schedule(again, "all-reduce", 3))
+    line = r"test_ranks\.py:\d+: mine all-reduce on 3 ranks: step 1 of rank 0 adds the contributions of rank 1 to "
+    assert re.search(line + "block 0 of rank 0 again$", str(caught.value))
+    assert (caught.value.rank, caught.value.step) == (0, 1)
+
+    def late(kind: str, n: int, rank: int) -> Iterator[Step]:
+        steps = list(collected(kind, n, rank))
+        yield from steps if rank else [*steps[:-3], steps[-2], steps[-1], steps[-3]]
+
+    with pytest.raises(ScheduleError, match="the contributions of rank 2 in block 0") as caught:
+        prove(schedule(late, "all-reduce", 3))
+    assert "that of rank 2 gets no further than step 0 of rank 2 (-> 0)" in str(caught.value)

@@ -44,7 +44,10 @@ def programs(draw: st.DrawFn) -> Program:
         after = ((1 - tag, len(beside) - 1),) if beside and draw(st.integers(0, 3)) else ()
         own, writes = draw(st.sampled_from([((), True), ((draw(place),), True), ((draw(place),), False)]))
         there.append(Instruction(receive=(rank, tag), reads=own, writes=(draw(place),) if writes else (), width=1))
-    threads = [Thread(number // THREADS, f"thread {number}", each) for number, each in enumerate(steps)]
+    threads = [
+        Thread(number // THREADS, f"thread {number} of rank {number // THREADS}", each)
+        for number, each in enumerate(steps)
+    ]
     return Program(KINDS["all-reduce"], n, 1, threads, [Layout(dict.fromkeys(range(PLACES), 0), {0: 0})] * n)
 
 
