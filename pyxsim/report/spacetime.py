@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 20_000  # a picture of more is a grey square
 MAX_LABELS = 60  # so many messages have their blocks written on them
 MAX_NAMED = 64  # so many ranks are named
+MAX_PARTED = 64  # so many steps have lines between them
+INCHES_PER_NUMBER = 0.25  # of a step
 ADDED, STORED = colour(4), colour(0)
 
 
@@ -40,6 +42,8 @@ def runs(numbers: list[int]) -> str:
 def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
     """Who sends to whom in which step, if every message takes one. Raises InputError for too many messages.
 
+    Step k is from k to k + 1; its number stands in its middle.
+
     What is added at its receiver has another colour than what is stored. Messages that the network adds up go through a
     point of their own.
     """
@@ -56,14 +60,17 @@ def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
     step = np.concatenate([np.full(len(sent), number) for number, sent in enumerate(steps)])
     message = np.concatenate(steps)
     src, dst, joined = s.src[message], s.dst[message], s.join[message] >= 0
-    adds = s.reduce[message] | joined
+    adds = s.adds[message]
     middle = np.where(joined, (s.n - 1) / 2, (src + dst) / 2)
-    points = np.stack([np.stack([step + at, y], axis=1) for at, y in ((0.06, src), (0.5, middle), (0.94, dst))], axis=1)
+    tails = np.stack([np.stack([step + at, y], axis=1) for at, y in ((0.06, src), (0.5, middle))], axis=1)
     thin = 1.3 if len(s) <= 200 else 0.6
+    heads: Any = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches", "width": thin / 72, "zorder": 2}
+    heads |= {"headwidth": 5, "headlength": 6, "headaxislength": 5}  # widths
     for which, tint, label in ((adds, ADDED, "added"), (~adds, STORED, "stored")):
         if which.any():
-            ax.add_collection(LineCollection(list(points[which]), colors=tint, lw=thin, alpha=0.8, label=label))
-            ax.plot(step[which] + 0.94, dst[which], ls="", marker=".", ms=3 + 2 * thin, color=tint)
+            ax.add_collection(LineCollection(list(tails[which]), colors=tint, lw=thin, label=label))
+            x, y = tails[which, 1].T
+            ax.quiver(x, y, np.full_like(x, 0.44), dst[which] - y, color=tint, **heads)
     if joined.any():
         ax.plot(step[joined] + 0.5, middle[joined], ls="", marker="s", ms=9, color=ADDED)
     if len(s) <= MAX_LABELS and s.given_bytes is None:
@@ -71,12 +78,23 @@ def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
     if s.n <= MAX_NAMED:
         ax.set_yticks(np.arange(s.n))
     ax.set(xlim=(0, len(steps)), ylim=(s.n - 0.5, -0.7), xlabel="step", ylabel="rank")
-    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    _number(ax, len(steps))
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0, labelsize=8 if s.n <= 24 else 6)
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, handlelength=1, borderaxespad=0.2, frameon=False)
     titled(ax, f"{s}: {plural(len(steps), 'step')}")
     return ax
+
+
+def _number(ax: Axes, steps: int) -> None:
+    """The numbers of the steps: of all of them, or of every second, fifth, tenth, ... where that is too narrow."""
+    width = ax.get_window_extent().width / (figure.dpi if (figure := ax.get_figure()) else 100)
+    rounds = (k * 10**power for power in range(9) for k in (1, 2, 5))
+    apart = next(each for each in rounds if each * width >= steps * INCHES_PER_NUMBER)
+    ax.set_xticks(np.arange(0, steps, apart) + 0.5, [str(step) for step in range(0, steps, apart)])
+    ax.tick_params(axis="x", length=0)
+    if steps <= MAX_PARTED:
+        ax.vlines(np.arange(1, steps), 0, 1, colors="#EEEEEE", lw=0.8, zorder=0, transform=ax.get_xaxis_transform())
 
 
 def _label(ax: Axes, s: CompiledSchedule, placed: list[tuple[int, int, float]]) -> None:

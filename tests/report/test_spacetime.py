@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.quiver import Quiver
 
 from pyxsim import library
 from pyxsim.collective.lookup import get_schedule
@@ -20,8 +21,14 @@ library.load_all()
 
 def arrows(ax: Axes, label: str) -> list[tuple[int, int, int]]:
     """(step, from, to) of the messages that are drawn under this label."""
-    (found,) = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_label() == label]
-    return [(int(a[0]), int(a[1]), int(b[1])) for a, _, b in np.array(found.get_segments())]
+    at = next(i for i, c in enumerate(ax.collections) if c.get_label() == label)
+    lines, heads = ax.collections[at : at + 2]
+    assert isinstance(lines, LineCollection)
+    assert isinstance(heads, Quiver)
+    tails = np.array(lines.get_segments())
+    assert tails[:, 1].tolist() == heads.get_offsets().tolist()  # the second half goes on where the first ends
+    ends = np.rint(heads.get_offsets()[:, 1] + heads.V).astype(int)
+    return [(int(a[0]), int(a[1]), b) for (a, _), b in zip(tails, ends.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +53,14 @@ def test_a_ring() -> None:
     assert arrows(ax, "stored") == [(step, a, b) for step in (2, 3) for a, b in ring]
     assert ax.get_title(loc="left") == "ring all-reduce on 3 ranks: 4 steps"
     assert [text.get_text() for text in ax.texts[:3]] == ["2", "0", "1"]
+
+
+@pytest.mark.parametrize(("n", "numbers"), [(3, range(4)), (12, range(22)), (40, range(0, 78, 2))])
+def test_the_steps_that_there_are_have_numbers(n: int, numbers: range) -> None:
+    ax = spacetime(get_schedule("all-reduce", "ring", n))
+    assert [label.get_text() for label in ax.get_xticklabels()] == [str(step) for step in numbers]
+    assert [tick - 0.5 for tick in ax.get_xticks()] == list(numbers)
+    assert ax.get_xlim() == (0, 2 * n - 2)
 
 
 def test_messages_between_the_same_ranks_have_one_label() -> None:
