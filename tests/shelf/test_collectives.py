@@ -19,7 +19,7 @@ from pyxsim import library
 from pyxsim.collective.bounds import rounds
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import compiled
-from pyxsim.collective.costs import Cost, cost
+from pyxsim.collective.costs import Cost, cost, pipelined
 from pyxsim.collective.kinds import KINDS, get_kind
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.schedule import Schedule, ScheduleError
@@ -172,6 +172,17 @@ def test_where_a_time_has_no_short_form() -> None:
             assert found == set(range(4, 34, 2))
         else:
             assert not found
+
+
+def test_where_the_time_of_a_pipeline_is_known() -> None:
+    # Segments of 2000 bytes, 32 of them in each tree, 3 levels.
+    size = 32 * 2 * 2000
+    assert pipelined("reduce", 8, size, 32, 1500, 1) == size + 3 * (1500 + 3 * 2000)
+    assert pipelined("all-reduce", 8, size, 32, 1500, 1) == 2 * (size + 3 * (1500 + 3 * 2000))
+    assert pipelined("broadcast", 8, size, 32, 1500, 1, own_links=True) == size // 2 + 3 * 1500 + 2 * 2000
+    assert pipelined("broadcast", 8, size, 32, 2001, 1, own_links=True) is None
+    assert [pipelined("reduce", 8, size, 32, alpha, 1) is None for alpha in (999, 1000, 4000, 4001)] == [1, 0, 0, 1]
+    assert pipelined("reduce", 4, size, 32, 1500, 1) is pipelined("reduce", 8, size, 31, 1500, 1) is None
 
 
 def test_costs_of_others() -> None:

@@ -11,7 +11,7 @@ import pyxsim
 from pyxsim import library
 from pyxsim.collective.bounds import lower_bound_bytes
 from pyxsim.collective.closed_form import message_time
-from pyxsim.collective.costs import cost
+from pyxsim.collective.costs import cost, pipelined
 from pyxsim.registry import collectives
 
 library.load_all()
@@ -92,6 +92,25 @@ def test_delays_of_the_ends(kind: str) -> None:
     wanted = cost(kind, "bruck", NPUS, 1 << 16)
     assert wanted is not None
     assert took == wanted.time(alpha("switch"), Fraction(1, FLIT), endpoint=30, reduction=7)
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "broadcast", "reduce"])
+@pytest.mark.parametrize(("n", "size", "segments"), [(5, 4, 32), (8, 4, 32), (8, 16, 64), (8, 16, 128), (33, 4, 32)])
+@pytest.mark.parametrize("network", ["switch", "fully-connected"])
+def test_two_trees_in_turns(network: str, kind: str, n: int, size: int, segments: int) -> None:
+    own, nbytes = network == "fully-connected", size << 20
+    result = pyxsim.run(
+        {
+            "network": {"topology": network, "shape": [n], "bandwidth": "100 GB/s", "latency": "500 ns"},
+            "system": {kind.replace("-", "_"): f"double-binary-tree:{segments}"},
+            "collective": {"kind": kind, "size": f"{size} MiB"},
+        }
+    )
+    hop = 500 * NETWORKS[network]
+    wanted = pipelined(kind, n, nbytes, segments, hop, Fraction(1, 100), own_links=own)
+    assert wanted is not None
+    assert result.time_ns == pytest.approx(float(wanted), rel=0.05)
+    assert result.time_ns >= lower_bound_bytes(kind, n, nbytes) / 100 / (n - 1 if own else 1)
 
 
 SHELF = [(entry.name, kind) for entry in collectives.entries for kind in entry.info["kinds"]]
