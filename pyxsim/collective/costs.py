@@ -222,7 +222,7 @@ def pipelined(
 
     The buffer goes in and out of everybody once (twice for an all-reduce), at the rate of a port, and its last segment
     up or down ceil(log2 n) levels. A level costs alpha and three segments: a rank takes one from each tree in turns, so
-    up to two go before, and that one itself (Sanders, Speck and Traeff 2009, section 3). With a link for every pair
+    up to two go before, and that one itself (Sanders, Speck and Traeff 2009). With a link for every pair
     (`own_links`) nothing goes before, and the trees do not share a port: half of the buffer counts.
 
     Measured on 5 to 33 ranks, most times are within 5 % of it, all within 10 %; over own links within 5 %. Ranks take

@@ -168,7 +168,8 @@ def _shared_bus(settings: Settings, clock: Fraction) -> SharedBus | None:
         return None
     latency, overhead, gap = (to_cycles(time, clock)[0] for time in (bus.L, bus.o, bus.g))
     per_byte, reduction = (to_seconds(time, clock) * clock for time in (bus.G, bus.reduction_delay))
-    return SharedBus(latency, overhead, gap, per_byte, reduction, ceil(_REDUCTION_START * clock) if reduction else 0)
+    start = ceil(_REDUCTION_START * clock) if reduction or settings.compat is not None else 0
+    return SharedBus(latency, overhead, gap, per_byte, reduction, start)
 
 
 def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Sequence[int]:
