@@ -13,7 +13,7 @@ import pytest
 
 from pyxsim.errors import DeadlockError
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.study import prepare, run, simulate
+from pyxsim.study import Prepared, prepare, run, simulate
 from pyxsim.study.astra import astra_experiment
 
 REFERENCE = json.loads(
@@ -64,6 +64,7 @@ def test_what_could_deadlock_is_refused_first(name: str, tmp_path: Path) -> None
 def test_what_never_ended_is_a_deadlock(name: str, tmp_path: Path) -> None:
     """One VC, and messages of up to three hops on a ring: the original spins for ever, we name the circle."""
     prepared = prepare(experiment(tmp_path, CASES[name]), allow_deadlock=True)
+    assert isinstance(prepared, Prepared)
     with pytest.raises(DeadlockError) as caught:
         simulate(prepared)
     assert len(caught.value.cycle) == 4
