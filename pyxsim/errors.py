@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 
 class PyxsimError(Exception):
@@ -86,9 +87,21 @@ class InputError(PyxsimError, ValueError):
 
     def at(self, *, file: str | None = None, key: str | None = None) -> InputError:
         """The same fault with its place filled in where it was not known yet."""
-        return InputError(
-            self.problem, file=self.file or file, key=self.key or key, allowed=self.allowed, given=self.given
-        )
+        placed = copy(self)
+        placed.file, placed.key = self.file or file, self.key or key
+        return placed
+
+    def named_by(self, key: str) -> InputError:
+        """The same fault of a thing that the setting `key` names, such as a file, which then has two places.
+
+        A fault that knows the key that it is about stays as it is.
+        """
+        if self.key is not None:
+            return self
+        placed = copy(self)
+        placed.problem = f"{self.file}: {self.problem}" if self.file else self.problem
+        placed.file, placed.key = None, key
+        return placed
 
 
 def _rebuild(
@@ -118,6 +131,10 @@ class InputErrors(InputError):
     def at(self, *, file: str | None = None, key: str | None = None) -> InputErrors:
         """The same faults, each with its place filled in where it was not known yet."""
         return InputErrors([fault.at(file=file, key=key) for fault in self.faults])
+
+    def named_by(self, key: str) -> InputErrors:
+        """The same faults, each as `InputError.named_by` tells it."""
+        return InputErrors([fault.named_by(key) for fault in self.faults])
 
 
 def bundle(faults: Sequence[InputError]) -> InputError:

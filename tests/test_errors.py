@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyxsim.collective.schedule import ScheduleError
 from pyxsim.errors import (
     DeadlockError,
     InputError,
@@ -53,6 +54,18 @@ def test_at_fills_in_only_what_is_missing() -> None:
     moved = error.at(file="f.toml", key="outer")
     assert str(moved) == "f.toml: inner: is empty; allowed: a; did you mean 'a'?"
     assert (moved.file, moved.key, error.file) == ("f.toml", "inner", None)
+
+
+def test_a_key_names_a_file_with_a_fault_of_its_own() -> None:
+    error = InputErrors([InputError("is empty", file="s.json"), InputError("is missing", file="s.json", key="chunks")])
+    named = error.named_by("system.file").at(file="e.toml")
+    assert str(named) == "e.toml: system.file: s.json: is empty\ns.json: chunks: is missing"
+
+
+def test_a_fault_that_moves_stays_what_it_is() -> None:
+    error = ScheduleError("ends too early", rank=3).named_by("system.all_reduce").at(file="e.toml")
+    assert (type(error), getattr(error, "rank", None)) == (ScheduleError, 3)
+    assert str(error) == "e.toml: system.all_reduce: ends too early"
 
 
 @given(st.text(), st.text())

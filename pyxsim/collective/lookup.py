@@ -77,10 +77,7 @@ def _of_file(
     try:
         found = find(path, part)
     except InputError as error:
-        if key is None:
-            raise
-        # Two places: the key that names the file, and the line in the file.
-        raise InputError(f"{error.file}: {error.problem}", key=key, allowed=error.allowed, given=error.given) from error
+        raise (error if key is None else error.named_by(key)) from None
     count = None if number is None else int(number)
     _check_number(found.function, name.rpartition(":")[0], count, name, key)
     return Algorithm(name, found.function, count, one is not None, found.kinds)

@@ -7,6 +7,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from pyxsim.settings.types import MANY
+
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """The table models inside a type such as `tuple[Dimension, ...] | None`."""
@@ -14,6 +16,12 @@ def models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for inner in get_args(annotation):
         yield from models_in(inner)
+
+
+def heads(path: str, annotation: object) -> list[str]:
+    """How the header of a table is written: [path] once, [[path]] as often as one likes, or either."""
+    several = "tuple[" in str(annotation)
+    return [*([f"[{path}]"] if not several or MANY in str(annotation) else []), *([f"[[{path}]]"] if several else [])]
 
 
 def words_of(model: type[BaseModel], key: str) -> str:

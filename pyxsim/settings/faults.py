@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pyxsim.errors import InputError, InputErrors
-from pyxsim.settings.describe import list_words, models_in, words_of
+from pyxsim.settings.describe import heads, list_words, models_in, words_of
 from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
 
 Loc = Sequence[str | int]
@@ -47,20 +47,21 @@ def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     return model
 
 
-def places(model: type[BaseModel], name: str, path: str = "") -> Iterator[str]:
-    """The tables that have a key of that name, as key paths ("" for the file's top)."""
+def places(model: type[BaseModel], name: str, path: str = "", head: str = "the top of the file") -> Iterator[str]:
+    """The headers of the tables that have a key of that name."""
     if name in model.model_fields:
-        yield path
+        yield head
     for key, info in model.model_fields.items():
-        for inner in models_in(info.annotation):
-            yield from places(inner, name, join(path, key))
+        inside = join(path, key)
+        for inner in dict.fromkeys(models_in(info.annotation)):
+            yield from places(inner, name, inside, heads(inside, info.annotation)[0])
 
 
 def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
     """The fault of a key that its table does not have: the closest one there, or the table where it belongs."""
     name, model = str(loc[-1]), model_at(root, loc[:-1])
     words = list(model.model_fields) if model is not None else []
-    elsewhere = [f"[{place}]" if place else "the top of the file" for place in places(root, name)]
+    elsewhere = list(places(root, name))
     problem = f"unknown key here; it belongs to {' or '.join(elsewhere)}" if elsewhere else "unknown key"
     return InputError(problem, key=key_path(loc), allowed=words, given=name)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pyxsim.errors import InputError, bundle
+from pyxsim.errors import InputError, bundle, nearest
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.override import Steps, parse_override, put
@@ -21,6 +21,7 @@ from pyxsim.textfile import read_text
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
 BESIDE = "message"  # stands beside collectives, or alone
+_ALL = (*LOADS, BESIDE)
 _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
 
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
@@ -58,13 +59,21 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
 
 
 def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
-    """Exactly one of the tables that say what the network has to do; messages alone, or beside collectives."""
+    """Exactly one of the tables that say what the network has to do; messages alone, or beside collectives.
+
+    A table whose name is misspelt is not missing, too.
+    """
     given = [table for table in LOADS if data.get(table) is not None]
     if data.get(BESIDE) and given[:1] != ["collective"]:
         given.insert(0, BESIDE)
-    if not given:
+    if not given and not any(nearest(key, Experiment.model_fields) in _ALL for key in _unknown(data)):
         return [InputError("the table [collective] is missing", key="collective", allowed=_TABLES)]
     return [InputError(f"[{given[0]}] is given, too", key=table, allowed="one of them") for table in given[1:]]
+
+
+def _unknown(data: Mapping[str, Any]) -> list[str]:
+    """The tables that there are not, misspelt ones mostly."""
+    return [str(key) for key in data if key not in Experiment.model_fields]
 
 
 def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps], renamed: dict[str, str]) -> InputError:

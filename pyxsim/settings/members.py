@@ -12,18 +12,20 @@ from pyxsim.settings.types import shown, whole
 
 MOST_NPUS = 2**20
 Npu = Annotated[int, *whole(0, MOST_NPUS - 1)]
-Npus = Annotated[tuple[Npu, ...], Field(min_length=1)]
 
 
-def _group(npus: tuple[int, ...]) -> tuple[int, ...]:
-    """Refuse a list that is no group: an NPU twice, or one NPU alone."""
-    twice = [npu for npu, count in Counter(npus).items() if count > 1]
-    faults = [InputError(f"NPU {npu} is listed {npus.count(npu)} times", allowed="every NPU once") for npu in twice]
-    if len(npus) == 1:
-        faults.append(InputError(f"{shown(npus)} is one NPU alone", allowed="a list of at least two NPUs"))
-    raise_all(faults)
+def _distinct(npus: tuple[int, ...]) -> tuple[int, ...]:
+    twice = {npu: count for npu, count in Counter(npus).items() if count > 1}
+    raise_all([InputError(f"NPU {npu} is listed {twice[npu]} times", allowed="every NPU once") for npu in twice])
     return npus
 
 
+def _several(npus: tuple[int, ...]) -> tuple[int, ...]:
+    if len(npus) == 1:
+        raise InputError(f"{shown(npus)} is one NPU alone", allowed="a list of at least two NPUs")
+    return npus
+
+
+Npus = Annotated[tuple[Npu, ...], Field(min_length=1), AfterValidator(_distinct)]
 # In the order of their ranks.
-Members = Annotated[Npus, AfterValidator(_group)]
+Members = Annotated[Npus, AfterValidator(_several)]

@@ -13,9 +13,8 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pyxsim.settings.describe import models_in, words_of
+from pyxsim.settings.describe import heads, models_in, words_of
 from pyxsim.settings.experiment import Experiment
-from pyxsim.settings.types import MANY
 
 MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
 
@@ -25,9 +24,9 @@ def reference(model: type[BaseModel]) -> str:
     return "\n".join(_section("", model)).strip() + "\n"
 
 
-def _section(path: str, model: type[BaseModel], heads: Sequence[str] = ()) -> Iterator[str]:
-    if heads:
-        yield from ("", f"## {' or '.join(f'`{head}`' for head in heads)}")
+def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> Iterator[str]:
+    if header:
+        yield from ("", f"## {' or '.join(f'`{head}`' for head in header)}")
     yield from ("", " ".join((model.__doc__ or "").split()), "")
     yield from ("| key | may be | default | |", "|---|---|---|---|")
     for key, info in model.model_fields.items():
@@ -36,13 +35,7 @@ def _section(path: str, model: type[BaseModel], heads: Sequence[str] = ()) -> It
     for key, info in model.model_fields.items():
         for inner in dict.fromkeys(models_in(info.annotation)):
             inside = f"{path}.{key}" if path else key
-            yield from _section(inside, inner, _heads(inside, str(info.annotation)))
-
-
-def _heads(path: str, annotation: str) -> list[str]:
-    """How the header of a table is written: once, as often as one likes, or either."""
-    several = "tuple[" in annotation
-    return [*([f"[{path}]"] if not several or MANY in annotation else []), *([f"[[{path}]]"] if several else [])]
+            yield from _section(inside, inner, heads(inside, info.annotation))
 
 
 def _default(info: FieldInfo) -> str:

@@ -15,6 +15,23 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import KINDS, algorithm_key
 
+# ASTRA-sim's words for the orders of dimensions and within queues; some have two.
+DIMENSION_ORDERS = {
+    "ascending": "ascending",
+    "baseline": "ascending",
+    "roundRobin": "round-robin",
+    "offlineGreedy": "themis",
+    "themis": "themis",
+    "offlineGreedyFlex": "themis-flex",
+    "themisFlex": "themis-flex",
+}
+QUEUE_ORDERS = {
+    "FIFO": "FIFO",
+    "RG": "RG",
+    "smallestFirst": "smallest-first",
+    "SCF": "smallest-first",
+    "lessRemainingPhaseFirst": "fewest-phases-first",
+}
 Reader = Callable[[Any], Any]
 TABLE = "system"
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
 from pyxsim.settings.members import Members, Npus
 from pyxsim.settings.semantics import faults_of
+from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 from pyxsim.settings.types import (
     Bandwidth,
     Flag,
@@ -33,26 +34,18 @@ def _astra(words: Mapping[str, str]) -> BeforeValidator:
     return BeforeValidator(lambda value: words.get(value, value) if isinstance(value, str) else value)
 
 
-def _or_none(value: object) -> object:
+def _or_none(value: str | None) -> str | None:
     return None if value == "none" else value
 
 
 Scheduling = Annotated[Literal["LIFO", "FIFO", "explicit"], _astra({"EXPLICIT": "explicit"})]
 IntraDimension = Annotated[
     Literal["FIFO", "RG", "smallest-first", "fewest-phases-first"],
-    _astra({"smallestFirst": "smallest-first", "lessRemainingPhaseFirst": "fewest-phases-first"}),
+    _astra(QUEUE_ORDERS),
 ]
 InterDimension = Annotated[
     Literal["ascending", "round-robin", "themis", "themis-flex"],
-    _astra(
-        {
-            "baseline": "ascending",
-            "roundRobin": "round-robin",
-            "offlineGreedy": "themis",
-            "offlineGreedyFlex": "themis-flex",
-            "themisFlex": "themis-flex",
-        }
-    ),
+    _astra(DIMENSION_ORDERS),
 ]
 
 
@@ -109,7 +102,7 @@ class _Scheduling(Table):
         description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys given here override it. "
         "A relative path counts from the folder of the experiment.",
     )
-    compat: Annotated[Literal["astra-sim-1", "astra-sim-2"] | None, BeforeValidator(_or_none)] = Field(
+    compat: Annotated[Literal["astra-sim-1", "astra-sim-2", "none"] | None, AfterValidator(_or_none)] = Field(
         default=None,
         description='Reproduce another simulator where it differs: docs/compat.md. "none" says that none is, though a '
         "system file brings one.",

@@ -89,7 +89,10 @@ class Study:
     def source(self) -> Any:
         """Where the packets come from: a `Source`, or a `Trace`; of a batch the pattern, which is checked here."""
         if self.settings.trace is not None:
-            return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
+            try:
+                return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
+            except InputError as error:
+                raise error.named_by("traffic.trace") from None
         return Source(self.settings.resolved, self.place)
 
     @property

@@ -133,7 +133,7 @@ def prepare(
     system = make_system(network, topology.shape, options)
     job.begin(system)
     _check_joins(job, topology)
-    warnings = [*notes, *_prove_schedules(system)]
+    warnings = [*notes, *_prove_schedules(system, job)]
     if isinstance(network, PacketNetwork):
         warnings += [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
         if len(settings.router.networks()) > 1:
@@ -179,7 +179,10 @@ def _prepare_traffic(
 
 def _job(experiment: Experiment, topology: Topology, folder: Path, backend: str) -> Job:
     if experiment.workload is not None:
-        text = read_text_workload(folder / experiment.workload.file)
+        try:
+            text = read_text_workload(folder / experiment.workload.file)
+        except InputError as error:
+            raise error.named_by("workload.file") from None
         start = START if backend == "packet" else 0
         return Micro(text, experiment.workload, experiment.network.clock / 10**9, start=start)
     return Communication(experiment, topology)
@@ -274,7 +277,7 @@ def _check_joins(job: Job, topology: Topology) -> None:
                     raise InputError(problem, key=asked.place, allowed="it in dimensions that are a switch")
 
 
-def _prove_schedules(system: System | AstraSystem) -> list[str]:
+def _prove_schedules(system: System | AstraSystem, job: Job) -> list[str]:
     """Every schedule that will be used computes its collective; a user's may not. Raises ScheduleError.
 
     Returns a line for each of which that cannot be said, because it tells sizes and no data.
@@ -282,10 +285,23 @@ def _prove_schedules(system: System | AstraSystem) -> list[str]:
     lines = []
     for phase in system.schedules():
         schedule = phase.schedule()
-        prove_schedule(schedule)
+        try:
+            prove_schedule(schedule)
+        except InputError as error:
+            raise error.named_by(_place_of(phase, job)) from None
         if schedule.unproved:
             lines.append(f"{schedule}: it is proved to end, not to compute the collective: {schedule.unproved}")
     return lines
+
+
+def _place_of(phase: Phase, job: Job) -> str:
+    """The key that names the algorithm of a phase."""
+    for asked in job.asked:
+        for issued in asked.issued:
+            for each in (each for chunk in issued.chunks for each in chunk.plan.phases):
+                if (each.kind, each.algorithm, each.npus) == (phase.kind, phase.algorithm, phase.npus):
+                    return asked.place
+    return "system"
 
 
 def _check_lengths(experiment: Experiment, topology: Topology) -> None:

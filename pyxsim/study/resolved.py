@@ -35,7 +35,10 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
 
 def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, list[str]]:
     """The file's keys, and those of the experiment before them."""
-    tables, warnings = read_system(path)
+    try:
+        tables, warnings = read_system(path)
+    except InputError as error:
+        raise error.named_by("system.file") from None
     own = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}
     data = {key: value for key, value in experiment if value not in (None, (), {})}
     try:

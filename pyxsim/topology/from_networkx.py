@@ -52,7 +52,7 @@ def read_graph(path: Path) -> Any:
     try:
         lines = read_text(path, "an edge list").splitlines()
     except InputError as error:
-        raise error.at(key=f"{KEY}.file") from None
+        raise error.named_by(f"{KEY}.file") from None
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split(None, 2)
         if words:

@@ -182,7 +182,10 @@ def matrix(place: Place, file: str) -> Pattern:
     """As a file says: row i holds how much node i sends to each node, in any unit; the load scales all of it."""
     if not isinstance(file, str) or not file.strip():
         raise InputError(f"{file!r} is no file", key="pattern_options.file", allowed="a text in quotes")
-    return Matrix(read_matrix(place.folder / file, place.npus))
+    try:
+        return Matrix(read_matrix(place.folder / file, place.npus))
+    except InputError as error:
+        raise error.named_by("pattern_options.file") from None
 
 
 def _nodes(place: Place) -> Longs:

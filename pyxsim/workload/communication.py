@@ -133,7 +133,7 @@ def _placed(error: InputError, key: str, place: str) -> InputError:
         return InputError(error.problem, key=join(key, "size"), allowed=error.allowed)
     if error.key is not None and error.key.startswith("system."):
         return InputError(error.problem, key=place, allowed=error.allowed, given=error.given)
-    return error
+    return error.named_by(place)  # what an algorithm says of so many ranks
 
 
 def _group_name(collective: Collective) -> str:

@@ -43,9 +43,12 @@ class Micro:
     def begin(self, system: System | AstraSystem) -> None:
         """Issue everything."""
         for number in range(self.passes):
-            name = f"{self.layer}, pass {number}"
-            issued = system.issue(self.kind, self.size, at=self.start, name=name)
-            self.asked.append(Asked(name, f"system.{algorithm_key(self.kind)}", issued=[issued]))
+            name, place = f"{self.layer}, pass {number}", f"system.{algorithm_key(self.kind)}"
+            try:
+                issued = system.issue(self.kind, self.size, at=self.start, name=name)
+            except InputError as error:
+                raise error.named_by(place) from None
+            self.asked.append(Asked(name, place, issued=[issued]))
 
     @property
     def ends(self) -> list[int]:

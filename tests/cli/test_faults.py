@@ -39,6 +39,14 @@ def network(text: str) -> str:
     return changed("[network]", f"[network]\n{text}")
 
 
+STEPS = """from pyxsim.collective.custom import Send
+
+def nothing(kind, n, rank):
+    return []
+
+def fails(kind, n, rank):
+    raise ValueError("not so few")
+"""
 EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "unknown key": (network("bandwith = 1"), "e.toml: network.bandwith: unknown key...did you mean 'bandwidth'?"),
     "unknown table": (SMALL + "[sytem]\n", "sytem: unknown key...did you mean 'system'?"),
@@ -77,6 +85,60 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
         '[[network.dims]]\nblock = "rin"\nnpus = 4\n[collective]\nkind = "all-reduce"\nsize = "1 B"',
         "network.dims[0].block: unknown block 'rin'...did you mean 'ring'?",
     ),
+    "group size that does not divide": (
+        system('all_reduce = "hierarchical:3"'),
+        "e.toml: system.all_reduce: 2 ranks cannot be cut in groups of 3; allowed: 1, 2",
+    ),
+    "group size of one collective": (
+        SMALL + 'algorithm = "hierarchical:3"\n',
+        "e.toml: collective.algorithm: 2 ranks cannot be cut in groups of 3",
+    ),
+    "missing system file": (
+        system('file = "systm.json"'),
+        "e.toml: system.file: systm.json: no such file; did you mean 'system.json'?",
+    ),
+    "missing algorithm": (
+        system('all_reduce = "step.py"'),
+        "e.toml: system.all_reduce: ...step.py: no such file; did you mean 'steps.py'?",
+    ),
+    "missing traces": (
+        system('all_reduce = "step.*.et"'),
+        "e.toml: system.all_reduce: ...step.*.et: there are no such files; did you mean 'steps.*.et'?",
+    ),
+    "schedule that is wrong": (
+        system('all_reduce = "steps.py:nothing"'),
+        "e.toml: system.all_reduce: ...rank 0 ends without the contributions of rank 1",
+    ),
+    "schedule that fails": (
+        system('all_reduce = "steps.py:fails"'),
+        "e.toml: system.all_reduce: ...steps.py:7: the collective algorithm...ValueError: not so few",
+    ),
+    "missing trace": (
+        SMALL.partition("[collective]")[0] + '[traffic]\ntrace = "none.csv"',
+        "e.toml: traffic.trace: none.csv: no such file",
+    ),
+    "missing matrix": (
+        SMALL.partition("[collective]")[0]
+        + '[traffic]\nload = 0.1\npattern = "matrix"\npattern_options = { file = "none.csv" }',
+        "e.toml: traffic.pattern_options.file: none.csv: no such file",
+    ),
+    "missing graph": (
+        changed('"torus"\nshape = [2, 2]', '"graph"\noptions = { file = "none.txt" }'),
+        "e.toml: network.options.file: none.txt: no such file",
+    ),
+    "misspelt table": (changed("[collective]", "[[messages]]"), "e.toml: messages: unknown key...mean 'message'?"),
+    "key of other tables": (
+        system('[[system.groups]]\nname = "a"\nnpus = [1, 2]\nsize = 3'),
+        "groups[0].size: unknown key here; it belongs to [collective] or [[message]] or [traffic.batch]; allowed: name",
+    ),
+    "late twice": (
+        system('[[system.stragglers]]\nnpus = [1, 1]\nstart = "1 ns"'),
+        "e.toml: system.stragglers[0].npus: NPU 1 is listed 2 times; allowed: every NPU once",
+    ),
+    "semantics": (
+        system('compat = "astra-sim"'),
+        "e.toml: system.compat: 'astra-sim' is none...allowed: astra-sim-1, astra-sim-2, none",
+    ),
     "missing shape": (changed("shape = [2, 2]", ""), "network.shape: the shape is missing"),
     "shape of another length": (changed('"torus"', '"ring"'), "network.shape: [2, 2] has 2 dimensions"),
     "no NPUs": (changed("[2, 2]", "[2, 0]"), "network.shape[1]: 0 is too small"),
@@ -100,7 +162,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "workload is a folder": (
         'network = { topology = "ring", shape = [4] }\nworkload = { file = "." }',
-        ".: is a folder",
+        "e.toml: workload.file: .: is a folder",
     ),
 }
 
@@ -109,6 +171,9 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize("case", EXPERIMENTS)
 def test_a_faulty_experiment(pyxsim: Command, folder: Path, command: str, case: str) -> None:
     text, fault = EXPERIMENTS[case]
+    (folder / "steps.py").write_text(STEPS, encoding="utf-8")
+    for name in ("system.json", "steps.0.et"):
+        (folder / name).touch()
     (folder / "e.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     told(pyxsim(command, "e.toml"), fault)
 

@@ -27,6 +27,8 @@ SAME = [
     ({"inter-dimension-scheduling": "offlineGreedy"}, {"inter_dimension": "themis"}),
     ({"inter_dimension": "offlineGreedyFlex"}, {"inter_dimension": "themis-flex"}),
     ({"inter_dimension": "roundRobin"}, {"inter_dimension": "round-robin"}),
+    ({"inter_dimension": "themisFlex"}, {"inter_dimension": "themis-flex"}),
+    ({"intra_dimension": "SCF"}, {"intra_dimension": "smallest-first"}),
     ({"inter_dimension": "baseline"}, {"inter_dimension": "ascending"}),
     ({"endpoint-delay": 10}, {"endpoint_delay": "10 ns"}),
     ({"endpoint-delay": "10 cycles"}, {"endpoint_delay": "10 cycles"}),

@@ -293,7 +293,7 @@ def test_a_load_above_what_a_node_can_send() -> None:
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: is missing: the pattern 'hotspot' needs it"),
-    ({"trace": "no.csv"}, "no.csv: no such file"),
+    ({"trace": "no.csv"}, "traffic.trace: no.csv: no such file"),
 ]
 
 

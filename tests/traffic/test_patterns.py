@@ -220,7 +220,7 @@ def test_faults_of_matrix_files(tmp_path: Path, name: str, text: str, problem: s
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         make_pattern("matrix", Place(2, (2,), tmp_path), {"file": name})
-    assert str(caught.value) == f"{tmp_path}/{problem}"
+    assert str(caught.value) == f"pattern_options.file: {tmp_path}/{problem}"
 
 
 def test_a_missing_matrix(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pyxsim.chakra import Node, NodeType
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
 from pyxsim.collective.given import Message, compiled_from
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, closest
 
 UNPROVED = "Chakra traces say how many bytes are sent, and not which data they are"
 
@@ -42,7 +42,8 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     """A function(kind, n) that gives the schedule of the traces, of whatever kind it is. Raises InputError."""
     files = rank_files(pattern)
     if not files:
-        raise InputError("there are no such files", file=pattern)
+        here = {re.sub(r"\d+(?=\.et$)", "*", each.name) for each in Path(pattern).parent.glob("*.et")}
+        raise InputError(f"there are no such files{closest(Path(pattern).name, here)}", file=pattern)
 
     def build(kind: str, n: int) -> CompiledSchedule:
         missing = sorted(set(range(max(n, max(files) + 1))) - files.keys())

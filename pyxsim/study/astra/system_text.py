@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 from pyxsim.study.astra.algorithms import KINDS, algorithms
 from pyxsim.study.astra.entries import MANY, PathLike
 from pyxsim.study.astra.text import Text
 
 REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
-_ORDERS = {
-    "ascending": "ascending",
-    "baseline": "ascending",
-    "roundRobin": "round-robin",
-    "offlineGreedy": "themis",
-    "themis": "themis",
-    "offlineGreedyFlex": "themis-flex",
-    "themisFlex": "themis-flex",
-}
-_FIRST = {
-    "FIFO": "FIFO",
-    "RG": "RG",
-    "smallestFirst": "smallest-first",
-    "SCF": "smallest-first",
-    "lessRemainingPhaseFirst": "fewest-phases-first",
-}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
 # Keys of the version of 2020, whose system layer works otherwise.
 _OF_2020 = {
@@ -50,8 +35,8 @@ def text_system(path: PathLike, dims: int | None = None, wanted: str | None = No
         "active_chunks": text.count("active-chunks-per-dimension", 1, most=MANY),
         "chunks": text.count("preferred-dataset-splits", 1, most=MANY),
         "optimization": text.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
-        "intra_dimension": text.choice("intra-dimension-scheduling", _FIRST, "FIFO"),
-        "inter_dimension": text.choice("inter-dimension-scheduling", _ORDERS, "ascending"),
+        "intra_dimension": text.choice("intra-dimension-scheduling", QUEUE_ORDERS, "FIFO"),
+        "inter_dimension": text.choice("inter-dimension-scheduling", DIMENSION_ORDERS, "ascending"),
     }
     for kind in KINDS:
         names = _algorithms(text, f"{kind}-implementation", dims, kind if kind == wanted else None)

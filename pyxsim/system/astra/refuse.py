@@ -10,6 +10,7 @@ from pyxsim.errors import InputError
 from pyxsim.system.astra.machines import ALGORITHMS, KINDS, Program, plain
 from pyxsim.system.options import ASTRA_SIM_1, Options
 
+_OVER_ALL = ("one-ring", "one-direct", "one-halving-doubling")
 _MOST = 2**31 - 1  # bytes of a chunk in version 1, which keeps them in an int
 
 
@@ -77,7 +78,7 @@ def refuse_algorithm(algorithm: Algorithm, kind: str, n: int, key: str, *, group
     name = plain(algorithm)
     if name not in ALGORITHMS or (algorithm.over_all and name == "double-binary-tree"):
         raise InputError(
-            f"ASTRA-sim has no {algorithm.name}", key=key, allowed=", ".join([*ALGORITHMS, "one-ring", "one-direct"])
+            f"ASTRA-sim has no {algorithm.name}", key=key, allowed=[*ALGORITHMS, *_OVER_ALL], given=algorithm.name
         )
     if name == "halving-doubling" and kind == "all-to-all":
         raise InputError("ASTRA-sim stops: halving-doubling cannot do all-to-all", key=key, allowed="ring or direct")
