@@ -75,7 +75,7 @@ def show_collective(
     path = None if plot is None else check_plot(plot)
     name = located(name, Path.cwd())
     if kind is None:
-        kinds = get_algorithm(name, key="NAME").kinds
+        kinds = get_algorithm(name).kinds
         kind = "all-reduce" if "all-reduce" in kinds else kinds[0]
     elif kind not in KINDS:
         raise InputError(f"unknown collective '{kind}'", key="--kind", allowed=list(KINDS), given=kind)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyxsim.output.result import STALLS, Longs, Result
-from pyxsim.report.facts import STALL_WORDS, dimension_names, dimensions, link_name, link_title
+from pyxsim.report.facts import STALL_WORDS, dimensions, link_name, link_title
 from pyxsim.report.style import (
-    GREY,
     STALL_COLOURS,
     Clock,
     axes,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 MAX_NAMED = 24  # so many rows have their names written beside them
 MAX_COLUMNS = 600  # points in time
 MAX_LINES = 500  # rows of links
-MAX_NUMBERED = 16  # so many chunks have their numbers written on their bars
 
 _TAG = re.compile(r"d\d+([^:]{0,12}):")
 
@@ -141,67 +139,6 @@ def _legend(ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     look: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "columnspacing": 1.2}
     ax.legend(handles, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=8, handlelength=1, **look)
-
-
-def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
-    """Which chunk was in which dimension on one NPU; a thin line before a bar: it waited for its turn."""
-    ax = axes(ax, 9, 2.5)
-    from matplotlib import colormaps
-
-    # -1: it has not happened when the run was interrupted.
-    mine = np.flatnonzero((result.chunks["rank"] == npu) & (result.chunks["start"] >= 0))
-    if not len(mine):
-        return nothing(ax, f"no chunks on NPU {npu}")
-    clock, names = Clock.of(result), dimension_names(result)
-    table = {name: column[mine] for name, column in result.chunks.items()}
-    table["end"] = np.where(table["end"] < 0, result.time_cycles, table["end"])
-    numbers = np.unique(table["chunk"])
-    tints = colormaps["viridis"](np.linspace(0.15, 0.9, max(2, len(numbers))))
-    row, ticks = 0.0, []
-    for dim in np.unique(table["dimension"]).tolist():
-        inside = np.flatnonzero(table["dimension"] == dim)
-        inside = inside[np.lexsort((table["end"][inside], table["start"][inside]))]
-        lanes = _lanes(table["start"][inside], table["end"][inside])
-        height = int(lanes.max()) + 1
-        ready, start, end = (clock.at(table[name][inside]) for name in ("ready", "start", "end"))
-        tint: Any = tints[np.searchsorted(numbers, table["chunk"][inside])]
-        for lane in range(height):
-            here = lanes == lane
-            ax.broken_barh(
-                np.stack([start[here], end[here] - start[here]], axis=1).tolist(),
-                (row + lane + 0.07, 0.86),
-                facecolors=tint[here],
-                edgecolors="white",
-                lw=0.4,
-            )
-        ax.hlines(row + lanes + 0.5, ready, start, colors=tint, lw=0.8, alpha=0.7, zorder=0)
-        if len(numbers) <= MAX_NUMBERED:
-            for i in np.flatnonzero(end - start > 0.012 * clock.end):
-                ink = "black" if tint[i][1] > 0.6 else "white"  # viridis is light where it is green
-                place = ((start[i] + end[i]) / 2, row + lanes[i] + 0.5)
-                ax.annotate(str(table["chunk"][inside[i]]), place, ha="center", va="center", fontsize=7, color=ink)
-        # Colours stand for kinds of links where these are not the dimensions.
-        strip(ax, row, row + height, GREY if result.link_kinds else colour(dim))
-        ticks.append((row + height / 2, f"dim {names.get(dim, dim)}" if dim >= 0 else "all dims"))
-        row += height + 0.25
-    ax.set_yticks(*zip(*ticks, strict=True))
-    ax.tick_params(axis="y", length=0, pad=9, labelsize=8)
-    ax.set(xlim=(0, clock.end), ylim=(max(1.5, row - 0.25), 0), xlabel=clock.label)
-    many = f" ({len(numbers)} chunks, dark to light)" if len(numbers) > MAX_NUMBERED else ""
-    titled(ax, f"NPU {npu}: which chunk is in which dimension{many}")
-    ax.spines["left"].set_visible(False)
-    return ax
-
-
-def _lanes(start: Longs, end: Longs) -> Longs:
-    """The lowest lane in which each interval, in order of its start, does not overlap an earlier one."""
-    free: list[int] = []
-    lanes = []
-    for begin, stop in zip(start.tolist(), end.tolist(), strict=True):
-        lane = next((i for i, time in enumerate(free) if time <= begin), len(free))
-        free[lane : lane + 1] = [stop]
-        lanes.append(lane)
-    return np.array(lanes)
 
 
 def stalls(result: Result, ax: Axes | None = None) -> Axes:

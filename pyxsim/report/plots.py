@@ -18,8 +18,9 @@ from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import course, latencies, number
-from pyxsim.report.panels import chunks, dimension_lines, link_lines, stalls, utilization
+from pyxsim.report.panels import dimension_lines, link_lines, stalls, utilization
 from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nice_top, nothing, percent_axis, titled
+from pyxsim.report.turns import chunks
 from pyxsim.topology import build
 from pyxsim.units import format_time_ns
 
