@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyxsim.cli.faults import each
+from pyxsim.cli.faults import by_hand, each
 from pyxsim.cli.simulate import Job, Outputs, carry_out
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
+from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import form_of, read_astra
 
 RUN_NAME = "run"
@@ -33,6 +34,7 @@ class AstraFiles:
     system: str
     workload: str
     queues: bool = False  # whether an option tells their number
+    overrides: tuple[str, ...] = ()
 
     def place(self, error: InputError) -> InputError:
         """The same faults with the file, or the option, that the key of the experiment came from."""
@@ -41,7 +43,12 @@ class AstraFiles:
             key = fault.key or ""
             if key in _OPTIONS and fault.file is None and (self.queues or key != "system.queues"):
                 return InputError(fault.problem, key=_OPTIONS[key], allowed=fault.allowed, given=fault.given)
-            return fault if key.startswith("--") else fault.at(file=vars(self).get(key.partition(".")[0]))
+            if key.startswith("--") or fault.file is not None:
+                return fault
+            if by_hand(key, self.overrides):
+                return fault.at(file="--set")
+            file, written = vars(self).get(key.partition(".")[0]), of_system_file(key)
+            return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
 
         return bundle([place(fault) for fault in each(error)])
 
@@ -66,7 +73,7 @@ def run_astra(
     """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise."""
     _no_rendezvous(rendezvous)
     warnings: list[str] = []
-    files = replace(files, queues=queues is not None)
+    files = replace(files, queues=queues is not None, overrides=tuple(overrides))
     if outputs.file is None and (path or run_name):
         outputs = replace(outputs, file=str(Path(path or ".") / f"{run_name or RUN_NAME}.h5"))
 
@@ -82,7 +89,7 @@ def run_astra(
                 injection_scale=injection_scale,
                 queues=None if queues is None else _count(queues, "--num-queues-per-dim"),
                 backend=backend,
-                overrides=tuple(overrides),
+                overrides=files.overrides,
             )
         except InputError as error:
             raise files.place(error) from None

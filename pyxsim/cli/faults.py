@@ -27,15 +27,20 @@ def all_or_faults(*steps: Callable[[], Any]) -> list[Any]:
     return values
 
 
+def by_hand(key: str, overrides: Iterable[str]) -> bool:
+    """Whether an override such as "system.queues=1" brought the value of a key."""
+    paths = [key_path(parse_override(text)[0]) for text in overrides]
+    return any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in paths)
+
+
 def placed(error: InputError, file: str, overrides: Iterable[str] = ()) -> InputError:
     """The same faults with their file; `--set` for a key that was overridden. Faults of options keep their place."""
-    by_hand = [key_path(parse_override(text)[0]) for text in overrides]
+    overrides = tuple(overrides)
 
     def place(fault: InputError) -> InputError:
         key = fault.key or ""
         if fault.file is not None or key.startswith("--"):
             return fault
-        own = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in by_hand)
-        return fault.at(file="--set" if own else file)
+        return fault.at(file="--set" if by_hand(key, overrides) else file)
 
     return bundle([place(fault) for fault in each(error)])

@@ -9,6 +9,7 @@ Values in our own form are taken as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +108,15 @@ def respell(data: dict[str, Any], renamed: dict[str, str]) -> list[InputError]:
         table[key] = value
         renamed[f"{TABLE}.{key}"] = f"{TABLE}.{spelled}"
     return faults
+
+
+def of_system_file(path: str) -> str:
+    """The key of a system file for the path of one of [system]: all_reduce[1] -> all-reduce-implementation[1]."""
+    match = re.fullmatch(rf"{TABLE}\.(\w+)(.*)", path)
+    if match is None:
+        return path
+    spelled = next((spelled for spelled, (own, _) in SPELLINGS.items() if own == match[1]), None)
+    return path if spelled is None else spelled + match[2]
 
 
 def _written(key: str, renamed: dict[str, str]) -> str:

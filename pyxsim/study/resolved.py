@@ -11,6 +11,7 @@ from pyxsim.collective.lookup import located
 from pyxsim.errors import InputError, InputErrors, bundle
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
+from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import read_system
 
 
@@ -49,10 +50,13 @@ def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, l
 
 
 def _placed(fault: InputError, file: str, own: Iterable[str]) -> InputError:
-    """A fault of a key that only the system file gives is that file's."""
+    """A fault of a key that only the system file gives is that file's, in its words."""
     table, _, key = (fault.key or "").partition(".")
     name = re.split(r"[.\[]", key)[0]
-    return fault.at(file=file) if table == "system" and name not in own else fault
+    if table != "system" or name in own:
+        return fault
+    written = of_system_file(f"{table}.{key}")
+    return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
 
 
 def _located(table: Any, keys: tuple[str, ...], folder: Path) -> Any:

@@ -148,6 +148,13 @@ def test_faults_of_these_files(pyxsim: Command, newer: Path) -> None:
     assert ended.lines == ["pyxsim: ring.yml:3: bandwidth: '0' is none of what is allowed; allowed: a number above 0"]
 
 
+def test_a_fault_of_the_system_has_the_key_of_its_file(pyxsim: Command, newer: Path) -> None:
+    (newer / "ring.json").write_text(SYSTEM.replace('delay": 10', 'delay": 0'), encoding="utf-8")
+    ended = pyxsim(*NEWER)
+    assert ended.code == 2
+    assert ended.lines[0].startswith("pyxsim: ring.json: endpoint-delay: ASTRA-sim 2 stops at an assertion")
+
+
 def test_keys_that_nobody_reads_are_warned_of(pyxsim: Command, newer: Path) -> None:
     (newer / "ring.json").write_text(SYSTEM.replace("{", '{"boost-mode": 1, '), encoding="utf-8")
     ended = pyxsim(*NEWER)

@@ -376,7 +376,7 @@ ASTRA_OPTIONS = {
     "scale": (["--comm-scale", "much"], "--comm-scale: 'much' is no number"),
     "zero scale": (["--compute-scale", "0"], "--compute-scale: '0' is no scale"),
     "--set": (["--set", "network.router.vcs=0"], "--set: network.router.vcs: 0 is too small"),
-    "queues": (["--set", "system.queues=[1,2,2]"], "system.queues: dimension 0 has 2 rings"),
+    "queues": (["--set", "system.queues=[1,2,2]"], "--set: system.queues: dimension 0 has 2 rings"),
     "path": (["--path", "/proc/none"], "/proc/none/run.h5: cannot be written"),
     "-o over an input": (["-o", "system.txt"], "system.txt: cannot be written: it is an input"),
 }

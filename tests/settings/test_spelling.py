@@ -8,7 +8,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment, resolved_toml
-from pyxsim.settings.spelling import SPELLINGS
+from pyxsim.settings.spelling import SPELLINGS, of_system_file
 from pyxsim.settings.system import System
 
 BASE: dict[str, Any] = {
@@ -51,6 +51,13 @@ def test_both_spellings_mean_the_same(theirs: dict[str, Any], ours: dict[str, An
 def test_every_spelling_is_of_a_key() -> None:
     assert {key for key, _ in SPELLINGS.values()} <= set(System.model_fields)
     assert not set(SPELLINGS) & set(System.model_fields)
+
+
+def test_a_key_is_told_as_a_system_file_has_it() -> None:
+    assert of_system_file("system.all_reduce[1]") == "all-reduce-implementation[1]"
+    assert of_system_file("system.endpoint_delay") == "endpoint-delay"
+    assert of_system_file("system.shared_bus.L") == "system.shared_bus.L"
+    assert of_system_file("network.shape") == "network.shape"
 
 
 def test_a_key_in_two_spellings_is_refused() -> None:

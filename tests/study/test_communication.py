@@ -252,9 +252,10 @@ def test_faults_of_a_system_file_name_it(tmp_path: Path) -> None:
     experiment = load_experiment(tables(system={"file": "sys.txt", "compat": "none"}, collective=ALL))
     with pytest.raises(InputError) as caught:
         prepare(experiment, folder=tmp_path)
-    assert str(caught.value).startswith(f"{path}: system.all_reduce: the list has 3 entries, the network 2 dimensions")
+    told = f"{path}: all-reduce-implementation: the list has 3 entries, the network 2 dimensions"
+    assert str(caught.value).startswith(told)
     experiment = load_experiment(tables(system={"file": "nothing.txt"}, collective=ALL))
-    with pytest.raises(InputError, match=r"nothing\.txt: no such file"):
+    with pytest.raises(InputError, match=r"^system\.file: .*nothing\.txt: no such file"):
         prepare(experiment, folder=tmp_path)
 
 
