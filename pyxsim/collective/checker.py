@@ -101,6 +101,7 @@ class _Journey:
         self.messages = messages  # those that carry the blocks, in order
         self.pairs = pairs  # of each of them
         self.steps = lists.steps(messages)
+        self.overwritten: list[tuple[int, int, int]] = []  # place of a message, block, contributions that it wiped out
 
     def prove(self) -> None:
         self.add_up()
@@ -121,6 +122,8 @@ class _Journey:
                 reduce = self.lists.reduce[self.messages[i]]
                 for (_, cell, block), new in zip(self.pairs[i], masks, strict=True):
                     if not reduce:
+                        if gone := value.get(cell, 0) & ~new:
+                            self.overwritten.append((i, block, gone))
                         value[cell] = new
                         if block != cell // n or cell in holds:
                             holds[cell] = block
@@ -178,18 +181,24 @@ class _Journey:
         what = f"the contributions of {_text(missing)}" if some else "anything"
         first, last = 1 << missing[0], -1
         for i, masks in enumerate(moved):
-            if self.s.written and self.s.written[self.messages[i]] is None:
-                continue  # blocks that are put in their places at the end
+            if self._nobodys(i):
+                continue
             if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
                 last = i
         whose = f"that of rank {missing[0]}" if some else "it"
+        wiped = max(
+            (i for i, b, gone in self.overwritten if b == block and gone & first and not self._nobodys(i)), default=-1
+        )
+        if wiped > last:
+            last, far = wiped, f"{whose} is overwritten by"
+        elif last >= 0:
+            far = f"{whose} gets no further than"
         if last < 0:
-            far, step = f"{whose} never leaves rank {missing[0]}", None
+            far, step, file = f"{whose} never leaves rank {missing[0]}", None, None
         else:
             m = self.messages[last]
-            far, step = f"{whose} gets no further than {self._name(m)}", self._step(m)
+            far, step, file = f"{far} {self._name(m)}", self._step(m), self._file(m)
         problem = f"{self.s}: rank {rank} ends without {what} in block {block}; {far}"
-        file = None if last < 0 else self._file(self.messages[last])
         raise ScheduleError(problem, rank=rank, step=step, block=block, missing=missing, file=file)
 
     def _keep_order(self) -> None:
@@ -231,6 +240,10 @@ class _Journey:
             return f"step {self.s.order[m]} of rank {src} ({'local' if src == dst else f'-> {dst}'})"
         name = f"step {written.step} of {written.part}rank {src}"
         return name if src == dst else f"{name} (-> {dst})"
+
+    def _nobodys(self, i: int) -> bool:
+        """Whether a program has no such step: it gets the blocks to their places at the end."""
+        return bool(self.s.written) and self._written(self.messages[i]) is None
 
     def _written(self, m: int) -> Written | None:
         return self.s.written[m] if self.s.written else None
