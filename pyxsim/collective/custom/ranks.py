@@ -61,7 +61,7 @@ class _Reader:
     def _steps(self) -> tuple[int, list[Instruction]]:
         """The number of blocks and the steps of one rank."""
         blocks, steps = self.kind.default_blocks(self.n), list[Instruction]()
-        self.step, self.origin = 0, ""
+        self.step, self.origin = 0, self._defined()
         for number, item in enumerate(self._yielded()):
             self.step = len(steps)
             if isinstance(item, Blocks):
@@ -78,15 +78,19 @@ class _Reader:
             steps.append(self._instruction(item))
         return blocks, steps
 
+    def _defined(self) -> str:
+        """The first line of the program."""
+        code = getattr(self.function, "__code__", None)
+        return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
     def _yielded(self) -> Iterator[Any]:
         """What the program yields; the line that it has got to goes to `origin`."""
         found = self.function(self.kind.name, self.n, self.rank)
         if not isinstance(found, Iterable):
             self._refuse(f"is nothing: the program gave {type(found).__name__}", allowed="a function that yields steps")
-        file = inspect.getsourcefile(self.function)
         for item in found:
             if inspect.isgenerator(found) and found.gi_frame is not None:
-                self.origin = f"{file}:{found.gi_frame.f_lineno}"
+                self.origin = f"{found.gi_code.co_filename}:{found.gi_frame.f_lineno}"
             yield item
 
     def _instruction(self, item: Any) -> Instruction:

@@ -167,7 +167,7 @@ class _Run:
         self.taken[link] += 1
         self._learn(use.thread, sent.past)
         if len(sent.values) != step.width:
-            problem = f"receives {step.width} blocks from rank {link[0]}, and {len(sent.values)} come"
+            problem = f"receives {step.width} of the blocks of rank {link[0]}, and {len(sent.values)} come"
             self._refuse(use, f"{problem}, from {self._name(sent.by)}")
         if step.reads:
             self.events[sent.event] = self.events[sent.event]._replace(summed=True)

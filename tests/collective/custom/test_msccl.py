@@ -243,7 +243,7 @@ def test_wrong_files(read: Reader, change: tuple[str, str], problem: str) -> Non
         (two("allreduce", 1, lambda r: [step("s"), step("rrc", "i1", "i1")]), r"adds block 1 to block 0"),
         (
             two("allreduce", 1, lambda r: [step("s", "i0", "i0", 2), step("r"), step("r")]),
-            r"receives 1 blocks from rank \d, and 2 come",
+            r"receives 1 of the blocks of rank \d, and 2 come",
         ),
         (
             algo(
