@@ -279,3 +279,14 @@ def test_another_kind_another_algorithm(n: int) -> None:
     assert len(c) == n - 1
     if n > 1:
         refused(without(c, len(c) - 1), f"tree second on {n} ranks: rank 0 ends without anything in block 0")
+
+
+def test_what_overwrites_a_contribution_is_named() -> None:
+    """A ring in which one message is stored instead of added: what its receiver had put in is gone."""
+    s = Schedule("reduce-scatter", 6)
+    for step in range(5):
+        for rank in range(6):
+            s.send(rank, (rank + 1) % 6, (rank - 1 - step) % 6, reduce=(rank, step) != (3, 2))
+    with pytest.raises(ScheduleError, match=r"that of rank 4 is overwritten by step 2 of rank 3 \(-> 4\)$") as refused:
+        prove(s)
+    assert (refused.value.rank, refused.value.step, refused.value.missing) == (0, 2, (4,))
