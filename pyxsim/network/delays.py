@@ -44,7 +44,10 @@ Fractions = Sequence[Fraction]
 
 
 class Model(Protocol):
-    """What the backend wants of a model. `rates`: bytes per cycle of each link; `latencies`: cycles, perhaps broken."""
+    """What the backend wants of a model. `rates`: bytes per cycle of each link; `latencies`: cycles, perhaps broken.
+
+    `widest`: bytes per cycle of the widest link, and of what stays within a router.
+    """
 
     @property
     def engine(self) -> FreeFlight | StoreAndForward: ...
@@ -52,6 +55,8 @@ class Model(Protocol):
     def rates(self) -> Fractions: ...
     @property
     def latencies(self) -> Fractions: ...
+    @property
+    def widest(self) -> Fraction: ...
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
         """Make pairs known, in the order of their numbers."""
@@ -136,6 +141,11 @@ def _links(topology: Topology, network: Network) -> tuple[list[Fraction], list[F
     return rates, latencies
 
 
+def _widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
+    """Bytes per cycle of the widest link; where all NPUs share a router, what the settings say of links."""
+    return max(rates or [rate / network.clock for rate in network.bandwidths(len(topology.link_kinds))])
+
+
 class _Arithmetic:
     """The rule of a `compat`, for kinds of some bytes per cycle; latencies become numbers of the rule."""
 
@@ -218,6 +228,7 @@ class _Free:
     def __init__(self, topology: Topology, network: Network) -> None:
         self.topology = topology
         self.rates, self.latencies = _links(topology, network)
+        self.widest = _widest(topology, network, self.rates)
 
     @property
     def flits(self) -> int:
@@ -312,7 +323,7 @@ class Routed(_Free):
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         super().__init__(topology, network)
-        rates = sorted(set(self.rates)) or [Fraction(1)]
+        rates = sorted(set(self.rates)) or [self.widest]
         arithmetic = _Arithmetic(network, compat, rates, self.latencies)
         place = {rate: number for number, rate in enumerate(rates)}
         # Behind the last link: what is no link takes no time and is as wide as the widest.
@@ -356,7 +367,10 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
 
 
 class Congestion:
-    """ASTRA-sim 2's congestion-aware model: one dimension, whole messages, store and forward."""
+    """ASTRA-sim 2's congestion-aware model: one dimension, whole messages, store and forward.
+
+    Where NPUs share a router, what one sends to another there queues for a lane of its own, without latency.
+    """
 
     links_work = True
 
@@ -373,20 +387,26 @@ class Congestion:
             )
         self.relation = topology.relation
         self.rates, self.latencies = _links(topology, network)
+        self.widest = _widest(topology, network, self.rates)
         self._by_plane = compat is None
-        arithmetic = _Arithmetic(network, compat, self.rates, self.latencies)
-        rule = arithmetic.rule([False] * topology.links)
-        rule.extend(arithmetic.latency(self.latencies), np.arange(topology.links))
+        self._links = topology.links
+        lanes = topology.npus if len(np.unique(topology.home)) < topology.npus else 0
+        latencies = [*self.latencies, *[Fraction(0)] * lanes]
+        arithmetic = _Arithmetic(network, compat, [*self.rates, *[self.widest] * lanes], latencies)
+        rule = arithmetic.rule([False] * len(latencies))
+        rule.extend(arithmetic.latency(latencies), np.arange(len(latencies)))
         self.engine = StoreAndForward(rule, network.flit)
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
         # ASTRA-sim goes clockwise to the opposite NPU of a ring, whatever the queue.
         plane = plane if self._by_plane else np.zeros_like(plane)
         steps = routes(self.relation, src, dst, plane)
+        within = np.where((steps < 0).all(axis=1) & (src != dst), self._links + src, -1)
+        steps = np.hstack([within[:, None], steps])
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
-        return flits
+        return flits[: self._links]
 
     @property
     def flits(self) -> int:

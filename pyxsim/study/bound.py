@@ -63,7 +63,9 @@ class Times:
         # ASTRA-sim's messages, and those of its groups, do not all pay it.
         self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
         self.wires = link_wires(network)
-        self.shared = len(np.unique(self.topology.home)) < network.npus
+        # NPUs at the same router: each has a lane for what stays there.
+        self._neighbours = np.bincount(self.topology.home)[self.topology.home] - 1
+        self.shared = bool(self._neighbours.any())
         self.packets = isinstance(network, PacketNetwork)
         self._everything = tuple(range(len(self.topology.shape)))
         self._known: dict[Any, Any] = {}
@@ -89,7 +91,7 @@ class Times:
         most = Fraction(0)
         for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
             by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
-            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home]
+            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home] + self._neighbours
             most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
         return most + self._least_late + 2 * self.endpoint
 
@@ -197,7 +199,8 @@ class Times:
     @property
     def _fastest(self) -> Fraction:
         """Bytes per cycle of the widest link."""
-        return max(self.network.model.rates, default=Fraction(1))
+        widest: Fraction = self.network.model.widest
+        return widest
 
     @property
     def _least_late(self) -> int:

@@ -261,6 +261,18 @@ def test_links_are_shared() -> None:
     assert found == [(0, 105), (2, 305), (1, 310)]
 
 
+def test_what_stays_at_a_router_queues_for_the_lane_of_its_npu() -> None:
+    """Two messages of NPU 0 go one after the other, the one of NPU 1 beside them; no link carries anything."""
+    table = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "1 GB/s", "latency": "5 ns"}
+    net = network(**table, analytical={"model": "congestion"})
+    net.send_many(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 100), np.zeros(3, np.int64), 0)
+    found = []
+    while len(found) < 3:
+        found += list(zip(*(part.tolist() for part in net.advance(None)), strict=True))
+    assert sorted(found) == [(0, 100), (1, 200), (2, 100)]
+    assert net.totals()["flits"].tolist() == []
+
+
 # -- what is counted ---------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment
-from pyxsim.study import Prepared, prepare
+from pyxsim.study import Prepared, prepare, run
 from pyxsim.study.bound import bound_cycles
 
 
@@ -185,6 +185,17 @@ def test_a_message_to_an_npu_at_the_same_router_has_no_latency() -> None:
     """A chain round two leaves: most hops stay within a leaf, and which ones these are is not asked."""
     network = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 1}}
     assert bound_of("analytical", network=network, collective={"kind": "barrier"}, system={"barrier": "one-ring"}) == 0
+
+
+@pytest.mark.parametrize("model", ["unaware", "congestion"])
+@pytest.mark.parametrize("size", ["1 KiB", "1 MiB"])
+def test_npus_that_all_share_a_router(model: str, size: str) -> None:
+    """No links, and yet the bytes take their time: six steps of a ring, a quarter each over the network's bandwidth."""
+    network = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "10 GB/s"}
+    tables = {"network": {**network, "analytical": {"model": model}}, "system": {"all_reduce": "ring"}}
+    result = run({**tables, "collective": {"kind": "all-reduce", "size": size}}, backend="analytical")
+    quarter = {"1 KiB": 2**8, "1 MiB": 2**18}[size]
+    assert result.time_ns == result.bound_ns == 6 * (quarter // 10)
 
 
 def test_messages_that_queue_take_their_links() -> None:
