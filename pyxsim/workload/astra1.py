@@ -91,10 +91,11 @@ def read_text_workload(path: str | Path) -> TextWorkload:
         raise InputError("the number of layers is missing", file=file)
     number, words = lines[1]
     count = _whole(words[0], "number of layers", f"{file}:{number}")
-    if not 1 <= count <= len(lines) - 2:
-        raise InputError(
-            f"{count} layers are announced, {len(lines) - 2} follow", file=f"{file}:{number}", allowed="1 and more"
-        )
+    follow = len(lines) - 2
+    if not 1 <= count <= follow:
+        allowed = f"1 to {follow}" if follow > 1 else "1"
+        problem = f"{count} layers are announced, {follow} follow"
+        raise InputError(problem, file=f"{file}:{number}", allowed=allowed)
     layers = tuple(_layer(words, f"{file}:{number}") for number, words in lines[2 : 2 + count])
     return TextWorkload(file, lines[0][1][0], layers)
 

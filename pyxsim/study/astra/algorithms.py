@@ -9,6 +9,8 @@ from pyxsim.errors import InputError
 from pyxsim.settings import canonical_algorithm
 from pyxsim.study.astra.entries import Entries
 
+# What ASTRA-sim has, as its files spell it.
+SPELLED = ("ring", "direct", "halvingDoubling", "doubleBinaryTree", "oneRing", "oneDirect", "oneHalvingDoubling")
 KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 
@@ -26,7 +28,8 @@ def algorithms(file: Entries, key: str, spelled: Sequence[str], dims: int | None
         except InputError as error:
             # In the words of the file, whose spelling is not ours.
             problem = error.problem if f"'{word}'" in error.problem else f"'{word}': {error.problem}"
-            told = InputError(problem, allowed=error.allowed, given=error.given)
+            unknown = isinstance(error.allowed, tuple)
+            told = InputError(problem, allowed=SPELLED if unknown else error.allowed, given=word)
             file.faults.append(told.at(file=file.place(key), key=key))
             return None
     if dims is not None and len(names) not in (1, dims):

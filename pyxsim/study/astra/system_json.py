@@ -65,6 +65,8 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> 
     if not native:
         return None
     spelled = file.listed(key)
+    if not spelled:
+        return None  # which is told already
     if not all(isinstance(word, str) for word in spelled):
         file.fault(key, "is no list of names", "a list with an algorithm for each dimension")
         return None

@@ -36,7 +36,7 @@ def refuse_collective(kind: str, size: int, group: Communicator, options: Option
     if kind not in KINDS:
         raise InputError(f"{compat} has no {kind}", key=key, allowed=list(KINDS), given=kind)
     if size < 1:
-        raise InputError(f"a {kind} of {size} bytes", key=key, allowed="at least 1 byte")
+        raise InputError(f"{kind} of {size} bytes", key=key, allowed="at least 1 byte")
     if not group.is_grid and options.compat == ASTRA_SIM_1:
         raise InputError(
             "astra-sim-1 has no communicators: a collective concerns all NPUs, or whole dimensions",
@@ -67,7 +67,7 @@ def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
     """Raise InputError for chunks that cannot be cut off a buffer."""
     if chunk < 1:
         raise InputError(
-            f"a {kind} of less bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes for ever",
+            f"{kind} of fewer bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes for ever",
             key=key,
             allowed=f"at least {options.chunks} bytes",
         )

@@ -178,5 +178,13 @@ def test_what_is_no_json(tmp_path: Path, text: str, told: str) -> None:
 def test_algorithms_have_to_exist_where_they_are_used(write_object: WriteJson) -> None:
     path = write_object(SYSTEM_2 | {"all-to-all-implementation": ["rinng", "ring", "ring"]})
     assert system_tables(path, 3, "all-reduce")["all_to_all"]
-    with pytest.raises(InputError, match=r"file.json:10: all-to-all-implementation: .*rinng"):
+    told = r"file.json:10: all-to-all-implementation: .*rinng'; allowed: ring, direct, halvingDoubling, .* mean 'ring'"
+    with pytest.raises(InputError, match=told):
         system_tables(path, 3, "all-to-all")
+
+
+@pytest.mark.parametrize("value", ["ring", []])
+def test_what_is_no_list_is_told_once(write_object: WriteJson, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        system_tables(write_object(SYSTEM_2 | {"all-reduce-implementation": value}), 3)
+    assert str(caught.value).count("\n") == 0
