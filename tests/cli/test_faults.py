@@ -308,7 +308,7 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     "system: missing key": (
         "system.txt",
         without("system.txt", "scheduling-policy: LIFO\n"),
-        "system.txt: scheduling-policy: is missing",
+        "system.txt: scheduling-policy: is missing; allowed: LIFO, FIFO",
     ),
     "system: unknown key": (
         "system.txt",

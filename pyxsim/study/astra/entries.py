@@ -52,13 +52,13 @@ class Entries:
             raise InputError("is given twice", file=f"{self.file}:{line}", key=key)
         self.entries[key] = Entry(value, f"{self.file}:{line}")
 
-    def raw(self, key: str, default: Any = None) -> Any:
+    def raw(self, key: str, default: Any = None, allowed: str | Sequence[str] | None = None) -> Any:
         """The value of a key as it is; a fault and None where it is missing and there is no default."""
         self._known.append(key)
         if key in self.entries:
             return self.entries[key].value
         if default is None:
-            self.faults.append(InputError("is missing", file=self.file, key=key))
+            self.faults.append(InputError("is missing", file=self.file, key=key, allowed=allowed))
         return default
 
     def given(self, key: str) -> bool:
@@ -68,11 +68,11 @@ class Entries:
 
     def number(self, key: str, default: Fraction | int | None = None, *, above: bool = False) -> Fraction:
         """The value of a key as a number from 0; `above`: greater than that."""
-        return self._number(key, self.raw(key, default), above=above)
+        return self._number(key, self.raw(key, default, f"a number {'above' if above else 'from'} 0"), above=above)
 
     def count(self, key: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         """The value of a key as a whole number."""
-        return self._count(key, self.raw(key, default), least, most)
+        return self._count(key, self.raw(key, default, f"a whole number from {least}"), least, most)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """The value of a key as 0 or 1, or, in files that have these, false or true."""
@@ -87,7 +87,7 @@ class Entries:
 
     def choice(self, key: str, words: Mapping[str, Any], default: str | None = None) -> Any:
         """What the word of a key stands for."""
-        return self._choice(key, words, self.raw(key, default))
+        return self._choice(key, words, self.raw(key, default, list(words)))
 
     def words(self, key: str, words: Mapping[str, Any], length: int | None = None) -> list[Any]:
         """What the words of a list stand for."""
@@ -103,7 +103,7 @@ class Entries:
 
     def listed(self, key: str, length: int | None = None) -> list[Any]:
         """The list under a key, of this length; without faults it has it."""
-        value = self.raw(key)
+        value = self.raw(key, allowed="a list with a value for each dimension")
         found = None if value is None else self.list_of(value)
         if found is None and value is not None:
             self.fault(key, f"'{shown(value)}' is no list", "a list with a value for each dimension")
