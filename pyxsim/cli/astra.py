@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
 from pyxsim.cli.simulate import Job, Outputs, carry_out
 from pyxsim.cli.talk import Talk
@@ -16,7 +17,6 @@ from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import form_of, read_astra
 
 RUN_NAME = "run"
-DIGITS = 9
 _OPTIONS = {
     "workload.passes": "--num-passes",
     "workload.comm_scale": "--comm-scale",
@@ -83,11 +83,11 @@ def run_astra(
                 files.network,
                 files.system,
                 files.workload,
-                passes=_count(passes, "--num-passes"),
+                passes=count(passes, "--num-passes"),
                 comm_scale=comm_scale,
                 compute_scale=compute_scale,
                 injection_scale=injection_scale,
-                queues=None if queues is None else _count(queues, "--num-queues-per-dim"),
+                queues=None if queues is None else count(queues, "--num-queues-per-dim"),
                 backend=backend,
                 overrides=files.overrides,
             )
@@ -113,12 +113,6 @@ def run_astra(
         if _HINT in text:
             raise DeadlockError(f"{text.partition(_HINT)[0]}; without --strict it is run", error.cycle) from None
         raise
-
-
-def _count(text: str, option: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > DIGITS:
-        raise InputError(f"'{text}' is no number", key=option, allowed="a whole number from 1")
-    return int(text)
 
 
 def _no_rendezvous(word: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim import library
+from pyxsim.cli.counts import count
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.talk import Talk
 from pyxsim.collective.arrays import I64
@@ -59,7 +60,7 @@ def show_collective(
     talk: Talk,
     name: str | None,
     *,
-    npus: int = 8,
+    npus: str = "8",
     kind: str | None = None,
     size: str = "1 MiB",
     libraries: Iterable[str] = (),
@@ -79,9 +80,8 @@ def show_collective(
         kind = "all-reduce" if "all-reduce" in kinds else kinds[0]
     elif kind not in KINDS:
         raise InputError(f"unknown collective '{kind}'", key="--kind", allowed=list(KINDS), given=kind)
-    if npus < 1:
-        raise InputError(f"{npus} is no number of NPUs", key="--npus", allowed="a whole number from 1")
-    schedule = get_schedule(kind, name, npus)
+    get_algorithm(name).check(kind, key="--kind")
+    schedule = get_schedule(kind, name, count(npus, "--npus"))
     prove(schedule)
     total = _size(kind, size)
     carried = _carried(schedule, total)

@@ -233,7 +233,7 @@ def collective(
         str | None,
         typer.Argument(metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py. Left out: all."),
     ] = None,
-    npus: Annotated[int, typer.Option(metavar="N", help="NPUs in the group.")] = 8,
+    npus: Annotated[str, typer.Option(metavar="N", help="NPUs in the group.")] = "8",
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="The collective; all-reduce, or the first it can do.")
     ] = None,
