@@ -121,7 +121,7 @@ def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> Compi
 def _build(function: Callable[..., Any], name: str, number: int | None, kind: str, n: int) -> CompiledSchedule:
     try:
         schedule = function(kind, n) if number is None else function(kind, n, number)
-    except PyxsimError:
+    except (PyxsimError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"

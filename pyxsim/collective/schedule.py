@@ -58,6 +58,8 @@ def _rebuild(kind: type[ScheduleError], problem: str, state: dict[str, object]) 
     vars(error).update(state)
     return error
 
+MOST_CARRIED = 2**25  # blocks that the messages of a schedule may carry in all: some GB of arrays
+
 
 class Schedule:
     """The messages of one collective on one group of `n` ranks, written down by an algorithm.
@@ -93,6 +95,7 @@ class Schedule:
             raise ScheduleError(f"{self.cells} cells for {self.blocks} blocks", allowed=f"at least {self.blocks}")
         self.steps: list[Step] = []
         self._joins = 0
+        self._carried = 0  # blocks, by all messages together
 
     def send(
         self,
@@ -172,6 +175,10 @@ class Schedule:
             raise ScheduleError(f"{len(cells)} blocks cannot be put into {len(puts)} cells", allowed="a cell for each")
         if way not in (+1, -1):
             raise ScheduleError(f"{way!r} is no way round", allowed="+1 or -1", rank=int(_ints(src)[0]))
+        self._carried += len(cells)
+        if self._carried > MOST_CARRIED:
+            problem = f"the messages of {self.kind.name} on {self.n} ranks carry more than {MOST_CARRIED} blocks"
+            raise ScheduleError(problem, allowed="fewer ranks, or an algorithm that sends less often")
         self.steps.append(Step(_ints(src), _ints(dst), cells, puts, per_message, bool(reduce), way, join, local))
 
 

@@ -48,6 +48,7 @@ class Options:
     reduction_bytes_per_cycle   of the local memory, which a reduction reads twice and writes once; None: no time
     start_skew   per NPU: so much later it begins with everything; empty: none does
     slowdown     per NPU: factor of its delays; empty: 1
+    confined     messages cannot leave the dimension that they are in (Garnet's rings)
     carry        keep a log of messages, for the real data (pyxsim/system/carry.py)
     """
 
@@ -69,6 +70,7 @@ class Options:
     boost: bool = False
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()
+    confined: bool = False
     carry: bool = False
     cycles_per_ns: Fraction = Fraction(1)
 
@@ -154,6 +156,7 @@ def resolve(
         boost=settings.boost,
         start_skew=_start_skew(settings, topology.npus, clock, seed),
         slowdown=_slowdown(settings, topology.npus),
+        confined=topology.confined,
         carry=carry,
         cycles_per_ns=clock / 10**9,
     )

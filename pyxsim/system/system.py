@@ -132,6 +132,7 @@ class System:
     def _plans(self, collective: Collective) -> Iterator[Plan]:
         """The phases of each chunk."""
         whole = self._plan(collective, collective.size)
+        self._check_routes(collective, whole)
         if any(phase.schedule().given_bytes is not None for phase in whole.phases):
             yield whole  # a file says how many bytes move: they cannot be cut
             return
@@ -150,6 +151,18 @@ class System:
             root=collective.root,
             key=f"system.{kind.replace('-', '_')}",
         )
+
+    def _check_routes(self, collective: Collective, plan: Plan) -> None:
+        """Garnet's rings lead nowhere but round: there a group must lie in one dimension. Raises InputError."""
+        group = collective.communicator
+        apart = any(len(phase.dims) > 1 for phase in plan.phases) or not (group.is_grid or len(group) == 1)
+        if self.options.confined and apart:
+            raise InputError(
+                f"{collective.name} on NPUs of several dimensions as one group needs routes between them, "
+                "and these rings have none",
+                key=f"system.{collective.kind.replace('-', '_')}",
+                allowed="NPUs that are a grid, and an algorithm for each dimension",
+            )
 
     def _cut(self, collective: Collective) -> Iterator[tuple[tuple[int, ...], int]]:
         """The chunks of a collective: in which order each takes the dimensions, and its bytes."""

@@ -272,3 +272,12 @@ def test_errors_travel_between_processes() -> None:
     assert (copy.rank, copy.step, copy.block) == (3, 2, 1)
     assert (copy.missing, copy.duplicate) == ((4, 5), (6,))
     assert vars(copy) == vars(error)
+
+
+def test_a_schedule_that_would_fill_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyxsim.collective.schedule.MOST_CARRIED", 100)
+    s = Schedule("all-gather", 5)
+    for _ in range(20):
+        s.step(range(5), [1, 2, 3, 4, 0], range(5))
+    with pytest.raises(ScheduleError, match="all-gather on 5 ranks carry more than 100 blocks; allowed: fewer ranks"):
+        s.send(0, 1, 0)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.errors import StuckError
+from pyxsim.collective.communicator import Communicator
+from pyxsim.errors import InputError, StuckError
 from pyxsim.system import Collective, System
 from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
@@ -316,3 +317,14 @@ def test_a_phase_over_all_dimensions_is_in_none() -> None:
     s.issue("reduce-scatter", 8)
     assert s.run() == T
     assert s.chunk_table()["dimension"].tolist() == [-1] * 4
+
+
+def test_groups_without_routes_between_their_npus_are_refused() -> None:
+    """Garnet's rings: what is no grid, or goes over several dimensions at once, needs a way round a corner."""
+    for wanted in ({"algorithms": ["one-ring"] * 2}, {"communicator": Communicator.of([0, 3], [2, 2])}):
+        s = system([2, 2], T, confined=True)
+        with pytest.raises(InputError, match=r"system\.all_reduce: .* needs routes between them, and these rings have"):
+            s.issue("all-reduce", 400, **wanted)  # type: ignore[arg-type]
+    s = system([2, 2], T, confined=True)
+    s.issue("all-reduce", 400, communicator=Communicator.of([1, 3], [2, 2]))
+    assert s.run() == 2 * T
