@@ -10,6 +10,7 @@ import pytest
 from pyxsim import library
 from pyxsim.collective.custom.export import to_chakra, to_msccl
 from pyxsim.collective.lookup import get_schedule
+from pyxsim.collective.plan import whole_bytes
 from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
 from pyxsim.study import run
@@ -119,3 +120,49 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
             assert result.carried == 4
             times.append(result.time_cycles)
         assert times[0] == times[1]
+
+
+WRITTEN = [
+    ("all-reduce", "double-binary-tree", 8),
+    ("all-reduce", "double-binary-tree:4", 5),
+    ("reduce", "double-binary-tree", 6),
+    ("broadcast", "double-binary-tree", 8),
+    ("all-reduce", "direct:2", 6),
+    ("all-to-all", "direct:2", 5),
+    ("all-reduce", "bruck", 6),
+    ("all-to-all", "bruck", 6),
+    ("all-to-all", "ring", 5),
+    ("all-to-all", "pairwise", 8),
+    ("all-reduce", "bidirectional-ring", 6),
+    ("all-reduce", "recursive-doubling", 6),
+    ("all-reduce", "halving-doubling", 8),
+    ("gather", "hierarchical", 8),
+    ("all-gather", "hierarchical", 8),
+    ("reduce-scatter", "multi-ring", 5),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "n"), WRITTEN)
+def test_what_is_written_takes_as_long_as_the_shelf(tmp_path: Path, kind: str, name: str, n: int) -> None:
+    """On wires that nobody shares. Messages that MSCCL cuts go side by side there, so these may be faster."""
+    schedule = get_schedule(kind, name, n)
+    size = 3840 * n * n
+    (tmp_path / "a.xml").write_text(to_msccl(schedule))
+    sizes = block_sizes(schedule.kind, n, schedule.blocks, whole_bytes(kind, size, n))
+    to_chakra(schedule, sizes, tmp_path / "a")
+    cut = int((~get_schedule(kind, str(tmp_path / "a.xml"), n).local).sum()) > int((~schedule.local).sum())
+
+    def cycles(algorithm: str, *, carry: bool = False) -> int:
+        experiment = {
+            "network": {"topology": "fully-connected", "shape": [n], "latency": "500 ns"},
+            "system": {kind.replace("-", "_"): algorithm},
+            "collective": {"kind": kind, "size": f"{size} B"},
+            "output": {"carry": carry},
+        }
+        result = run(experiment, backend="analytical")
+        assert not carry or result.carried == n
+        return int(result.time_cycles)
+
+    own, told = cycles(name), cycles(str(tmp_path / "a.xml"), carry=True)
+    assert cycles(str(tmp_path / "a.*.et")) == own
+    assert told <= own if cut else told == own

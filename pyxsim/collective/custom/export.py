@@ -1,12 +1,13 @@
 """Schedules as files that other programs read: MSCCL XML, and Chakra traces.
 
-Windows are not written: neither format has them, and they only delay.
+Neither has windows: what a send waits for there is written as if the schedule had said which messages (`awaited`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from xml.sax.saxutils import quoteattr
@@ -17,23 +18,26 @@ import numpy.typing as npt
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.custom.msccl import COLLECTIVES
+from pyxsim.collective.custom.channels import awaited, channels
+from pyxsim.collective.custom.msccl import CHANNELS, COLLECTIVES
 from pyxsim.collective.custom.program import held
+from pyxsim.collective.custom.traces import rank_files
 from pyxsim.errors import InputError
 
 _COLL = {kind: coll for coll, kind in COLLECTIVES.items()}
 
 Chunk = tuple[str, int]  # buffer, offset
-Role = tuple[str, int]  # what a threadblock does, and with which GPU: ("send", 3)
+Role = tuple[str, int, int]  # what a threadblock does, with which GPU, and on which channel: ("send", 3, 0)
 Run = tuple[list[int], list[int]]  # cells of the sender, and of the receiver, that follow each other in their buffers
 
 
 def to_msccl(schedule: CompiledSchedule) -> str:
     """The schedule as an <algo> of MSCCL. A message whose chunks do not follow each other becomes several steps.
 
-    Each GPU has a threadblock for each GPU that it sends to, one for each that it receives from, and one for local
-    steps. A step waits for the steps of other threadblocks that last used its chunks. Raises InputError for what MSCCL
-    cannot say.
+    Each GPU has a threadblock for each channel to a GPU that it sends to, and for each from one that it receives from;
+    several for local steps where these do not wait for each other. A step waits for the steps of other threadblocks
+    that last used its chunks, and for those that the schedule has it wait for. Raises InputError for what MSCCL cannot
+    say, and warns if there are too few channels to have nothing wait for more than in the schedule.
     """
     s = schedule
     if s.kind.name not in _COLL:
@@ -41,22 +45,33 @@ def to_msccl(schedule: CompiledSchedule) -> str:
     if s.given_bytes is not None or (s.join >= 0).any():
         what = "messages without data" if s.given_bytes is not None else "reduction in the network"
         raise InputError(f"{s}: MSCCL knows no {what}")
+    waits = awaited(s)
+    channel, late = channels(s, waits, CHANNELS)
+    if late:
+        pair = f"rank {s.src[late[0]]} to rank {s.dst[late[0]]}"
+        problem = f"{len(late)} messages wait for more than in the schedule, the first of them from {pair}"
+        warnings.warn(f"{s}: {problem}: MSCCL has {CHANNELS} channels", stacklevel=2)
     gpus = [_Gpu(s, rank) for rank in range(s.n)]
     for messages in _side_by_side(s):
         runs = [(m, int(s.src[m]), int(s.dst[m]), run) for m in messages for run in _runs(s, gpus, m)]
-        for _, src, dst, (cells, puts) in runs:
+        for m, src, dst, (cells, puts) in runs:
             if src != dst:
-                gpus[src].step(("send", dst), "s", gpus[src].chunks[cells[0]], gpus[dst].chunks[puts[0]], cells, [])
+                gpu, to = gpus[src], gpus[dst].chunks[puts[0]]
+                gpu.step(("send", dst, channel[m]), "s", gpu.chunks[cells[0]], to, cells, [], waits[m])
         for m, src, dst, (cells, puts) in runs:
             gpu, to, adds = gpus[dst], gpus[dst].chunks[puts[0]], bool(s.reduce[m])
             if src == dst:
-                gpu.step(("local", -1), "re" if adds else "cpy", gpu.chunks[cells[0]], to, cells, puts)
+                role = ("local", -1, channel[m])
+                gpu.step(role, "re" if adds else "cpy", gpu.chunks[cells[0]], to, cells, puts, waits[m])
             else:
-                gpu.step(("recv", src), "rrc" if adds else "r", to, to, puts if adds else [], puts)
+                role = ("recv", src, channel[m])
+                gpu.step(role, "rrc" if adds else "r", to, to, puts if adds else [], puts)
+            gpu.taken[m] = role, len(gpu.threads[role]) - 1
     inplace = int(all(gpu.inplace for gpu in gpus))
     chunks = s.blocks // s.n ** max(s.kind.homes - 1, 0)
+    used = 1 + max((number for m, number in enumerate(channel) if not s.local[m]), default=0)
     lines = [
-        f'<algo name={quoteattr(s.algorithm)} proto="Simple" nchannels="1" nchunksperloop="{chunks}" ngpus="{s.n}"'
+        f'<algo name={quoteattr(s.algorithm)} proto="Simple" nchannels="{used}" nchunksperloop="{chunks}" ngpus="{s.n}"'
         f' coll="{_COLL[s.kind.name]}" inplace="{inplace}">'
     ]
     for gpu in gpus:
@@ -93,13 +108,18 @@ def _next(chunk: Chunk) -> Chunk:
 
 @dataclass
 class _Step:
-    """A <step>; `after`: the step of another threadblock that it waits for."""
+    """A <step>; `after`: the step of another threadblock that it waits for.
+
+    `number`: which step of its GPU it is; `over`: those that are over when it is, as bits.
+    """
 
     type: str
     src: Chunk
     dst: Chunk
     count: int
-    after: tuple[Role, int] | None = None
+    after: tuple[Role, int] | None
+    number: int
+    over: int = 0
     told: bool = False
 
 
@@ -129,38 +149,58 @@ class _Gpu:
         self.sizes = {"i": len(inputs), "o": len(outputs), "s": len(others)}
         self.threads: dict[Role, list[_Step]] = {}
         self.uses: defaultdict[int, _Uses] = defaultdict(_Uses)
+        self.count = 0  # of steps so far
+        self.taken: dict[int, tuple[Role, int]] = {}  # the step that has taken in a message
         for block in inputs if not self.inplace else ():
             if block in ends:
-                self.step(("local", -1), "cpy", self.chunks[block], ("o", ends.index(block)), [block], [])
+                self.step(("local", -1, 0), "cpy", self.chunks[block], ("o", ends.index(block)), [block], [])
 
-    def step(self, role: Role, kind: str, src: Chunk, dst: Chunk, reads: list[int], writes: list[int]) -> None:
-        """Write a step that uses these cells, after those that it has to wait for."""
+    def step(
+        self,
+        role: Role,
+        kind: str,
+        src: Chunk,
+        dst: Chunk,
+        reads: list[int],
+        writes: list[int],
+        waits: Iterable[int] = (),
+    ) -> None:
+        """Write a step that uses these cells, after those that it has to wait for and those that took in `waits`."""
         steps = self.threads.setdefault(role, [])
-        earlier = [use for cell in reads for use in self.uses[cell].write]
+        earlier = [self.taken[m] for m in waits]
+        earlier += [use for cell in reads for use in self.uses[cell].write]
         earlier += [use for cell in writes for use in self.uses[cell].write + self.uses[cell].reads]
-        last: dict[Role, int] = {}
-        for other, number in earlier:
-            if other != role:
-                last[other] = max(number, last.get(other, 0))
-        for other, number in last.items():
-            self.threads[other][number].told = True
+        over = steps[-1].over if steps else 0
+        needed = list[tuple[Role, int]]()
+        for use in sorted(set(earlier), key=lambda use: self._at(use).number, reverse=True):
+            step = self._at(use)
+            if not over >> step.number & 1:  # not known to be over from those that it waits for anyway
+                needed.append(use)
+                over |= step.over
+                step.told = True
         # A step waits for one other; further ones are waited for by steps that do nothing else.
-        *more, after = (*last.items(),) if last else (None,)
-        steps += [_Step("nop", ("i", 0), ("o", 0), 0, each) for each in more]
-        steps.append(_Step(kind, src, dst, max(len(reads), len(writes)), after))
+        *more, after = needed or (None,)
+        steps += [_Step("nop", ("i", 0), ("o", 0), 0, each, self.count) for each in more]
+        steps.append(_Step(kind, src, dst, max(len(reads), len(writes)), after, self.count, over | 1 << self.count))
+        self.count += 1
         use = (role, len(steps) - 1)
         for cell in reads:
             self.uses[cell].reads.append(use)
         for cell in writes:
             self.uses[cell] = _Uses([use])
 
+    def _at(self, use: tuple[Role, int]) -> _Step:
+        role, place = use
+        return self.threads[role][place]
+
     def lines(self) -> Iterator[str]:
         sizes = " ".join(f'{name}_chunks="{size}"' for name, size in self.sizes.items())
         yield f'  <gpu id="{self.rank}" {sizes}>'
         number = {role: place for place, role in enumerate(self.threads)}
-        for (what, peer), steps in self.threads.items():
+        for (what, peer, channel), steps in self.threads.items():
             send, recv = (peer if what == each else -1 for each in ("send", "recv"))
-            yield f'    <tb id="{number[what, peer]}" send="{send}" recv="{recv}" chan="0">'
+            chan = channel if what != "local" else 0
+            yield f'    <tb id="{number[what, peer, channel]}" send="{send}" recv="{recv}" chan="{chan}">'
             for place, step in enumerate(steps):
                 depid, deps = (number[step.after[0]], step.after[1]) if step.after is not None else (-1, -1)
                 yield (
@@ -182,11 +222,15 @@ def to_chakra(
     """Write the schedule as Chakra traces `PREFIX.R.et`, one for each rank R, for blocks of these sizes.
 
     A message is a send and a reception with a tag of its own; an addition is a computation that takes so many
-    microseconds. A node depends on those that have brought what it needs.
+    microseconds. A node depends on those that have brought what it needs. Traces that are there already are written
+    anew; InputError where there are some for ranks that the schedule has not: all together would be no collective.
     """
     s = schedule
     if (s.join >= 0).any():
         raise InputError(f"{s}: Chakra traces know no reduction in the network")
+    if left := sorted(rank for rank in rank_files(f"{prefix}.*.et") if rank >= s.n):
+        problem = f"is of a larger group than this one of {s.n} ranks, and would be taken for a part of it"
+        raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove it first")
     sizes = s.message_bytes(block_sizes)
     nodes: list[list[Node]] = [[] for _ in range(s.n)]
     done: list[int] = []  # the node at its receiver after which a message has been taken in
@@ -198,8 +242,9 @@ def to_chakra(
         nodes[rank].append(Node(number, what, kind, data_deps=deps, duration_micros=micros, attr=attributes))
         return number
 
-    for m, (src, dst, size) in enumerate(zip(s.src.tolist(), s.dst.tolist(), sizes.tolist(), strict=True)):
-        deps = sorted({done[wait] for wait in s.waits_for(m).tolist()})
+    ends = zip(s.src.tolist(), s.dst.tolist(), sizes.tolist(), strict=True)
+    for m, ((src, dst, size), waits) in enumerate(zip(ends, awaited(s), strict=True)):
+        deps = sorted({done[wait] for wait in waits})
         if src == dst:
             done.append(put(dst, f"local {m}", NodeType.COMP, deps, reduction_micros if s.reduce[m] else 0))
             continue

@@ -38,6 +38,7 @@ COLLECTIVES = {
     "gather": "gather",
     "scatter": "scatter",
 }
+CHANNELS = 32  # as many as the runtime of MSCCL has
 PROTOCOLS = ["Simple", "LL", "LL128"]
 BUFFERS = ["i", "o", "s"]
 
@@ -100,7 +101,7 @@ class _Reader:
         if self.blocks % self.kind.units(self.n):
             algo.refuse(f"nchunksperloop is {chunks} for {coll} on {self.n} GPUs", allowed=f"a multiple of {self.n}")
         self.inplace = algo.number("inplace", 0, 0) == 1
-        self.channels = algo.number("nchannels", 1, 32)
+        self.channels = algo.number("nchannels", 1, CHANNELS)
         algo.word("proto", PROTOCOLS, "Simple")
         # What the runtime chooses among files by, how much room it needs, and how it adds: no matter here.
         for name in ("outofplace", "redop", "minBytes", "maxBytes", "maxcount", "nthreadblocks"):

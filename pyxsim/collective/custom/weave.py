@@ -1,7 +1,8 @@
 """From a program to the messages of a schedule, and what these wait for.
 
-The threads are executed here without time, in any order in which they can go on; that order is the order of the
-schedule. Each message and each local step waits for what its thread has waited for so far.
+The threads are executed here without time, step by step in turns, as far as they can go on. That order is the order of
+the schedule: messages that may leave at the same time do so as if the threads ran side by side. Each message and each
+local step waits for what its thread has waited for so far.
 
 A message is taken in when it arrives, whatever its receiver is doing. So that it never meets data in use, every value
 gets a cell of its own: a reception writes a fresh cell, and from then on that cell is what the program calls by the
@@ -88,15 +89,19 @@ class _Run:
         ready = deque(range(len(self.threads)))
         while ready:
             thread = ready.popleft()
-            while self.at[thread] < len(self.threads[thread].steps):
-                missing = self._missing(thread)
-                if missing is not None:
-                    self.asleep[missing].append(thread)
-                    break
-                link = self._execute(thread, self._step(thread))
+            use = Use(thread, self.at[thread])
+            if use.step == len(self.threads[thread].steps):
+                continue
+            missing = self._missing(thread)
+            if missing is not None:
+                self.asleep[missing].append(thread)
+                continue
+            link = self._execute(thread, self._step(thread))
+            if use in self.awaited:
                 ready.extend(self.asleep.pop(thread, ()))
-                if link is not None:
-                    ready.extend(self.asleep.pop(link, ()))
+            if link is not None:
+                ready.extend(self.asleep.pop(link, ()))
+            ready.append(thread)
         for number, step in enumerate(self.at):
             if step < len(self.threads[number].steps):
                 self._refuse(Use(number, step), self._why(number))
