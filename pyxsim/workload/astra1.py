@@ -88,7 +88,7 @@ def read_text_workload(path: str | Path) -> TextWorkload:
             f"the parallelism {words[0]} is not in this version", file=f"{file}:{number}", allowed=RUNNABLE
         )
     if len(lines) < 2:
-        raise InputError("the number of layers is missing", file=file)
+        raise InputError("the number of layers is missing", file=file, allowed="a whole number in the second line")
     number, words = lines[1]
     count = _whole(words[0], "number of layers", f"{file}:{number}")
     follow = len(lines) - 2

@@ -49,7 +49,7 @@ class Entries:
     def add(self, key: str, value: Any, line: int) -> None:
         """Enter what was read. Raises InputError."""
         if key in self.entries:
-            raise InputError("is given twice", file=f"{self.file}:{line}", key=key)
+            raise InputError("is given twice", file=f"{self.file}:{line}", key=key, allowed="each key once")
         self.entries[key] = Entry(value, f"{self.file}:{line}")
 
     def raw(self, key: str, default: Any = None, allowed: str | Sequence[str] | None = None) -> Any:
