@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from pyxsim import library
+from pyxsim.registry import blocks, collectives, topologies
 
 # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
 settings.register_profile("local", deadline=None)
@@ -53,6 +57,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         kind, file = build_of_the_core()
         if kind != expected:
             pytest.exit(f"expected a {expected} build of the core, found a {kind} build: {file}", returncode=3)
+
+
+@pytest.fixture(autouse=True)
+def shelves_as_before() -> Iterator[None]:
+    """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
+    library.load_all()
+    shelves = (topologies, blocks, collectives)
+    before = {entry.module for shelf in shelves for entry in shelf.entries}
+    yield
+    for shelf in shelves:
+        for module in {entry.module for entry in shelf.entries} - before:
+            shelf.discard(module)
 
 
 @pytest.fixture(scope="session")
