@@ -8,8 +8,9 @@ root, rank 0, is above both trees. All-reduce is a reduce, and then a broadcast.
 The paper has rounds in which everybody sends and receives one segment. Nobody counts rounds here, but the same order
 comes about if nobody runs ahead. In a broadcast all get the trees in turns, as the root sends them. In a reduce a leaf
 would send all that it has at once, and what its rank passes on in the other tree would queue behind that. So a leaf
-waits for what comes to its rank in the other tree: some segments, `lead`, before it sends that one. The broadcast
-of an all-reduce begins when the root has everything, for a link that carries both keeps neither in turns.
+waits for what comes to its rank in the other tree: some segments, `lead`, before it sends that one. With many
+segments the broadcast of an all-reduce begins when the root has everything, for a link that carries both keeps neither
+in turns. With few, waiting for all of them would cost more than that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.registry import collectives
 
-SEGMENTS = 16
+SEGMENTS = 8
+MANY = 32  # segments from which on the broadcast of an all-reduce waits for the reduce
 # Segments per level by which a leaf may be ahead, and those besides: that covers what a message is on its way.
 PER_LEVEL, MORE = 2, 1
 
@@ -99,7 +101,8 @@ class Pipeline:
             self.messages.append(Message(child, above, (2 * segment + number,), reduce=True, waits=waits))
 
     def broadcast(self) -> None:
-        all_there = self.arrived(0, 0, self.segments - 1) + self.arrived(0, 1, self.segments - 1)
+        last = self.segments - 1
+        all_there = self.arrived(0, 0, last) + self.arrived(0, 1, last) if self.segments >= MANY else []
         for segment, edge in self.in_turns(lambda edge: PER_LEVEL * edge.depth):
             child, above, number, _ = edge
             if above:

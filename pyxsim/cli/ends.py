@@ -39,7 +39,8 @@ def lines(error: BaseException) -> list[str]:
     if isinstance(error, BrokenPipeError):
         return []  # whoever read the output has gone: nobody is left to be told
     if isinstance(error, MemoryError):
-        return [_one_line(f"not enough memory: {error}" if str(error) else "not enough memory")]
+        what = str(error)  # ours: "for ..."; numpy's: a sentence
+        return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
     return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {error}{hint}")]
 
