@@ -80,7 +80,7 @@ class Mistake(NamedTuple):
 MISTAKES = (
     Mistake("forgets", "all-reduce", rank=1, step=2, missing=(2, 3), words=("ranks 2, 3", "step 2 of rank 0 (-> 3)")),
     Mistake("twice", "all-reduce", rank=0, step=1, duplicate=(1,), words=("step 1 of rank 1 (-> 0)", "again")),
-    Mistake("stores", "all-reduce", rank=0, step=None, missing=(0,), words=("never leaves rank 0",)),
+    Mistake("stores", "all-reduce", rank=0, step=0, missing=(0,), words=("overwritten by step 0 of rank 1 (-> 0)",)),
     Mistake("hands_on_nothing", "all-gather", rank=1, step=0, words=("step 0 of rank 1 (-> 2)",)),
     Mistake("leaves_out", "reduce-scatter", rank=0, step=0, missing=(1, 2), words=("step 0 of rank 1 (-> 2)",)),
 )
