@@ -41,7 +41,7 @@ def test_a_window_is_the_last_of_so_many_messages_in_the_order_of_the_schedule()
         assert waits == [(), (), (came[0],), (came[1],)]
 
 
-@pytest.mark.parametrize(("kind", "name", "n"), [("all-reduce", "ring", 5), ("all-reduce", "double-binary-tree", 8)])
+@pytest.mark.parametrize(("kind", "name", "n"), [("all-reduce", "ring", 5), ("all-reduce", "double-binary-tree:32", 8)])
 def test_one_channel_is_enough_where_messages_go_in_their_order(kind: str, name: str, n: int) -> None:
     s = get_schedule(kind, name, n)
     assert channels(s, awaited(s), 32) == ([0] * len(s), [])
