@@ -122,7 +122,7 @@ cdef class Executor:
     cdef Event* events
     cdef int64_t event_count, event_room, event_number
     cdef Flight* flights
-    cdef int64_t flight_count, flight_room
+    cdef int64_t flight_room
     cdef int64_t* box           # what to send: task, message
     cdef int64_t box_count, box_room
     cdef int64_t* over          # task, rank: has sent and received everything
@@ -486,7 +486,6 @@ cdef class Executor:
         self.flights = <Flight*> grown(self.flights, &self.flight_room, wanted, sizeof(Flight))
         for i in range(self.box_count):
             self.flights[first + i] = Flight(<int32_t> self.box[2 * i], <int32_t> self.box[2 * i + 1], at)
-        self.flight_count = wanted
         self.box_count = 0
 
     def take_ended(self):

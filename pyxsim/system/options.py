@@ -19,7 +19,6 @@ from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles, to_seconds
 
 ASTRA_SIM_1 = "astra-sim-1"
-ASTRA_SIM_2 = "astra-sim-2"
 _READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
 _OF_A_GROUP = "ring"  # what NPUs that form no grid do, as in ASTRA-sim, unless all dimensions have the same algorithm
 
