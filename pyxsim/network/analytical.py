@@ -63,11 +63,11 @@ class AnalyticalNetwork:
 
     # -- messages --
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
         row = np.array([[src], [dst], [plane], [nbytes]], np.int64)
         return self.send_many(row[0], row[1], row[3], row[2], at)
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
         ways, fresh = self._pairs.number(src, dst, plane)
         if len(fresh):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])

@@ -91,7 +91,7 @@ class PacketNetwork:
 
     # -- messages --
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, klass: int = 0) -> int:
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, klass: int = 0, tag: int = 0) -> int:
         if nbytes < 1:
             raise ValueError(f"a message of {nbytes} bytes")
         inject, eject = self._lanes.get((src, dst, plane)) or self._find_lanes(src, dst, plane)
@@ -103,7 +103,7 @@ class PacketNetwork:
         self._dst.append(dst)
         return message
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
         """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
         if len(src) < FEW or not self._fixed_lanes:
             rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)

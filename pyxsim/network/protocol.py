@@ -24,13 +24,14 @@ class Network(Protocol):
     def now(self) -> int:
         """The current cycle. Messages can still be sent in it."""
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
         """Hand over a message of `nbytes >= 1` bytes in cycle `at >= now`; returns its number.
 
-        `plane` is one of the planes of the topology (a queue's way through the network).
+        `plane` is one of the planes of the topology (a queue's way through the network). `tag`: whose traffic it is; a
+        backend that tells who made whom wait tells it of tags.
         """
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
         """The same for K >= 1 messages, int64[K] each. Returns the number of the first; the others follow it."""
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:

@@ -31,8 +31,9 @@ class Executor:
         log: bool = False,
     ) -> None: ...
     def add_program(self, program: Program) -> int: ...
-    def add_task(self, program: int, members: Sequence[int], plane: int, back: int) -> int:
-        """A program on the NPUs `members`, one per rank. `plane`: of messages that go clockwise, `back`: of others."""
+    def add_task(self, program: int, members: Sequence[int], plane: int, back: int, tag: int = 0) -> int:
+        """A program on the NPUs `members`, one per rank. `plane`: of messages that go clockwise, `back`: of others;
+        `tag`: whose traffic they are."""
     def start(self, task: int, rank: int, now: int) -> None:
         """A rank has its data, and its turn: it sends, and takes in what came early."""
     def arrive(self, messages: Longs, cycles: Longs) -> None:
@@ -41,8 +42,8 @@ class Executor:
         """Everything that is due up to this cycle."""
     def next_event(self) -> int:
         """The cycle of the next event; -1: none."""
-    def outbox(self) -> tuple[Longs, Longs, Longs, Longs]:
-        """(source, destination, bytes, plane) of what is to be handed to the network."""
+    def outbox(self) -> tuple[Longs, Longs, Longs, Longs, Longs]:
+        """(source, destination, bytes, plane, tag) of what is to be handed to the network."""
     def sent(self, first: int, at: int) -> None:
         """The outbox was handed over; its messages have the numbers from `first` on."""
     def take_ended(self) -> list[tuple[int, int, int, int]]:

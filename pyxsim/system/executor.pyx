@@ -61,6 +61,7 @@ cdef struct Task:
     int32_t program
     int32_t plane
     int32_t back        # the plane of messages that go the other way
+    int32_t tag         # whose traffic its messages are
     int32_t open        # ranks that have not ended
     int32_t* members    # NPU of each rank
     int32_t* numbers    # one piece of memory, from here on; NULL before the first rank starts and after the last ended
@@ -185,11 +186,11 @@ cdef class Executor:
         self.program_count += 1
         return self.program_count - 1
 
-    def add_task(self, int program, members, int plane, int back):
+    def add_task(self, int program, members, int plane, int back, int tag=0):
         self.tasks = <Task*> grown(self.tasks, &self.task_room, self.task_count + 1, sizeof(Task))
         cdef Task* t = &self.tasks[self.task_count]
         cdef int32_t n = self.programs[program].n, i
-        t.program, t.plane, t.back, t.open, t.numbers = program, plane, back, n, NULL
+        t.program, t.plane, t.back, t.tag, t.open, t.numbers = program, plane, back, tag, n, NULL
         t.members = <int32_t*> malloc(max(n, 1) * sizeof(int32_t))
         if t.members == NULL:
             raise MemoryError
@@ -471,7 +472,7 @@ cdef class Executor:
         cdef Program* p
         cdef int64_t m
         cdef int64_t[:, ::1] row
-        rows = np.empty((4, self.box_count), dtype=np.int64)
+        rows = np.empty((5, self.box_count), dtype=np.int64)
         row = rows
         for i in range(self.box_count):
             t = &self.tasks[self.box[2 * i]]
@@ -479,7 +480,8 @@ cdef class Executor:
             p = &self.programs[t.program]
             row[0, i], row[1, i] = t.members[p.src[m]], t.members[p.dst[m]]
             row[2, i], row[3, i] = p.size[m], t.plane if p.way[m] > 0 else t.back
-        return rows[0], rows[1], rows[2], rows[3]
+            row[4, i] = t.tag
+        return rows[0], rows[1], rows[2], rows[3], rows[4]
 
     def sent(self, int64_t first, int64_t at):
         cdef int64_t i, wanted = first + self.box_count

@@ -78,13 +78,14 @@ class System:
         root: int = 0,
         priority: int | None = None,
         name: str = "",
+        tag: int = 0,
         done: Callable[[Collective], None] | None = None,
     ) -> Collective:
         """A collective whose data are there in cycle `at`; over all NPUs, or those of a communicator.
 
         `algorithms`: for each dimension of the communicator (default: what the options say). `root`: a position in the
-        communicator. `done` is called in the cycle of its end. Raises InputError where there is no plan for it, or more
-        bytes than can be counted.
+        communicator. `tag`: whose traffic its messages are. `done` is called in the cycle of its end. Raises InputError
+        where there is no plan for it, or more bytes than can be counted.
         """
         group = communicator or self._whole
         if kind == "barrier":
@@ -97,7 +98,9 @@ class System:
             )
         names = tuple(algorithms or self.options.algorithms_for(kind, group))
         rank = self.options.priority(len(self.collectives), priority)
-        collective = Collective(kind, size, at, rank, group, name=name, root=root, algorithms=names, done=done)
+        collective = Collective(
+            kind, size, at, rank, group, name=name, root=root, algorithms=names, tag=tag, done=done
+        )
         self.collectives.append(collective)
         for plan in self._plans(collective):
             self._add_chunk(collective, plan)
@@ -113,13 +116,14 @@ class System:
         *,
         at: int = 0,
         name: str = "",
+        tag: int = 0,
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
         """A message from NPU to NPU, handed over in cycle `at`."""
-        message = PointToPoint(src, dst, size, at, name=name, done=done)
+        message = PointToPoint(src, dst, size, at, name=name, tag=tag, done=done)
         self.messages.append(message)
         plane = self.plane_between(src, dst)
-        number = self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane)
+        number = self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane, tag)
         self.tasks.append(message)
         self.bytes_planned += size
         for rank, npu in enumerate((src, dst)):
@@ -216,7 +220,7 @@ class System:
             key = (own, stage.place, npus)
             if key not in self._lines:
                 self._lines[key] = Line(self.options.room[own], self.options.intra_dimension)
-            number = self.executor.add_task(self._number(program), npus, *planes)
+            number = self.executor.add_task(self._number(program), npus, *planes, stage.chunk.collective.tag)
             task = GroupTask(stage, positions, program, self._lines[key], number, planes)
             self.tasks.append(task)
             self.bytes_planned += program.total
@@ -304,9 +308,9 @@ class System:
                 break
             for task, rank, messages, network in ended:
                 self.tasks[task].member_ended(rank, self.cycle, messages, network)
-        src, dst, size, plane = executor.outbox()
+        src, dst, size, plane, tag = executor.outbox()
         if len(src):
-            executor.sent(self.network.send_many(src, dst, size, plane, self.cycle), self.cycle)
+            executor.sent(self.network.send_many(src, dst, size, plane, self.cycle, tag), self.cycle)
 
     # -- what there is to see --
 

@@ -37,6 +37,7 @@ class Collective:
         name: str = "",
         root: int = 0,
         algorithms: tuple[str, ...] = (),
+        tag: int = 0,
         done: Callable[[Collective], None] | None = None,
     ) -> None:
         self.kind = kind
@@ -48,6 +49,7 @@ class Collective:
         self.name = name or kind
         self.root = root  # a position in the communicator
         self.algorithms = algorithms
+        self.tag = tag  # whose traffic its messages are
         self.done = done
         self.chunks: list[Chunk] = []
         self.turns: dict[object, int] = {}  # chunks so far, by the order of dimensions in their phases
@@ -65,11 +67,20 @@ class PointToPoint:
     """A message of its own from NPU to NPU. `end` is -1 until its receiver has taken it in."""
 
     def __init__(
-        self, src: int, dst: int, size: int, start: int, *, name: str, done: Callable[[PointToPoint], None] | None
+        self,
+        src: int,
+        dst: int,
+        size: int,
+        start: int,
+        *,
+        name: str,
+        done: Callable[[PointToPoint], None] | None,
+        tag: int = 0,
     ) -> None:
         self.src, self.dst, self.size = src, dst, size
         self.start, self.end = start, -1
         self.name = name or "message"
+        self.tag = tag
         self.done = done
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:

@@ -47,6 +47,8 @@ class Job(Protocol):
     """What the network has to do: it issues collectives and messages, and knows when all is done."""
 
     asked: list[Asked]
+    traffic: list[str]
+    """Whose traffic there is: what the tags of messages are called."""
 
     def begin(self, system: System | AstraSystem) -> None:
         """Issue what there is to do at the beginning."""
@@ -57,11 +59,15 @@ class Job(Protocol):
 
 
 class Communication:
-    """[collective] and [[message]]: each is issued in its cycle, whatever the others do. Raises InputError."""
+    """[collective] and [[message]]: each is issued in its cycle, whatever the others do. Raises InputError.
+
+    The traffic of a collective is that of all its groups; messages of the same name are one traffic.
+    """
 
     def __init__(self, experiment: Experiment, topology: Topology) -> None:
         self.experiment = experiment
         self.asked: list[Asked] = []
+        self.traffic: list[str] = []
         self._groups = _communicators(experiment, topology)
         self._messages: list[PointToPoint] = []
 
@@ -74,6 +80,7 @@ class Communication:
             place, names = self._algorithms(key, each)
             asked = Asked(each.label, place, _group_name(each), root)
             self.asked.append(asked)
+            self.traffic.append(each.label)
             for group in groups:
                 try:
                     issued = system.issue(
@@ -85,14 +92,21 @@ class Communication:
                         root=0 if each.root is None else group.members.index(each.root),
                         priority=each.priority,
                         name=each.label,
+                        tag=len(self.traffic) - 1,
                     )
                 except InputError as error:
                     raise _placed(error, key, place) from None
                 asked.issued.append(issued)
+        tags: dict[str, int] = {}
         for message in self.experiment.message:
             at = to_cycles(message.at, clock)[0]
             name = message.name or "message"
-            self._messages.append(system.send(message.src, message.dst, message.size, at=at, name=name))
+            if name not in tags:
+                tags[name] = len(self.traffic)
+                self.traffic.append(name)
+            self._messages.append(
+                system.send(message.src, message.dst, message.size, at=at, name=name, tag=tags[name])
+            )
 
     def _algorithms(self, key: str, collective: Collective) -> tuple[str, str | tuple[str, ...] | None]:
         """Where its algorithms are told, and their names: its own, those of its group, or None: see [system]."""

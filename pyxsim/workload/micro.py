@@ -39,16 +39,18 @@ class Micro:
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
         self.layer = layer.name
         self.asked: list[Asked] = []
+        self.traffic: list[str] = []
 
     def begin(self, system: System | AstraSystem) -> None:
         """Issue everything."""
         for number in range(self.passes):
             name, place = f"{self.layer}, pass {number}", f"system.{algorithm_key(self.kind)}"
             try:
-                issued = system.issue(self.kind, self.size, at=self.start, name=name)
+                issued = system.issue(self.kind, self.size, at=self.start, name=name, tag=number)
             except InputError as error:
                 raise error.named_by(place) from None
             self.asked.append(Asked(name, place, issued=[issued]))
+            self.traffic.append(name)
 
     @property
     def ends(self) -> list[int]:

@@ -20,30 +20,34 @@ Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
 
 
 class Ideal:
-    """A `Network` (pyxsim/network/protocol.py). `sent`: (cycle, source, destination, bytes, plane) of every message."""
+    """A `Network` (pyxsim/network/protocol.py). `sent`: (cycle, source, destination, bytes, plane) of every message;
+    `tags`: whose each is."""
 
     def __init__(self, npus: int, time: Time | int, *, lost: Sequence[int] = ()) -> None:
         self.npus = npus
         self.clock_hz = Fraction(10**9)
         self.now = 0
         self.sent: list[tuple[int, int, int, int, int]] = []
+        self.tags: list[int] = []
         self._time: Time = time if callable(time) else lambda src, dst, size: time
         self._lost = lost
         self._flying: list[tuple[int, int]] = []
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int) -> int:
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
         assert at >= self.now
         assert nbytes > 0
         assert src != dst
         number = len(self.sent)
         self.sent.append((at, src, dst, nbytes, plane))
+        self.tags.append(tag)
         if number not in self._lost:
             heapq.heappush(self._flying, (at + self._time(src, dst, nbytes), number))
         return number
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int) -> int:
-        rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)
-        return min([self.send(a, b, size, plane=p, at=at) for a, b, size, p in rows])
+    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
+        columns = np.broadcast_arrays(src, dst, nbytes, plane, tag)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return min([self.send(a, b, size, plane=p, at=at, tag=t) for a, b, size, p, t in rows])
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
         first = self._flying[0][0] if self._flying else None

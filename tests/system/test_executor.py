@@ -53,7 +53,7 @@ def task(machine: Executor, what: Program, members: Sequence[int] | None = None,
 def leaves(machine: Executor, now: int, first: int = 0) -> list[Sent]:
     """What goes to the network in this cycle, where it gets the numbers from `first` on."""
     machine.run_events(now)
-    rows = [(int(a), int(b), int(size), int(plane)) for a, b, size, plane in zip(*machine.outbox(), strict=True)]
+    rows = [(int(a), int(b), int(size), int(plane)) for a, b, size, plane, _ in zip(*machine.outbox(), strict=True)]
     machine.sent(first, now)
     return rows
 

@@ -84,6 +84,7 @@ cdef struct Member:
     int32_t stream
     int32_t rank
     int32_t npu
+    int32_t tag           # whose traffic it sends
     int32_t next          # in its queue
     int32_t previous
     int32_t phase         # number, -1 before the first

@@ -24,7 +24,7 @@ cdef class Store:
     cdef int32_t npus, queues, intra
     cdef bint together, boost
     cdef int32_t* room            # per queue
-    cdef object outgoing          # int64[4, room]: source, destination, bytes, plane
+    cdef object outgoing          # int64[5, room]: source, destination, bytes, plane, tag
     cdef int64_t[:, ::1] out
     cdef int64_t out_count
     cdef list kept, ended         # rows; (stream, NPU) that have just gone through all phases

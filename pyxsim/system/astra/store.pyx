@@ -32,7 +32,7 @@ cdef class Store:
         for i in range(self.queues * npus):
             self.lines[i].first = self.lines[i].last = NONE
             self.lines[i].running = 0
-        self.outgoing = np.empty((4, 256), dtype=np.int64)
+        self.outgoing = np.empty((5, 256), dtype=np.int64)
         self.out = self.outgoing
         self.kept = []
         self.ended = []
@@ -70,8 +70,8 @@ cdef class Store:
         self.phase_count += 1
         return self.phase_count - 1
 
-    def add_stream(self, npus, phases, int64_t priority, int64_t[:, ::1] rows):
-        cdef const int32_t[::1] who = npus
+    def add_stream(self, npus, tags, phases, int64_t priority, int64_t[:, ::1] rows):
+        cdef const int32_t[::1] who = npus, tag = tags
         cdef int64_t i, count = len(phases), m = who.shape[0]
         cdef Stream* s
         cdef Member* member
@@ -101,6 +101,7 @@ cdef class Store:
         for i in range(m):
             member = &self.members[self.member_count + i]
             member.stream, member.rank, member.npu = <int32_t> self.stream_count, <int32_t> i, who[i]
+            member.tag = tag[i]
             member.phase = NONE
             member.at_work = 0
             member.enabled = 1

@@ -59,13 +59,15 @@ class Streams:
     def add_stream(
         self,
         npus: NDArray[np.int32],
+        tags: NDArray[np.int32],
         phases: Sequence[int],
         priority: int,
         rows: NDArray[np.int64],
     ) -> int:
         """A chunk that goes through these phases on these NPUs (in order of rank). Returns its number.
 
-        `rows`: int64[phases * NPUs, 5], filled with ready, start, end, messages, network (see /chunks).
+        `tags`: whose traffic each of them sends. `rows`: int64[phases * NPUs, 5], filled with ready, start, end,
+        messages, network (see /chunks).
         """
 
     def member(self, stream: int, rank: int) -> int:
@@ -77,7 +79,7 @@ class Streams:
     def call_at(self, time: int, number: int) -> None:
         """`run` will call `call(number, time)` then."""
 
-    def post(self, src: int, dst: int, size: int, plane: int, number: int) -> None:
+    def post(self, src: int, dst: int, size: int, plane: int, number: int, tag: int = 0) -> None:
         """A message from NPU to NPU now; `run` will call `arrived(number, time)`."""
 
     def on_bus(self, npu: int, delay: int, number: int) -> None:

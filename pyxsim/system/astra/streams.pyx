@@ -60,9 +60,9 @@ cdef class Streams(Store):
     def call_at(self, int64_t time, int64_t number):
         add(&self.agenda, NONE, time, CALL, number, 0)
 
-    def post(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int64_t number):
+    def post(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int64_t number, int32_t tag=0):
         """A message from NPU to NPU, handed over now."""
-        self.hand_over(src, dst, size, plane, NONE, number, NONE)
+        self.hand_over(src, dst, size, plane, tag, NONE, number, NONE)
 
     # -- time --
 
@@ -139,8 +139,8 @@ cdef class Streams(Store):
 
     # -- messages --
 
-    cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t member, int64_t slot,
-                           int64_t step) except -1:
+    cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t tag, int32_t member,
+                           int64_t slot, int64_t step) except -1:
         """A message for the network; it gets it with all others of this cycle. Returns its number, from 0."""
         cdef Flight* f
         cdef int64_t i, room, number = self.messages
@@ -160,6 +160,7 @@ cdef class Streams(Store):
             self.out = self.outgoing
         self.out[0, self.out_count], self.out[1, self.out_count] = src, dst
         self.out[2, self.out_count], self.out[3, self.out_count] = size, plane
+        self.out[4, self.out_count] = tag
         self.out_count += 1
         self.messages += 1
         self.agenda.turn += 1
@@ -172,7 +173,7 @@ cdef class Streams(Store):
         if not self.out_count:
             return 0
         rows = self.outgoing[:, : self.out_count].copy()
-        first = network.send_many(rows[0], rows[1], rows[2], rows[3], self.now)
+        first = network.send_many(rows[0], rows[1], rows[2], rows[3], self.now, rows[4])
         if self.base < 0:
             self.base = first
         if first - self.base != self.flushed:
@@ -207,7 +208,7 @@ cdef class Streams(Store):
         cdef Mail* mail = self.mail_of(m)
         cdef int64_t number
         slot += <int64_t> rank * p.slots
-        number = self.hand_over(m.npu, self.members[s.first + rank].npu, size, p.plane,
+        number = self.hand_over(m.npu, self.members[s.first + rank].npu, size, p.plane, m.tag,
                                 <int32_t> (s.first + rank), slot, s.step + m.phase)
         if self.together:
             mail.surplus[slot] += 1

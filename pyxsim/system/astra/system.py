@@ -134,6 +134,7 @@ class AstraSystem:
         root: int = 0,
         priority: int | None = None,
         name: str = "",
+        tag: int = 0,
         done: Callable[[Collective], None] | None = None,
     ) -> Collective:
         """A collective that all members of a communicator (default: all NPUs) issue in cycle `at`.
@@ -150,7 +151,9 @@ class AstraSystem:
         own = self.options.compat == ASTRA_SIM_1 and priority is not None
         rank = priority if own and priority is not None else self.options.priority(number, priority)
         names = tuple(each.name for each in team.names)
-        collective = Collective(kind, size, at, rank, group, name=name, root=root, algorithms=names, done=done)
+        collective = Collective(
+            kind, size, at, rank, group, name=name, root=root, algorithms=names, tag=tag, done=done
+        )
         self.collectives.append(collective)
         self.issued.append(Issued(collective, team, key))
         if self._running and at <= self.cycle:
@@ -168,19 +171,20 @@ class AstraSystem:
         *,
         at: int = 0,
         name: str = "",
+        tag: int = 0,
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
         """A message from NPU to NPU in cycle `at`. It pays no endpoint delay, and is done when it arrives."""
         refuse_message(self.options)
         number = len(self.messages)
-        message = PointToPoint(src, dst, size, at, name=name, done=done)
+        message = PointToPoint(src, dst, size, at, name=name, tag=tag, done=done)
         self.messages.append(message)
         self.bytes_planned += size
         plane = self.plane_between(src, dst)
         if self._running and at <= self.cycle:
-            self._streams.post(src, dst, size, plane, number)
+            self._streams.post(src, dst, size, plane, number, tag)
         else:
-            self._later.append(lambda now: self._streams.post(src, dst, size, plane, number))
+            self._later.append(lambda now: self._streams.post(src, dst, size, plane, number, tag))
             self._streams.call_at(at, len(self._later) - 1)
         return message
 
@@ -228,6 +232,7 @@ class AstraSystem:
             self.issued[index].streams = []
             self.issued[index].ends = np.full(math.prod(self.shape), -1, np.int64)
             owner[list(self.issued[index].team.members)] = index
+        tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         streams: list[int] = []
         for size, steps in self._cutter.chunks(collective.kind, collective.size, collective.start, team, issued.key):
             if not steps:
@@ -236,7 +241,8 @@ class AstraSystem:
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
-            streams.append(self._streams.add_stream(npus, phases, collective.priority, rows.reshape(-1, _COLUMNS)))
+            counted = rows.reshape(-1, _COLUMNS)
+            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted))
             self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows))
             self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
         issued.streams = streams

@@ -203,9 +203,9 @@ class Lossy:
             if kept or not len(messages):
                 return messages[kept], cycles[kept]
 
-    def send_many(self, src: Any, dst: Any, nbytes: Any, plane: Any, at: int) -> int:
+    def send_many(self, src: Any, dst: Any, nbytes: Any, plane: Any, at: int, tag: Any = 0) -> int:
         self.sources = self.sources + src.tolist()
-        return int(self.net.send_many(src, dst, nbytes, plane, at))
+        return int(self.net.send_many(src, dst, nbytes, plane, at, tag))
 
 
 @pytest.mark.parametrize(
