@@ -30,6 +30,10 @@ WAY, VIA, SELECT, OTHER, TIE = range(1, 6)
 # What happens to a watched packet.
 EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
 
+# What the time of a message goes to: the columns of its split (docs/attribution.md). The last five are waiting.
+CAUSES = ("source", "serialisation", "hops", "vc", "credit", "link", "arbitration", "queue")
+MOST_TAGS = 32  # so many traffics are told apart
+
 
 @dataclass
 class Links:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pyxsim.settings.types import Flag, PositiveTime, Table, whole, written
+
+
+ATTRIBUTION = ("off", "links", "messages")  # in the order of the engine's levels
 
 
 class Output(Table):
@@ -24,3 +27,14 @@ class Output(Table):
         description="Move real data with the messages and compare what every NPU holds at the end with the result "
         "computed directly (`--carry`).",
     )
+    attribution: Literal["off", "links", "messages"] = Field(
+        default="off",
+        description="Tell where the time of every message went, and who made whom wait "
+        "([attribution.md](attribution.md)): `links` by link and cause, `messages` also of each packet at each link. "
+        "Packet backend; the others have nothing to tell.",
+    )
+
+    @property
+    def level(self) -> int:
+        """The attribution as a number: 0, 1 or 2."""
+        return ATTRIBUTION.index(self.attribution)
