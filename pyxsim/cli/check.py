@@ -17,7 +17,7 @@ from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.output.result import plain
@@ -198,7 +198,7 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
 
 def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     """One for each dimension (or kind) that has links; none where there are no packets."""
-    if isinstance(prepared.network, AnalyticalNetwork):
+    if isinstance(prepared.network, DelayedNetwork):
         return []
     topology, machine = prepared.topology, prepared.network.machine
     router = prepared.experiment.network.router
@@ -255,7 +255,7 @@ def _show(talk: Talk, report: Report) -> None:
     rows.append(("network", f"{topology.name} {size}: {', '.join(parts)}"))
     proof = "they CAN deadlock (see below)" if report.unsafe else "proved free of deadlock"
     rows.append(("routing", _routing(report.routing)))
-    if isinstance(report.prepared.network, AnalyticalNetwork):
+    if isinstance(report.prepared.network, DelayedNetwork):
         proof = "there are no buffers that could deadlock"
     rows.append(("routes", f"{plural(report.pairs, 'pair')} of NPUs: all reachable; {proof}"))
     rows += [("collective", _collective(row)) for row in report.collectives[:MOST_ROWS]]

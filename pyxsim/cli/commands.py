@@ -47,7 +47,9 @@ File = Annotated[
 Plot = Annotated[
     str | None, typer.Option(metavar="OUT.png", callback=_name, help="Draw the result; .png, .pdf or .svg.")
 ]
-Backend = Annotated[str, typer.Option(metavar="NAME", help="The network model: packet or analytical.")]
+Backend = Annotated[
+    str, typer.Option(metavar="NAME", help="The network model: packet, analytical, analytical-congestion or flow.")
+]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
 ]
@@ -326,7 +328,7 @@ def astra(
     ] = None,
     rendezvous_protocol: Annotated[str | None, typer.Option(metavar="BOOL", help="Only false is taken.")] = None,
     backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="packet or analytical; else what the network file is for.")
+        str | None, typer.Option(metavar="NAME", help="As of run; else what the network file is for.")
     ] = None,
     total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Read and not used: there is no CSV file.")] = 1,
     stat_row: Annotated[int, typer.Option(metavar="N", help="Read and not used.")] = 0,

@@ -1,35 +1,19 @@
-"""The analytical backend: each message takes what a formula says; no packets, no routers, no buffers."""
+"""The analytical backend: each message takes what a formula says, however many others are under way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pyxsim.analytical.pairs import Pairs
-from pyxsim.errors import SimulationError
-from pyxsim.network.delays import Model, make_model
-from pyxsim.network.ledger import Ledger
-from pyxsim.network.protocol import Longs
-from pyxsim.network.wires import MAX_DENOMINATOR, Wire
+from pyxsim.network.delayed import DelayedNetwork
+from pyxsim.network.delays import unaware
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
-FOREVER = 1 << 62
-MOST_WINDOWS = 256
-MOST_CELLS = 2**14  # windows x NPUs: what links carried is worked out for each window at the end
 
-
-class AnalyticalNetwork:
-    """A `Network` (see protocol) of delays.
-
-    `compat`: whose arithmetic is used, see `delays`. `window`: cycles of the statistics' windows. `tick` is called with
-    every batch of arrivals: progress, Ctrl-C.
-    """
+class AnalyticalNetwork(DelayedNetwork):
+    """Messages that never meet. `compat`: whose arithmetic is used, see `delays`."""
 
     def __init__(
         self,
@@ -40,123 +24,16 @@ class AnalyticalNetwork:
         window: int = 1000,
         tick: Callable[[], None] | None = None,
     ) -> None:
-        self.topology = topology
-        self.settings = network
-        self.npus = topology.npus
+        super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick)
         self._compat = compat
-        self.clock_hz: Fraction = network.clock
-        self.tick = tick or (lambda: None)
-        self.warnings: list[str] = []
-        self.model: Model = make_model(topology, network, compat)
-        self.engine = self.model.engine
-        self._pairs = Pairs(topology.npus)
-        rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
-        self.windows = Ledger(window, rows, topology.links, self._on_links)
-
-    @property
-    def now(self) -> int:
-        return self.engine.now
-
-    @property
-    def bytes_delivered(self) -> int:
-        return self.engine.bytes_delivered
-
-    # -- messages --
-
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
-        row = np.array([[src], [dst], [plane], [nbytes]], np.int64)
-        return self.send_many(row[0], row[1], row[3], row[2], at)
-
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
-        ways, fresh = self._pairs.number(src, dst, plane)
-        if len(fresh):
-            self.model.extend(src[fresh], dst[fresh], plane[fresh])
-        if at >= self.windows.due:
-            self.windows.close(at, self.engine.flits)
-        try:
-            return self.engine.send(ways, nbytes, at)
-        except OverflowError as error:
-            raise SimulationError(str(error)) from None
-
-    # -- time --
-
-    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
-        limit = FOREVER if until is None else until
-        try:
-            messages, cycles = self._advance(limit, slack)
-        except OverflowError as error:
-            raise SimulationError(str(error)) from None
-        if not len(messages) and until is not None:
-            self.engine.wait(until)
-        self.tick()
-        return messages, cycles
-
-    def _advance(self, limit: int, slack: int) -> tuple[Longs, Longs]:
-        """The next arrivals; where links work meanwhile, their windows are closed in time."""
-        while self.model.links_work and self.engine.next_cycle <= limit:
-            if self.engine.next_cycle >= self.windows.due:
-                self.windows.close(self.engine.next_cycle, self.engine.flits)
-            messages, cycles = self.engine.advance(min(limit, self.windows.due - 1), slack)
-            if len(messages):
-                return messages, cycles
-        return self.engine.advance(limit, slack)
-
-    def finish(self, cycle: int) -> None:
-        """Close the statistics at the end of a run."""
-        self.windows.finish(cycle, self.engine.flits)
-
-    # -- what there is to see --
-
-    @property
-    def link_wires(self) -> list[Wire]:
-        """The network links, as the packet backend has them: flit time and latency.
-
-        They are for statistics; a flit time that is too fine a fraction for these is the next best one.
-        """
-        flit, memo = self.settings.flit, dict[tuple[Fraction, Fraction], Wire]()
-        rows = list(zip(self.model.rates, self.model.latencies, strict=True))
-        for rate, latency in set(rows):
-            memo[rate, latency] = Wire((flit / rate).limit_denominator(MAX_DENOMINATOR), ceil(latency), 0, 0)
-        return [memo[row] for row in rows]
 
     def npu_bandwidths(self) -> list[Fraction]:
         """Bytes per cycle that an NPU can send into each dimension.
 
         With "astra-sim-1" a link of a ring is that of both directions already.
         """
-        topology = self.topology
-        found = [Fraction(0)] * len(topology.dims)
-        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
-            found[topology.kind_dims[topology.link_dim[link]]] += self.model.rates[link]
-        if self._compat == "astra-sim-1":
-            ways = [dim.directions if isinstance(dim, Block) else 1 for dim in topology.dims]
-            found = [bandwidth / count for bandwidth, count in zip(found, ways, strict=True)]
-        return [bandwidth or Fraction(1) for bandwidth in found]
-
-    def totals(self) -> dict[str, Longs]:
-        """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""
-        return {"flits": self._on_links(self.engine.flits)}
-
-    def _on_links(self, flits: Longs) -> Longs:
-        return self.model.on_links(self._pairs.ends(), flits)
-
-    def buffer_max(self) -> NDArray[np.int32]:
-        """There are no buffers."""
-        return np.zeros(self.topology.links, np.int32)
-
-    def counts(self) -> dict[str, int]:
-        """The counters of the JSON summary that a network knows. A message is one packet."""
-        flits = self.totals()["flits"]
-        return {
-            "npus": self.npus,
-            "messages": self.engine.delivered,
-            "packets": self.engine.delivered,
-            "flits": self.model.flits,
-            "flit_hops": int(flits.sum()),
-            "router_visits": 0,
-            "bytes_delivered": self.bytes_delivered,
-            "skipped_cycles": 0,
-        }
-
-    def link_name(self, link: int) -> str:
-        return self.topology.link_name[link]
+        found = super().npu_bandwidths()
+        if self._compat != "astra-sim-1":
+            return found
+        ways = [dim.directions if isinstance(dim, Block) else 1 for dim in self.topology.dims]
+        return [bandwidth / count for bandwidth, count in zip(found, ways, strict=True)]

@@ -1,4 +1,4 @@
-"""[network.analytical]: what the analytical backend models besides latency and bandwidth of the links."""
+"""[network.analytical]: what the analytical backends model besides latency and bandwidth of the links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _ONE = 'One for all dimensions, or a list. Only with compat = "astra-sim-1".'
 
 
 class Analytical(Table):
-    """What `--backend analytical` models; the packet backend has no use for it."""
+    """What the backends of delays model; the packet backend has no use for it."""
 
-    model: Literal["unaware", "congestion"] = Field(
-        default="unaware",
-        description="Messages never meet (hops x latency + size / bandwidth), or whole messages queue for links, first "
-        "come first served, from link to link (one dimension only).",
+    forwarding: Literal["cut-through", "store-and-forward"] | None = Field(
+        default=None,
+        description="How messages go on where they queue for links (--backend analytical-congestion): the head as soon "
+        "as it has crossed one, or everything once all of it is there. Default: cut-through; with "
+        'compat = "astra-sim-2" store-and-forward, the only way there.',
     )
     nic_latency: PerDimension[Time] = Field(
         default=written("0 ns"), description=f"Of a network interface, passed twice by each message. {_ONE}"
@@ -39,5 +40,5 @@ class Analytical(Table):
     def summands(self) -> tuple[str, ...]:
         """The keys that say something that only ASTRA-sim 1 knows."""
         neutral = type(self)()
-        keys = [key for key in type(self).model_fields if key != "model"]
+        keys = [key for key in type(self).model_fields if key != "forwarding"]
         return tuple(key for key in keys if getattr(self, key) != getattr(neutral, key))

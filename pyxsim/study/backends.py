@@ -9,12 +9,14 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.congestion import CongestionNetwork
+from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.wires import Wire
 from pyxsim.settings import Experiment
 from pyxsim.topology import Topology
 
-Backend = PacketNetwork | AnalyticalNetwork
+Backend = PacketNetwork | DelayedNetwork
 Tick = Callable[[], None] | None
 
 
@@ -27,9 +29,20 @@ def _analytical(experiment: Experiment, topology: Topology, window: int, tick: T
     return AnalyticalNetwork(topology, experiment.network, compat=compat, window=window, tick=tick)
 
 
+def _congestion(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> CongestionNetwork:
+    compat = experiment.system.compat
+    return CongestionNetwork(topology, experiment.network, compat=compat, window=window, tick=tick)
+
+
+def _flow(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> DelayedNetwork:
+    raise InputError("is not in this version yet", key="--backend flow", allowed="analytical-congestion")
+
+
 BACKENDS: dict[str, Callable[[Experiment, Topology, int, Tick], Backend]] = {
     "packet": _packet,
     "analytical": _analytical,
+    "analytical-congestion": _congestion,
+    "flow": _flow,
 }
 
 
@@ -58,7 +71,7 @@ def router_visits(network: Backend) -> int:
 
 def widths(topology: Topology, network: Backend) -> list[Fraction]:
     """What an NPU can send into each dimension; only ratios count."""
-    if isinstance(network, AnalyticalNetwork):
+    if isinstance(network, DelayedNetwork):
         return network.npu_bandwidths()
     wires = link_wires(network)
     found = [Fraction(0)] * len(topology.dims)

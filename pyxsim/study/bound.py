@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.collective.bounds import rounds
+from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing.relation import Numbers
 from pyxsim.study.backends import Backend, link_wires
@@ -85,7 +86,7 @@ class Times:
 
     def queued(self, traffic: Longs) -> Fraction:
         """Cycles for messages that queue for the links of their NPUs; 0 where they do not."""
-        if self.packets or self.network.settings.analytical.model == "unaware" or not len(traffic):
+        if self.packets or isinstance(self.network, AnalyticalNetwork) or not len(traffic):
             return Fraction(0)
         busy = np.array([int(size / self._fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
         most = Fraction(0)

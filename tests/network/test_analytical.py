@@ -15,29 +15,31 @@ from pyxsim import library
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network import delays
 from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.delays import routes
+from pyxsim.network.congestion import CongestionNetwork
+from pyxsim.network.ways import routes
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
 
 library.load_all()
 
+Backend = AnalyticalNetwork | CongestionNetwork
 GIB = 2**30
 BLOCKS = ("ring", "fully-connected", "switch", "mesh")
 
 
-def network(compat: str | None = None, **table: Any) -> AnalyticalNetwork:
+def network(compat: str | None = None, *, backend: type[Backend] = AnalyticalNetwork, **table: Any) -> Backend:
     settings = Network.model_validate(table)
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
     topology = build(settings.topology, settings.shape, dims or None, settings.options)
-    return AnalyticalNetwork(topology, settings, compat=compat)
+    return backend(topology, settings, compat=compat)
 
 
 def dims(*blocks: tuple[str, int, str, str]) -> list[dict[str, Any]]:
     return [dict(zip(("block", "npus", "bandwidth", "latency"), block, strict=True)) for block in blocks]
 
 
-def delay(net: AnalyticalNetwork, src: int, dst: int, nbytes: int) -> int:
+def delay(net: Backend, src: int, dst: int, nbytes: int) -> int:
     """Cycles that one message takes."""
     start = net.now
     number = net.send(src, dst, nbytes, at=start)
@@ -128,7 +130,7 @@ def test_coordinates_say_what_routes_say(blocks: list[tuple[str, int, str, str]]
     topology = build(None, None, [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in table.dims or ()], {})
     src, dst, plane = np.ascontiguousarray(topology.pairs().T)
     times = []
-    for model in (delays.make_model(topology, table, None), delays.Routed(topology, table, None)):
+    for model in (delays.unaware(topology, table, None), delays.Routed(topology, table, None)):
         model.extend(src, dst, plane)
         times.append(model.engine.rule.times(np.arange(len(src)), np.full(len(src), size)).tolist())
     assert times[0] == times[1]
@@ -218,15 +220,12 @@ def test_interfaces_switches_and_memory() -> None:
         ("astra-sim-2", {"hbm_scale": 1}, 'hbm_scale: .* allowed: nothing here, or system.compat = "astra-sim-1"'),
         ("astra-sim-1", {"hbm_scale": 1}, "network.analytical.hbm_bandwidth: is missing, where hbm_scale is not 0"),
         ("astra-sim-1", {"nic_latency": ["1 ns"] * 3}, "the list has 3 entries, the network 2 dimensions"),
-        ("astra-sim-1", {"model": "congestion"}, "ASTRA-sim 1 knows no 'congestion' model"),
-        ("astra-sim-2", {"model": "congestion"}, "networks of one dimension only; this one has 2; allowed: 'unaware'"),
-        ("astra-sim-3", {}, "knows no arithmetic of 'astra-sim-3'"),
+        ("astra-sim-3", {}, "have no arithmetic of 'astra-sim-3'"),
     ],
 )
 def test_what_is_refused(compat: str | None, extra: dict[str, Any], told: str) -> None:
-    shape = [2] if compat == "astra-sim-1" and "model" in extra else [2, 2]
     with pytest.raises(InputError, match=told):
-        network(compat, topology="torus", shape=shape, analytical=extra)
+        network(compat, topology="torus", shape=[2, 2], analytical=extra)
 
 
 # -- congestion --------------------------------------------------------------------------------------------------------
@@ -234,17 +233,13 @@ def test_what_is_refused(compat: str | None, extra: dict[str, Any], told: str) -
 
 @pytest.mark.parametrize("compat", [None, "astra-sim-2"])
 def test_two_serialisations_through_a_switch(compat: str | None) -> None:
-    net = network(
-        compat, topology="switch", shape=[8], bandwidth="1 GB/s", latency="5 ns", analytical={"model": "congestion"}
-    )
+    net = network(compat, backend=CongestionNetwork, topology="switch", shape=[8], bandwidth="1 GB/s", latency="5 ns")
     assert delay(net, 0, 1, 100) == 2 * (100 + 5)
 
 
 @pytest.mark.parametrize(("compat", "way"), [(None, -1), ("astra-sim-2", 1)])
 def test_ties_go_round_by_the_plane_or_clockwise(compat: str | None, way: int) -> None:
-    net = network(
-        compat, topology="ring", shape=[4], bandwidth="1 GB/s", latency="5 ns", analytical={"model": "congestion"}
-    )
+    net = network(compat, backend=CongestionNetwork, topology="ring", shape=[4], bandwidth="1 GB/s", latency="5 ns")
     net.send(0, 2, 100, plane=1, at=0)
     while len(net.advance(None)[0]):
         pass
@@ -253,7 +248,7 @@ def test_ties_go_round_by_the_plane_or_clockwise(compat: str | None, way: int) -
 
 
 def test_links_are_shared() -> None:
-    net = network(topology="ring", shape=[8], bandwidth="1 GB/s", latency="5 ns", analytical={"model": "congestion"})
+    net = network(backend=CongestionNetwork, topology="ring", shape=[8], bandwidth="1 GB/s", latency="5 ns")
     ends = np.array([0, 0, 7]), np.array([1, 2, 1])
     net.send_many(*ends, np.full(3, 100), np.zeros(3, np.int64), 0)
     found = [tuple(int(part[0]) for part in net.advance(None)) for _ in range(3)]
@@ -264,7 +259,7 @@ def test_links_are_shared() -> None:
 def test_what_stays_at_a_router_queues_for_the_lane_of_its_npu() -> None:
     """Two messages of NPU 0 go one after the other, the one of NPU 1 beside them; no link carries anything."""
     table = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "1 GB/s", "latency": "5 ns"}
-    net = network(**table, analytical={"model": "congestion"})
+    net = network(backend=CongestionNetwork, **table)
     net.send_many(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 100), np.zeros(3, np.int64), 0)
     found = []
     while len(found) < 3:
@@ -308,16 +303,16 @@ def test_counts_and_links() -> None:
     assert net.buffer_max().tolist() == [0] * 8
 
 
-@pytest.mark.parametrize("model", ["unaware", "congestion"])
-def test_windows(model: str) -> None:
+@pytest.mark.parametrize("backend", [AnalyticalNetwork, CongestionNetwork])
+def test_windows(backend: type[Backend]) -> None:
     table = {"topology": "switch", "shape": [4], "bandwidth": "1 GB/s", "latency": "5 ns", "flit": "50 B"}
-    settings = Network.model_validate({**table, "analytical": {"model": model}})
+    settings = Network.model_validate(table)
     topology = build(settings.topology, settings.shape, None, settings.options)
-    net = AnalyticalNetwork(topology, settings, window=100)
+    net = backend(topology, settings, window=100)
     net.send(0, 3, 100, at=0)
     net.send(1, 3, 100, at=0)
-    assert net.advance(None)[1].tolist() == ([110, 110] if model == "unaware" else [210])
-    if model == "congestion":
+    assert net.advance(None)[1].tolist() == ([110, 110] if backend is AnalyticalNetwork else [210])
+    if backend is CongestionNetwork:
         assert net.advance(None)[1].tolist() == [310]
     net.send(0, 3, 100, at=450)
     while len(net.advance(None)[0]):
@@ -328,7 +323,7 @@ def test_windows(model: str) -> None:
     rows = windows.counts["flits"].astype(int)
     assert rows[:, up].tolist() == [2, 0, 0, 0, 2, 0] + [0] * (len(rows) - 6)
     # A message is booked when it is sent, or when its link begins with it.
-    expected = [4, 0, 0, 0, 2, 0] if model == "unaware" else [0, 2, 2, 0, 0, 2, 0]
+    expected = [4, 0, 0, 0, 2, 0] if backend is AnalyticalNetwork else [0, 2, 2, 0, 0, 2, 0]
     assert rows[:, down].tolist() == expected
     assert rows.sum(axis=0).tolist() == net.totals()["flits"].tolist()
 

@@ -21,12 +21,12 @@ def experiment(**analytical: Any) -> dict[str, Any]:
 def test_the_default_is_neutral() -> None:
     table = load_experiment(experiment()).network.analytical
     assert table == Analytical()
-    assert (table.model, table.summands) == ("unaware", ())
+    assert (table.forwarding, table.summands) == (None, ())
 
 
 def test_it_is_written_back() -> None:
     given = {
-        "model": "congestion",
+        "forwarding": "store-and-forward",
         "nic_latency": ["1.5 ns", "0 ns"],
         "router_latency": "2 cycles",
         "hbm_latency": "1/3 us",
@@ -43,7 +43,7 @@ def test_it_is_written_back() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"model": "aware"}, "network.analytical.model: .*'aware'.*"),
+        ({"forwarding": "wormhole"}, "network.analytical.forwarding: .*'wormhole'.*"),
         ({"hbm_scale": -1}, "network.analytical.hbm_scale: -1 is too small"),
         ({"hbm_scale": "fast"}, "network.analytical.hbm_scale: 'fast' is no number"),
         ({"nic_latency": 5}, "network.analytical.nic_latency: 5 has no unit"),

@@ -187,19 +187,18 @@ def test_a_message_to_an_npu_at_the_same_router_has_no_latency() -> None:
     assert bound_of("analytical", network=network, collective={"kind": "barrier"}, system={"barrier": "one-ring"}) == 0
 
 
-@pytest.mark.parametrize("model", ["unaware", "congestion"])
+@pytest.mark.parametrize("backend", ["analytical", "analytical-congestion"])
 @pytest.mark.parametrize("size", ["1 KiB", "1 MiB"])
-def test_npus_that_all_share_a_router(model: str, size: str) -> None:
+def test_npus_that_all_share_a_router(backend: str, size: str) -> None:
     """No links, and yet the bytes take their time: six steps of a ring, a quarter each over the network's bandwidth."""
     network = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "10 GB/s"}
-    tables = {"network": {**network, "analytical": {"model": model}}, "system": {"all_reduce": "ring"}}
-    result = run({**tables, "collective": {"kind": "all-reduce", "size": size}}, backend="analytical")
+    tables = {"network": network, "system": {"all_reduce": "ring"}}
+    result = run({**tables, "collective": {"kind": "all-reduce", "size": size}}, backend=backend)
     quarter = {"1 KiB": 2**8, "1 MiB": 2**18}[size]
     assert result.time_ns == result.bound_ns == 6 * (quarter // 10)
 
 
 def test_messages_that_queue_take_their_links() -> None:
     """Three messages of 800 B to an NPU at a switch, over one link of 4 B per cycle."""
-    network = {**SWITCH, "analytical": {"model": "congestion"}}
     messages = [{"src": src, "dst": 0, "size": "800 B"} for src in (1, 2, 3)]
-    assert bound_of("analytical", network=network, message=messages) == 3 * 200 + 10
+    assert bound_of("analytical-congestion", network=SWITCH, message=messages) == 3 * 200 + 10

@@ -327,9 +327,8 @@ def test_every_mixture(tables: dict[str, Any], backend: str) -> None:
 @given(mixtures(shapes=([2], [5], [7])), st.sampled_from(["ring", "mesh", "switch"]))
 @settings(max_examples=30)
 def test_every_mixture_where_messages_queue(tables: dict[str, Any], block: str) -> None:
-    """The analytical backend with congestion, which knows one dimension."""
-    network = {**tables["network"], "topology": block, "analytical": {"model": "congestion"}}
-    check({**tables, "network": network}, "analytical")
+    """The analytical backend with congestion."""
+    check({**tables, "network": {**tables["network"], "topology": block}}, "analytical-congestion")
 
 
 @pytest.mark.slow

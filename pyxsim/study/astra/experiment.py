@@ -104,10 +104,10 @@ def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **
 
 def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> None:
     """What reductions and endpoints take: partly a matter of the backend, and of the command line."""
-    if form.compat == "astra-sim-2" or form.backend == "analytical":
+    if form.compat == "astra-sim-2" or form.backend != "packet":
         table.pop("reduction_delay", None)
     if form.compat == "astra-sim-1" and not table.keys() & {"shared_bus", "local_memory_bandwidth"}:
-        if form.backend == "analytical":
+        if form.backend != "packet":
             table["local_memory_bandwidth"] = MEMORY
         else:
             table["reduction_delay"] = f"{REDUCTION} ns"

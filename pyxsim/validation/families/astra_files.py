@@ -110,10 +110,10 @@ def _blocks(case: Measured) -> list[tuple[str, int]]:
 
 def from_files(case: Measured, write: Callable[[Measured, Path], Files]) -> int:
     """When a run ends, ns."""
-    overrides = ('network.analytical.model="congestion"',) if case.get("model") == "congestion" else ()
+    backend = "analytical-congestion" if case.get("model") == "congestion" else None
     with TemporaryDirectory() as folder:
         files = write(case, Path(folder))
-        told = read_astra(*files, passes=case.get("passes", 1), queues=case.get("queues"), overrides=overrides)
+        told = read_astra(*files, passes=case.get("passes", 1), queues=case.get("queues"), backend=backend)
         return run(told.experiment, backend=told.backend).time_cycles
 
 

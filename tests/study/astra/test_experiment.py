@@ -87,8 +87,8 @@ def test_congestion(tmp_path: Path) -> None:
     # Direct over a ring: neighbours' links carry what goes further, so that it takes longer.
     files = FILES / "ring_network.yml", FILES / "ring_system.json", workload(tmp_path, "ALLTOALL", 2**26)
     times = []
-    for overrides in ((), ('network.analytical.model="congestion"',)):
-        read = read_astra(*files, overrides=overrides)
+    for backend in (None, "analytical-congestion"):
+        read = read_astra(*files, backend=backend)
         times.append(run(read.experiment, backend=read.backend).time_ns)
     # Reference: ASTRA-sim 518bd51, congestion-unaware and congestion-aware.
     assert times == [164328, 1566560]

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.congestion import CongestionNetwork
+from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.settings import Network
 from pyxsim.system.astra import AstraSystem
 from pyxsim.system.options import Options
@@ -25,20 +27,23 @@ def network(
     npus: Sequence[int],
     bandwidth: Sequence[float],
     latency: Sequence[float],
+    *,
+    congestion: bool = False,
     **more: Any,
-) -> AnalyticalNetwork:
-    """An analytical network; bandwidths in GB/s of 2^30 bytes, latencies in ns."""
+) -> DelayedNetwork:
+    """An analytical network, perhaps with congestion; bandwidths in GB/s of 2^30 bytes, latencies in ns."""
     dims = [
         {"block": BLOCKS[block], "npus": n, "bandwidth": f"{rate} GiB/s", "latency": f"{late} ns"}
         for block, n, rate, late in zip(blocks, npus, bandwidth, latency, strict=True)
     ]
     settings = Network.model_validate({"dims": dims, "clock": "1 GHz", "analytical": more})
     plain = [{"block": dim["block"], "npus": dim["npus"]} for dim in dims]
-    return AnalyticalNetwork(build(None, None, plain, {}), settings, compat=compat)
+    made = CongestionNetwork if congestion else AnalyticalNetwork
+    return made(build(None, None, plain, {}), settings, compat=compat)
 
 
 def system(
-    net: AnalyticalNetwork, compat: str, algorithms: Sequence[str], *, queues: int = 1, active: int = 1, **options: Any
+    net: DelayedNetwork, compat: str, algorithms: Sequence[str], *, queues: int = 1, active: int = 1, **options: Any
 ) -> AstraSystem:
     """The system layer of a compat, with the same algorithms for every kind of collective."""
     own = [[natural[number * len(natural) // queues] for number in range(queues)] for natural in net.topology.queues]

@@ -28,7 +28,7 @@ def astra(case: dict[str, Any]) -> Any:
         case["npus"],
         case["bandwidth"],
         case["latency"],
-        model=case.get("model", "unaware"),
+        congestion=case.get("model") == "congestion",
     )
     return system(
         net,
