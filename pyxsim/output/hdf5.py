@@ -21,13 +21,14 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
+from pyxsim.output.attribution import BLAME, LATENCY, STAYS, Attribution
 from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.traffic import Traffic
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
-CHUNKS = {1: (16384,), 2: (1024, 64)}
+CHUNKS = {1: (16384,), 2: (1024, 64), 3: (1024, 8, 8)}
 FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
 # The oldest format that both netCDF4 and h5netcdf are happy with and that keeps attributes of any length.
 VERSIONS = ("v110", "v110")
@@ -70,7 +71,7 @@ def write(result: Result, path: Path_) -> None:
     with h5py.File(image, "w", libver=VERSIONS) as file:
         _write_root(file, result)
         for name, table in TABLES.items():
-            if name not in _OPTIONAL or getattr(result, _OPTIONAL[name]):
+            if name not in _OPTIONAL or _there(getattr(result, _OPTIONAL[name])):
                 _write_table(file.create_group(name), table(result))
     try:
         with part.open("xb") as out:
@@ -146,6 +147,10 @@ _OPTIONAL = {
     "phases": "phases",
     "layers": "layers",
     "traffic": "traffic",
+    "congestion": "attribution",
+    "blame": "attribution",
+    "latency": "latency",
+    "stays": "stays",
 }
 # What has no other place in the file in full precision.
 _RECORD = (
@@ -160,6 +165,11 @@ _RECORD = (
     "backend",
     "seed",
 )
+
+
+def _there(table: Any) -> bool:
+    """Whether something has anything in it; columns: whether they have rows."""
+    return any(len(column) for column in table.values()) if isinstance(table, dict) else bool(table)
 
 
 def _write_table(group: h5py.Group, table: Table) -> None:
@@ -207,6 +217,7 @@ def _read(file: h5py.File) -> Result:
         phases=_read_columns(file, "phases", "row"),
         layers=_read_columns(file, "layers", "layer"),
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
+        attribution=_read_attribution(file) if "congestion" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
         experiment_toml=file.attrs["experiment"],
@@ -230,6 +241,24 @@ def _read_traffic(group: h5py.Group) -> Traffic:
         latency=columns["latency"],
         packets=columns["packets"],
         notes=record["notes"],
+    )
+
+
+def _read_attribution(file: h5py.File) -> Attribution:
+    table = file["congestion"]
+    long = {
+        name: {column: file[name][column][()] for column in columns}
+        for name, columns in (("latency", LATENCY), ("stays", STAYS))
+        if name in file
+    }
+    return Attribution(
+        _texts(table["victim"]),
+        _texts(table["name"]),
+        table["messages"][()],
+        table["parts"][()],
+        {column: file["blame"][column][()] for column in BLAME},
+        **long,
+        left_out=json.loads(table.attrs["left_out"]),
     )
 
 

@@ -6,7 +6,7 @@ One description for the HDF5 file and for xarray, so that opening the file and a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
+from pyxsim.output.attribution import NOBODY, PARTS, Attribution
 from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
@@ -253,6 +254,85 @@ _TRAFFIC_TEXT = {
 }
 
 
+_PART_TEXT = {
+    "source": "in the source queue, behind other messages",
+    "serialisation": "for the flits of its own message before it",
+    "hops": "on wires and in pipelines: what it would take alone",
+    "vc": "waiting for a free virtual channel",
+    "credit": "waiting for a credit: the buffer downstream was full",
+    "link": "waiting while the link sent flits of other messages",
+    "arbitration": "waiting because another flit was chosen",
+    "queue": "waiting behind packets of other messages in a buffer",
+}
+_NUMBERS = {
+    "link": ("1", "number of the link or lane, as in /congestion"),
+    "place": ("1", "number of the link or lane by which it leaves, as in /congestion"),
+    "victim": ("1", "number of the traffic that waited"),
+    "culprit": ("1", "number of the traffic that it waited for; -1: nobody"),
+    "cause": ("1", "number of the part"),
+    "cycles": ("cycles", "how long, over all packets"),
+    "packets": ("1", "stays of packets that these are of"),
+    "message": ("1", "number of the message, in order of sending"),
+    "packet": ("1", "number of the packet in its message"),
+    "src": ("1", "NPU that sends"),
+    "dst": ("1", "NPU that receives"),
+    "bytes": ("bytes", "bytes of the message"),
+    "traffic": ("1", "number of its traffic"),
+    "sent": ("cycles", "it is handed to the network"),
+    "arrived": ("cycles", "its last flit arrives"),
+    **{part: ("cycles", text) for part, text in _PART_TEXT.items()},
+}
+
+
+def congestion(result: Result) -> Table:
+    """Links and lanes x traffic x parts, whoever was the culprit; and the sums over messages."""
+    told = _told(result)
+    dims = ("link", "victim", "cause")
+    variables = {
+        "link": _variable(("link",), np.arange(len(told.link_names), dtype=np.int32), "1", "number of the link"),
+        "name": Variable(("link",), _names(told.link_names), {"long_name": "name of the link or lane"}),
+        "victim": Variable(("victim",), _names(told.traffic_names), {"long_name": "whose packets"}),
+        "cause": Variable(("cause",), _names(PARTS), {"long_name": "what the time went to"}),
+        "cycles": _variable(dims, _compact(told.congestion()), "cycles", "time of packets, at or on the way from here"),
+        "packets": _variable(dims, _compact(told.congestion("packets")), "1", "stays of packets that these are of"),
+        "messages": _variable(("victim",), told.messages, "1", "messages that arrived (open traffic: were measured)"),
+        "parts": _variable(("victim", "cause"), told.parts, "cycles", "parts of their latency, added up"),
+    }
+    return Table(variables, ("name",), {"left_out": json.dumps(told.left_out), **_clock(result)})
+
+
+def blame(result: Result) -> Table:
+    """Who made whom wait: a row for each link, victim, culprit and part. The name of culprit -1 is the last one."""
+    told = _told(result)
+    names = {"traffic_name": [*told.traffic_names, NOBODY], "cause_name": PARTS, "link_name": told.link_names}
+    listed = {name: Variable((name,), _names(values), {}) for name, values in names.items()}
+    return Table({**_rows("row", told.blame, _NUMBERS), **listed}, attrs=_clock(result))
+
+
+def latency(result: Result) -> Table:
+    """One row per message that has arrived."""
+    return Table(_rows("row", result.latency, _NUMBERS), attrs={**_left_out(result, "latency"), **_clock(result)})
+
+
+def stays(result: Result) -> Table:
+    """One row per packet at the source and in each buffer."""
+    return Table(_rows("row", result.stays, _NUMBERS), attrs={**_left_out(result, "stays"), **_clock(result)})
+
+
+def _told(result: Result) -> Attribution:
+    if result.attribution is None:
+        raise InputError("was off in this run", key="output.attribution", allowed="'links' or 'messages'")
+    return result.attribution
+
+
+def _left_out(result: Result, name: str) -> dict[str, int]:
+    return {"left_out": _told(result).left_out.get(name, 0)}
+
+
+def _names(values: Sequence[str]) -> NDArray[Any]:
+    return np.array(values, dtype=object)
+
+
 TABLES: dict[str, Callable[[Result], Table]] = {
     "links": links,
     "links_total": links_total,
@@ -263,6 +343,10 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "phases": phases,
     "layers": layers,
     "traffic": traffic,
+    "congestion": congestion,
+    "blame": blame,
+    "latency": latency,
+    "stays": stays,
 }
 
 

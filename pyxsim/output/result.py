@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
+from pyxsim.output.attribution import Attribution, told
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
@@ -105,7 +106,8 @@ class Result:
     what else a backend counts. `bound_ns`: lower bound of the time, None if there is none. `topology` (optional) is
     what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
     say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
-    else empty. `failure`: how the simulated system failed, if it did.
+    else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
+    None unless the settings ask for it, and the backend knows.
     """
 
     time_cycles: int
@@ -122,6 +124,7 @@ class Result:
     phases: dict[str, NDArray[Any]] = field(default_factory=dict)
     layers: dict[str, Longs] = field(default_factory=dict)
     traffic: Traffic | None = None
+    attribution: Attribution | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
@@ -261,7 +264,37 @@ class Result:
         seconds = float((row["end"] - row["start"]) / self.clock_hz)
         return rates(str(kind), int(self.counts.get("npus", 0)), int(row["bytes"]), seconds)
 
+    # Where the time went: see Attribution
+
+    @property
+    def traffic_names(self) -> list[str]:
+        """Whose traffic there is; empty without attribution."""
+        return self.attribution.traffic_names if self.attribution else []
+
+    @property
+    def congestion(self) -> dict[str, Longs]:
+        """Who waited where, why, and for whom: `Attribution.blame`; empty without attribution."""
+        return self.attribution.blame if self.attribution else {}
+
+    @property
+    def latency(self) -> dict[str, Longs]:
+        """The parts of the latency of each message: `Attribution.latency`; empty without attribution."""
+        return self.attribution.latency if self.attribution else {}
+
+    @property
+    def stays(self) -> dict[str, Longs]:
+        """The same of each packet at each link: `Attribution.stays`; empty without attribution = "messages"."""
+        return self.attribution.stays if self.attribution else {}
+
     # Ways out
+
+    def to_xarray(self, table: str) -> xr.Dataset:
+        """A group of the HDF5 file ("links", "chunks", "congestion") as an xarray.Dataset, without a file."""
+        from pyxsim.output.layout import TABLES, to_dataset
+
+        if table not in TABLES:
+            raise InputError(f"unknown table '{table}'", key="to_xarray", allowed=list(TABLES), given=table)
+        return to_dataset(TABLES[table](self))
 
     def json(self) -> dict[str, Any]:
         """The numbers that scripts rely on: docs/output.md lists the keys."""
@@ -274,6 +307,7 @@ class Result:
             "peak_rss_mb": self.peak_rss_mb,
             "bound_ns": self.bound_ns,
             "carried": self.carried,
+            "attribution": told(self),
             "backend": self.backend,
             "seed": self.seed,
             "version": self.provenance.get("version", ""),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyxsim.network.windows import Windows
+from pyxsim.output.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.output.result import LinkTable, Result
 
 TOML = """\
@@ -108,6 +109,48 @@ def make_result(**changes: Any) -> Result:
         "warnings": ["latency rounded up: 0.5 ns is 1 cycle"],
     }
     return Result(**{**values, **changes})
+
+
+LANES = ["injection lane of NPU 0", "injection lane of NPU 1", "ejection lane of NPU 0", "ejection lane of NPU 1"]
+# message, src, dst, bytes, traffic, sent, arrived, and the parts
+MESSAGES = [
+    (0, 0, 1, 1024, 0, 0, 100, 5, 30, 50, 0, 10, 5, 0, 0),
+    (1, 1, 0, 1024, 0, 0, 80, 0, 30, 50, 0, 0, 0, 0, 0),
+    (3, 0, 1, 64, 1, 10, 100, 20, 0, 40, 5, 0, 0, 15, 10),
+]
+# link, victim, culprit, cause, cycles, packets: each message is a packet
+WAITS = [
+    (4, 0, 1, 0, 5, 1),
+    (4, 1, 0, 0, 20, 1),
+    (4, 0, 0, 1, 30, 1),
+    (5, 0, 0, 1, 30, 1),
+    (0, 0, 0, 2, 50, 1),
+    (2, 0, 0, 2, 50, 1),
+    (0, 1, 1, 2, 40, 1),
+    (0, 1, 0, 3, 5, 1),
+    (0, 0, -1, 4, 10, 1),
+    (7, 0, 1, 5, 5, 1),
+    (0, 1, 0, 6, 15, 1),
+    (7, 1, 0, 7, 10, 1),
+]
+
+
+def make_attribution(**changes: Any) -> Attribution:
+    """Three messages of two traffics on the ring of `make_links`, of one packet each; message 2 is still under way."""
+    latency = dict(zip(LATENCY, np.array(MESSAGES).T, strict=True))
+    parts = np.zeros((2, len(PARTS)), np.int64)
+    np.add.at(parts, latency["traffic"], np.stack([latency[part] for part in PARTS], axis=1))
+    stays = [(row[0], 0, 0, *row[7:]) for row in MESSAGES]
+    values: dict[str, Any] = {
+        "traffic_names": ["gradients", "hot"],
+        "link_names": [*make_links().name, *LANES],
+        "messages": np.array([2, 1]),
+        "parts": parts,
+        "blame": dict(zip(BLAME, np.array(WAITS).T, strict=True)),
+        "latency": latency,
+        "stays": dict(zip(STAYS, np.array(stays).T, strict=True)),
+    }
+    return Attribution(**{**values, **changes})
 
 
 def make_empty() -> Result:

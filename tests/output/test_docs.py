@@ -11,6 +11,7 @@ import pytest
 
 from pyxsim.output.layout import TABLES
 from pyxsim.output.result import JSON_TRAFFIC, Result
+from tests.output.conftest import make_attribution
 
 
 @pytest.fixture
@@ -24,14 +25,15 @@ def words(page: str) -> set[str]:
 
 
 def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None:
-    result = build(layers={})
+    result = build(layers={}, attribution=make_attribution())
     for group, table in TABLES.items():
         assert f"/{group}" in words(page)
         assert set(table(result).variables) <= words(page), group
 
 
-def test_every_key_is_told(page: str, result: Result) -> None:
-    assert set(result.json()) | set(JSON_TRAFFIC) <= words(page)
+def test_every_key_is_told(page: str, build: Callable[..., Result]) -> None:
+    summary = build(attribution=make_attribution()).json()
+    assert set(summary) | set(JSON_TRAFFIC) | set(summary["attribution"]) <= words(page)
 
 
 def test_every_attribute_is_told(page: str, result: Result, tmp_path: Path) -> None:
@@ -50,8 +52,9 @@ def test_examples_run(page: str, build: Callable[..., Result], tmp_path: Path, m
     result.links.name[0] = "d0+:(0,0,0)->(1,0,0)"
     result.save("results/torus_all_reduce.h5")
     examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(examples) == 3
-    del examples[1]  # it simulates an experiment of inputs/; tests/test_docs.py runs it
+    build(attribution=make_attribution()).save("results/waits.h5")
+    assert len(examples) == 4
+    del examples[2]  # it simulates an experiment of inputs/; tests/test_docs.py runs it
     for example in examples:
         names: dict[str, object] = {}
         exec(compile(example, "docs/output.md", "exec"), names)
