@@ -16,7 +16,7 @@ from pyxsim.settings.output import Output
 from pyxsim.settings.semantics import refuse, refuse_files, refuse_messages
 from pyxsim.settings.system import System
 from pyxsim.settings.traffic import Traffic
-from pyxsim.settings.types import OneOrMany, Table, Values
+from pyxsim.settings.types import OneOrMany, Table
 from pyxsim.settings.workload import Workload
 from pyxsim.units import rounding_warnings
 
@@ -36,11 +36,6 @@ class Experiment(Table):
     traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
     workload: Workload | None = Field(default=None, description="A workload file; or a collective, or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
-    sweep: dict[str, Values] = Field(
-        default_factory=dict,
-        description="Not in this version, `run` refuses it. Key paths with lists of values, such as "
-        '`"collective.size" = ["1 MiB", "2 MiB"]`.',
-    )
 
     @field_validator("system")
     @classmethod

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -20,8 +22,10 @@ from pyxsim.textfile import read_text
 
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
+STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
 BESIDE = "message"  # stands beside collectives, or alone
 _ALL = (*LOADS, BESIDE)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
 
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
@@ -32,26 +36,65 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
 
     Raises InputError, or InputErrors with every fault that was found, each with its file and key path.
     """
-    file, data = _source(source)
+    file, data = read_source(source)
+    for table in STUDY:
+        if table in data:
+            what = "the file holds several experiments" if file else "these are several experiments"
+            raise InputError(f"{what}, not one", file=file, key=table, allowed="with `pyxsim compare`, which runs each")
+    return assemble(data, read_overrides(overrides), file)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value that takes the place of one in the file, and where the user wrote it: `file`, and `key` there."""
+
+    steps: Steps
+    value: Any
+    key: str
+    file: str | None
+
+    def written(self, path: str) -> str | None:
+        """A key path at or below this one as the user wrote it; None for another one."""
+        own = key_path(self.steps)
+        return self.key + path.removeprefix(own) if path == own or path.startswith((f"{own}.", f"{own}[")) else None
+
+
+def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
+    """What `--set` sets; a fault for what it cannot set."""
+    found: list[Setting | InputError] = []
+    for text in overrides:
+        try:
+            steps, value = parse_override(text)
+            found.append(Setting(steps, value, key_path(steps), _OVERRIDE))
+        except InputError as error:
+            found.append(error.at(file=_OVERRIDE))
+    return found
+
+
+def assemble(data: dict[str, Any], settings: Iterable[Setting | InputError], file: str | None = None) -> Experiment:
+    """The experiment of tables, which change on the way, with some values replaced. Raises all faults together."""
     if not data:
         allowed = f"an experiment with the table [network] and {_TABLES}"
         raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
     renamed: dict[str, str] = {}
     faults = [fault.at(file=file) for fault in respell(data, renamed)]
-    overridden: list[Steps] = []
-    for text in overrides:
+    replaced: list[Setting] = []
+    for setting in settings:
+        if isinstance(setting, InputError):
+            faults.append(setting)
+            continue
         try:
-            steps, value = parse_override(text)
-            put(data, steps, value)
-            renamed.pop(key_path(steps), None)
-            overridden.append(steps)
+            put(data, setting.steps, fresh(setting.value))
         except InputError as error:
-            faults.append(error.at(file=_OVERRIDE))
-    faults += [_placed(fault, file, overridden, renamed) for fault in _load_faults(data)]
+            faults.append(replaced_key(error, setting.key).at(file=setting.file))
+            continue
+        renamed.pop(key_path(setting.steps), None)
+        replaced.append(setting)
+    faults += [placed(fault, file, replaced, renamed) for fault in _load_faults(data)]
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        faults += [_placed(fault, file, overridden, renamed) for fault in translate(error, Experiment)]
+        faults += [placed(fault, file, replaced, renamed) for fault in translate(error, Experiment)]
     else:
         if not faults:
             return experiment
@@ -76,12 +119,20 @@ def _unknown(data: Mapping[str, Any]) -> list[str]:
     return [str(key) for key in data if key not in Experiment.model_fields]
 
 
-def _placed(fault: InputError, file: str | None, overridden: Iterable[Steps], renamed: dict[str, str]) -> InputError:
-    """The fault with the file of its key, or with `--set` where an override brought the value."""
+def placed(
+    fault: InputError, file: str | None, settings: Sequence[Setting], renamed: Mapping[str, str] = _NOTHING
+) -> InputError:
+    """The fault with the file of its key, or with the place of the last of some settings that brought the value."""
     key = fault.key or ""
-    by_hand = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in map(key_path, overridden))
-    written = InputError(fault.problem, key=as_written(key, renamed), allowed=fault.allowed, given=fault.given)
-    return written.at(file=_OVERRIDE if by_hand else file)
+    for setting in reversed(settings):
+        if (written := setting.written(key)) is not None:
+            return replaced_key(fault, written).at(file=setting.file)
+    return replaced_key(fault, as_written(key, renamed)).at(file=file)
+
+
+def replaced_key(fault: InputError, key: str) -> InputError:
+    """The same fault at another key path."""
+    return InputError(fault.problem, file=fault.file, key=key, allowed=fault.allowed, given=fault.given)
 
 
 def resolved_toml(experiment: Experiment) -> str:
@@ -109,12 +160,12 @@ def _syntax(message: str, file: str, lines: int) -> InputError:
     return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
 
 
-def _source(source: object) -> tuple[str | None, dict[str, Any]]:
+def read_source(source: object) -> tuple[str | None, dict[str, Any]]:
     """(file name for error texts, fresh tables) of whatever the user has."""
     if isinstance(source, Experiment):
         return None, _plain(source)
     if isinstance(source, Mapping):
-        return None, _copy(source)
+        return None, fresh(source)
     if isinstance(source, str | PathLike):
         return str(source), read_toml(source)
     raise InputError(f"a {type(source).__name__} is no experiment", allowed="the path of a TOML file, or a dict")
@@ -129,7 +180,6 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
         (data["system"], "stragglers"),
         (data["system"], "groups"),
         (data, "message"),
-        (data, "sweep"),
     ):
         if not table.get(key):
             table.pop(key, None)
@@ -138,12 +188,12 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     return data
 
 
-def _copy(value: Any) -> Any:
+def fresh(value: Any) -> Any:
     """Tables and lists afresh: overrides must not change what the caller holds."""
     if isinstance(value, Mapping):
-        return {key: _copy(each) for key, each in value.items()}
+        return {key: fresh(each) for key, each in value.items()}
     if isinstance(value, BaseModel):
         return value.model_dump(mode="python", exclude_unset=True)
     if isinstance(value, list | tuple):
-        return [_copy(each) for each in value]
+        return [fresh(each) for each in value]
     return value

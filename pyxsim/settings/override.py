@@ -27,22 +27,32 @@ def parse_override(text: str) -> tuple[Steps, Any]:
     path = path.strip()
     if not equals:
         raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
+    steps = parse_path(path)
+    return our_spelling(steps, _override_value(value.strip(), path))
+
+
+def parse_path(path: str) -> Steps:
+    """ "network.dims[1].npus" -> ("network", "dims", 1, "npus"). Raises InputError for a text that is no key path."""
     steps: list[str | int] = []
     for segment in path.split("."):
         match = _SEGMENT.fullmatch(segment)
         if match is None:
             raise InputError(f"'{path}' is no key path", allowed="such as network.router.vcs or network.dims[0].npus")
         steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
-    read = _override_value(value.strip(), path)
+    return tuple(steps)
+
+
+def our_spelling(steps: Steps, value: Any) -> tuple[Steps, Any]:
+    """A key path and its value, which may be ASTRA-sim's. Raises InputError for a path that no experiment has."""
     if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
-        steps[1], own = SPELLINGS[str(steps[1])]
-        read = own(read)
-    _check_path(tuple(steps))
-    return tuple(steps), read
+        key, own = SPELLINGS[str(steps[1])]
+        steps, value = (TABLE, key), own(value)
+    _check_path(steps)
+    return steps, value
 
 
 def _check_path(steps: Steps) -> None:
-    """Raise InputError where a step leads to no setting; inside free tables (options, sweep) every key is one."""
+    """Raise InputError where a step leads to no setting; inside the free table of options every key is one."""
     for end, step in enumerate(steps, start=1):
         table = model_at(Experiment, steps[: end - 1])
         if not isinstance(step, str) or table is None:

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from pyxsim.settings.describe import heads, models_in, words_of
 from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.points import Study
 
 MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
 
@@ -22,6 +23,11 @@ MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
 def reference(model: type[BaseModel]) -> str:
     """All keys of an experiment as Markdown, one section for each table: what each may be, its default, what it is."""
     return "\n".join(_section("", model)).strip() + "\n"
+
+
+def every_key() -> str:
+    """The keys of an experiment, and those by which a file holds several."""
+    return f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}"
 
 
 def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> Iterator[str]:
@@ -50,7 +56,7 @@ def _default(info: FieldInfo) -> str:
 def main(path: Path) -> None:
     """Write the reference anew below the mark of a Markdown page."""
     prose = path.read_text(encoding="utf-8").partition(MARK)[0]
-    path.write_text(f"{prose}{MARK}\n{reference(Experiment)}", encoding="utf-8")
+    path.write_text(f"{prose}{MARK}\n{every_key()}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ Values in our own form are taken as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyxsim.errors import InputError
@@ -123,7 +123,7 @@ def _written(key: str, renamed: dict[str, str]) -> str:
     return renamed.get(f"{TABLE}.{key}", key).removeprefix(f"{TABLE}.")
 
 
-def as_written(path: str, renamed: dict[str, str]) -> str:
+def as_written(path: str, renamed: Mapping[str, str]) -> str:
     """A key path as the user wrote it."""
     for own, spelled in renamed.items():
         if path == own or path.startswith((f"{own}.", f"{own}[")):

@@ -110,8 +110,6 @@ def prepare(
     `folder`: where relative paths of the experiment count from. `allow_deadlock`: only warn of unproven routes.
     """
     check_backend(backend, experiment)
-    if experiment.sweep:
-        raise InputError("a sweep is no single run, and is not in this version", key="sweep", allowed="one experiment")
     library.load_all(libraries)
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)

@@ -155,7 +155,10 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
         '[network]\ntopology = "ring"\nshape = [4]',
         "e.toml: collective: the table [collective] is missing",
     ),
-    "sweep": (SMALL + '[sweep]\n"collective.size" = ["1 MiB"]', "e.toml: sweep: a sweep is no single run"),
+    "sweep": (
+        SMALL + '[sweep]\n"collective.size" = ["1 MiB"]',
+        "e.toml: sweep: the file holds several experiments, not one; allowed: with `pyxsim compare`",
+    ),
     "missing workload": (
         'network = { topology = "ring", shape = [4] }\nworkload = { file = "w.txt" }',
         "w.txt: no such file",

@@ -31,14 +31,3 @@ def test_lists_are_not_counted_where_the_dimensions_are_not_known() -> None:
         }
     )
     assert experiment.system.queues == (1, 2, 3)
-
-
-def test_a_sweep_is_kept() -> None:
-    experiment = load_experiment(
-        {
-            "network": {"topology": "ring", "shape": [4]},
-            "collective": {"kind": "all-reduce", "size": "1 MiB"},
-            "sweep": {"collective.size": ["1 MiB", "2 MiB"]},
-        }
-    )
-    assert experiment.sweep == {"collective.size": ("1 MiB", "2 MiB")}

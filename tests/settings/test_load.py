@@ -187,9 +187,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     # wrong types
     ({**GOOD, "network": 3}, "network: 3 is no table; allowed: a table [network] with the keys topology, dims, "),
     ({**GOOD, "collective": [1]}, "collective[0]: 1 is no table"),
-    ({**GOOD, "sweep": 3}, "sweep: 3 is no table; allowed: a table such as { key = value }"),
-    ({**GOOD, "sweep": {"a.b": 3}}, 'sweep."a.b": 3 is no list of values; allowed: a list such as [1, 2, 4]'),
-    ({**GOOD, "sweep": {"a": []}}, "sweep.a: [] is no list of values"),
+    ({**GOOD, "sweep": {}}, "sweep: these are several experiments, not one; allowed: with `pyxsim compare`"),
+    ({**GOOD, "variant": 3}, "variant: these are several experiments, not one"),
     ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is no text"),
     (
         changed(network={"shape": 4}),

@@ -90,7 +90,7 @@ def test_free_tables_take_any_key() -> None:
         ),
         ("network.clock='x", "is no TOML value"),
         ("network.clock.x=3", "--set: network.clock: is no table; allowed: a frequency such as '1 GHz'"),
-        ("network.dims[2].npus=3", "--set: network.dims[2]: the list at 'network.dims' has 2 entries"),
+        ("network.dims[2].npus=3", "--set: network.dims[2].npus: the list at 'network.dims' has 2 entries"),
         ("network.shape[0]=3", "--set: network.shape[0]: there is no list at 'network.shape'"),
         ("network.dims.npus=3", "--set: network.dims.npus: there is no table at 'network.dims'"),
         ("network[0]=3", "--set: network[0]: there is no list at 'network'"),

@@ -133,7 +133,6 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         {},
         system=system,
         output=tables({}, window=LATENCIES, seed=st.integers(0, 2**63 - 1)),
-        sweep=st.dictionaries(TEXTS, st.lists(VALUES, min_size=1, max_size=2), max_size=2),
     )
     return {"network": network, **draw(loads), **draw(rest)}
 

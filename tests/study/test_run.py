@@ -215,8 +215,8 @@ def test_another_backend() -> None:
         run(SMALL, backend="packets")
 
 
-def test_a_sweep_is_no_single_run() -> None:
-    with pytest.raises(InputError, match=r"^sweep: a sweep is no single run"):
+def test_several_experiments_are_no_single_run() -> None:
+    with pytest.raises(InputError, match=r"^sweep: these are several experiments, not one; allowed: .*compare"):
         run(SMALL | {"sweep": {"system.chunks": [1, 2]}})
 
 
