@@ -16,6 +16,7 @@ from pyxsim import library
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
+from pyxsim.report import attribution
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import course, latencies, number
 from pyxsim.report.panels import dimension_lines, link_lines, stalls, utilization
@@ -26,7 +27,7 @@ from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["Plots", "figure", "save", "utilization"]
 
@@ -64,6 +65,18 @@ class Plots:
     def course(self, ax: Axes | None = None) -> Axes:
         """Line: the mean packet latency over time, and what of it was measured."""
         return course(self.result, ax)
+
+    def parts(self, ax: Axes | None = None) -> Axes:
+        """Bars: what the time of the messages of each traffic was spent on."""
+        return attribution.parts(self.result, ax)
+
+    def waits(self, ax: Axes | None = None, count: int = 10) -> Axes:
+        """Bars: the links and lanes where packets waited longest, and for what."""
+        return attribution.waits(self.result, ax, count)
+
+    def culprits(self, ax: Axes | None = None) -> Axes:
+        """Matrix: for whom each traffic waited."""
+        return attribution.culprits(self.result, ax)
 
     def topology(self, ax: Axes | None = None) -> Axes:
         """The network, its links coloured by how busy they were over the run."""
@@ -121,33 +134,47 @@ def figure(result: Result) -> Figure:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(STYLE):
-        page = Figure(figsize=(15, 9), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+        more = 2.8 if result.attribution is not None else 0.0  # inches
+        page = Figure(figsize=(15, 9 + more), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+        upper: Figure | SubFigure = page
+        if more:
+            halves: Any = page.subfigures(2, 1, height_ratios=(9, more))
+            upper, lower = halves
+            _where_the_time_went(result, lower)
         dims = len(np.unique(result.chunks["dimension"]))
         measured = result.traffic is not None
         heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else []) + [1.5] * measured
         # What is over time takes two columns, so that the pair below begins and ends where it does.
-        grid = page.add_gridspec(len(heights), 3, width_ratios=(31, 31, 38), height_ratios=heights)
-        _header(page.add_subplot(grid[0, :]), result)
+        grid = upper.add_gridspec(len(heights), 3, width_ratios=(31, 31, 38), height_ratios=heights)
+        _header(upper.add_subplot(grid[0, :]), result)
 
-        over_time = [dimension_lines(result, page.add_subplot(grid[1, :2]))]
-        over_time.append(utilization(result, page.add_subplot(grid[2, :2])))
+        over_time = [dimension_lines(result, upper.add_subplot(grid[1, :2]))]
+        over_time.append(utilization(result, upper.add_subplot(grid[2, :2])))
         if dims:
-            over_time.append(chunks(result, page.add_subplot(grid[3, :2])))
+            over_time.append(chunks(result, upper.add_subplot(grid[3, :2])))
         for ax in over_time[:-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
 
         if measured:
-            latencies(result, page.add_subplot(grid[-1, 0]))
-            course(result, page.add_subplot(grid[-1, 1]))
+            latencies(result, upper.add_subplot(grid[-1, 0]))
+            course(result, upper.add_subplot(grid[-1, 1]))
 
         shown = [network, link_lines, stalls] if _topology(result) is not None else [link_lines, stalls]
         right = grid[1:, 2].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
         for i, panel in enumerate(shown):
-            ax = panel(result, page.add_subplot(right[i]))
+            ax = panel(result, upper.add_subplot(right[i]))
             if panel is link_lines and (legend := ax.get_legend()) is not None:
                 legend.remove()  # the same colours as above, and no room
     return page
+
+
+def _where_the_time_went(result: Result, page: SubFigure) -> None:
+    panels = (attribution.parts, attribution.culprits, attribution.waits)
+    for ax, panel in zip(page.subplots(1, len(panels), width_ratios=(36, 24, 40)), panels, strict=True):
+        panel(result, ax)
+        if panel is attribution.waits and (legend := ax.get_legend()) is not None:
+            legend.remove()  # the colours of the first panel
 
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 DIMENSION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 # Paul Tol's muted scheme; grey for the one cause that is no trouble: the link is simply in use.
 STALL_COLOURS = dict(zip(STALLS, ("#882255", "#CC6677", "#DDCC77", "#BBBBBB"), strict=True))
+# The same causes have the same colours; what is no waiting in the network is pale.
+PART_COLOURS = {
+    "source": "#B3CDE3",
+    "serialisation": "#E3E3E3",
+    "hops": "#C9C9C9",
+    "vc": STALL_COLOURS["stall_vc"],
+    "credit": STALL_COLOURS["stall_credit"],
+    "link": "#44AA99",
+    "arbitration": STALL_COLOURS["stall_arbitration"],
+    "queue": "#332288",
+}
 GREY = "#666666"
 STYLE: Any = {
     "font.size": 9,

@@ -1,4 +1,5 @@
-"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file."""
+"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file, and 31 more
+where the run tells where the time went."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
+from pyxsim.report import attribution
 from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
@@ -68,6 +70,9 @@ class Summary:
             yield _link_table(hottest(result, count), plain)
             if more := equals(result, count):
                 yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
+        for table in attribution.tables(result):
+            yield Text()
+            yield table
         if result.warnings:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):

@@ -1,0 +1,136 @@
+"""Where the time went, for people: tables and plots. The numbers are those of tests/output/conftest.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pyxsim.output.attribution import BLAME, PARTS, Attribution
+from pyxsim.output.result import Result
+from pyxsim.report.attribution import blame, rows
+from pyxsim.report.summary import text
+from tests.output.conftest import make_attribution
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+
+SPACES = re.compile(r" {2,}")
+
+
+@pytest.fixture
+def told(build: Callable[..., Result]) -> Result:
+    return build(attribution=make_attribution())
+
+
+def crowd(traffics: int, links: int = 12) -> Attribution:
+    """Traffic i waits i + 1 cycles for each other one, and i for nobody, everywhere."""
+    names = [f"the traffic with number {i}" for i in range(traffics)]
+    grid = np.meshgrid(range(links), range(traffics), range(-1, traffics), [4], indexing="ij")
+    link, victim, culprit, cause = (axis.ravel() for axis in grid)
+    cycles = np.where(culprit < 0, victim, victim + 1)
+    columns = (link, victim, culprit, cause, cycles, np.ones_like(link))
+    parts = np.zeros((traffics, len(PARTS)), np.int64)
+    parts[:, 4] = np.bincount(victim, cycles)
+    table = dict(zip(BLAME, columns, strict=True))
+    places = [f"a link with a rather long name {i}" for i in range(links)]
+    return Attribution(names, places, np.full(traffics, 7), parts, table)
+
+
+def lines(result: Result, head: str) -> list[list[str]]:
+    """The rows of a table of the summary, cell by cell, from the one with this head on."""
+    shown = text(result).splitlines()
+    begin = next(i for i, line in enumerate(shown) if line.startswith(head))
+    end = next((i for i in range(begin, len(shown)) if not shown[i]), len(shown))
+    return [SPACES.split(line.replace(" %", "%")) for line in shown[begin:end]]
+
+
+def test_all_traffics_together_come_first(told: Result) -> None:
+    assert told.attribution is not None
+    both, gradients, hot = rows(told.attribution)
+    assert (both.name, both.messages, both.latency) == ("all", 3, 90)
+    assert (gradients.name, gradients.latency) == ("gradients", 90)
+    assert sum(gradients.shares) == pytest.approx(1)
+    assert hot.shares == tuple(cycles / 90 for cycles in (20, 0, 40, 5, 0, 0, 15, 10))
+
+
+def test_the_parts_on_the_terminal(told: Result) -> None:
+    head, both, _, hot = (" ".join(cells).split() for cells in lines(told, "where the time went"))
+    assert head[4:] == ["cycles", *("VC" if part == "vc" else part for part in PARTS)]
+    assert both == ["all", "90", "9.3%", "22.2%", "51.9%", "1.9%", "3.7%", "1.9%", "5.6%", "3.7%"]
+    assert hot == ["hot", "90", "22.2%", "-", "44.4%", "5.6%", "-", "-", "16.7%", "11.1%"]
+
+
+def test_the_hot_links_on_the_terminal(told: Result) -> None:
+    _, first, second = lines(told, "packets waited most at")
+    assert " ".join(first) == "d0+:(0)->(1) 30 68.8% arbitration 50, credit 33 hot 67 gradients 67"
+    assert " ".join(second) == "ejection lane of NPU 1 15 queue 67, link 33 hot 67 gradients 67"
+
+
+def test_who_waited_for_whom_on_the_terminal(told: Result) -> None:
+    table = [" ".join(cells).split() for cells in lines(told, "who waited for whom")]
+    assert table[0][4:] == ["cycles", "hot", "gradients", "nobody"]
+    assert table[1:] == [["hot", "30", "-", "100.0%", "-"], ["gradients", "15", "33.3%", "-", "66.7%"]]
+
+
+def test_culprits_that_are_too_many_are_one() -> None:
+    victims, culprits, cycles = blame(crowd(9))
+    assert victims == [f"the traffic with number {i}" for i in (8, 7, 6, 5, 4, 3)]
+    assert culprits == [f"the traffic with number {i}" for i in (8, 7, 6, 5)] + ["others", "nobody"]
+    assert cycles[0].tolist() == [12 * 9] * 4 + [12 * 9 * 5, 12 * 8]
+
+
+@pytest.mark.parametrize("traffics", [1, 9, 32])
+def test_the_summary_has_its_size_whatever_there_is_to_tell(build: Callable[..., Result], traffics: int) -> None:
+    result = build(attribution=crowd(traffics))
+    shown = text(result).splitlines()
+    more = len(shown) - len(text(build()).splitlines())
+    assert more <= 31
+    assert max(map(len, shown)) <= 100
+    assert "and 3 more" in text(build(attribution=crowd(9)))
+
+
+def test_without_attribution_nothing_is_said(result: Result) -> None:
+    assert "where the time went" not in text(result)
+
+
+def test_a_run_in_which_nobody_waited_says_what_there_is(build: Callable[..., Result]) -> None:
+    told = make_attribution()
+    calm = {name: values[told.blame["cause"] < 3] for name, values in told.blame.items()}
+    result = build(attribution=make_attribution(blame=calm))
+    assert "where the time went" in text(result)
+    assert "waited most at" not in text(result)
+    assert result.plot.waits().texts[0].get_text() == "no packet waited"
+    assert result.plot.culprits().texts[0].get_text() == "no packet waited"
+    matplotlib.pyplot.close("all")
+
+
+def test_plots_show_the_numbers(told: Result) -> None:
+    parts = told.plot.parts()
+    assert [tick.get_text() for tick in parts.get_yticklabels()] == ["all", "gradients", "hot"]
+    assert len(parts.containers) == len(PARTS)
+    widths = np.array([[bar.get_width() for bar in part] for part in parts.containers])
+    assert widths.sum(axis=0) == pytest.approx([1, 1, 1])
+    assert widths[0] == pytest.approx([25 / 270, 5 / 180, 20 / 90])
+    waits = told.plot.waits()
+    assert [tick.get_text() for tick in waits.get_yticklabels()] == ["d0+:(0)->(1)", "ejection lane of NPU 1"]
+    assert sum(bar.get_width() for part in waits.containers for bar in part) == 45
+    culprits = told.plot.culprits()
+    assert culprits.images[0].get_array().tolist() == [[0, 1, 0], [1 / 3, 0, 2 / 3]]
+    assert {label.get_text() for label in culprits.texts} == {"100.0 %", "33.3 %", "66.7 %"}
+    matplotlib.pyplot.close("all")
+
+
+def test_the_page_grows_by_what_there_is_to_tell(told: Result, result: Result) -> None:
+    page, plain = told.plot.figure(), result.plot.figure()
+    assert page.get_figheight() > plain.get_figheight()
+    titles = [ax.get_title(loc="left") for part in page.subfigs for ax in part.axes]
+    assert {"Where the time went, of 3 messages", "Who made whom wait"} <= set(titles)
+
+
+def test_plots_without_attribution_say_so(result: Result) -> None:
+    for plot in (result.plot.parts, result.plot.waits, result.plot.culprits):
+        assert plot().texts[0].get_text().startswith("the run did not tell")
+    matplotlib.pyplot.close("all")
