@@ -10,7 +10,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings.describe import words_of
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, model_at, unknown_key
-from pyxsim.settings.spelling import SPELLINGS, TABLE
+from pyxsim.settings.spelling import SPELLINGS, TABLE, Reader
 
 _SEGMENT = re.compile(r"([A-Za-z0-9_-]+)((?:\[\d{1,6}\])*)", re.ASCII)
 _EXAMPLE = "KEY=VALUE such as network.router.vcs=8"
@@ -27,12 +27,21 @@ def parse_override(text: str) -> tuple[Steps, Any]:
     path = path.strip()
     if not equals:
         raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
-    steps = parse_path(path)
-    return our_spelling(steps, _override_value(value.strip(), path))
+    steps = _parse_path(path)
+    given = _override_value(value.strip(), path)
+    steps, read = _our_spelling(steps)
+    return steps, read(given)
 
 
-def parse_path(path: str) -> Steps:
-    """ "network.dims[1].npus" -> ("network", "dims", 1, "npus"). Raises InputError for a text that is no key path."""
+def read_path(path: str) -> tuple[Steps, Reader]:
+    """ "network.dims[1].npus" -> (("network", "dims", 1, "npus"), what makes its value ours, which may be ASTRA-sim's).
+
+    Raises InputError for a text that is no key path, or none that an experiment has.
+    """
+    return _our_spelling(_parse_path(path))
+
+
+def _parse_path(path: str) -> Steps:
     steps: list[str | int] = []
     for segment in path.split("."):
         match = _SEGMENT.fullmatch(segment)
@@ -42,13 +51,17 @@ def parse_path(path: str) -> Steps:
     return tuple(steps)
 
 
-def our_spelling(steps: Steps, value: Any) -> tuple[Steps, Any]:
-    """A key path and its value, which may be ASTRA-sim's. Raises InputError for a path that no experiment has."""
+def _our_spelling(steps: Steps) -> tuple[Steps, Reader]:
+    read: Reader = _as_it_is
     if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
-        key, own = SPELLINGS[str(steps[1])]
-        steps, value = (TABLE, key), own(value)
+        key, read = SPELLINGS[str(steps[1])]
+        steps = (TABLE, key)
     _check_path(steps)
-    return steps, value
+    return steps, read
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _check_path(steps: Steps) -> None:

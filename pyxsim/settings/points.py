@@ -36,7 +36,7 @@ from pyxsim.settings.load import (
     read_source,
     replaced_key,
 )
-from pyxsim.settings.override import our_spelling, parse_path
+from pyxsim.settings.override import read_path
 from pyxsim.settings.types import Options, Table, Values, Word, shown
 
 MOST = 10_000  # points: what a study can hold, and somebody may want to see
@@ -146,7 +146,7 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[li
     variants = [
         _Choice(
             each.name,
-            tuple(_settings(each.set, f"variant[{number}].set", file, faults)),
+            tuple(_set(each.set, f"variant[{number}].set", file, faults)),
             each.name,
         )
         for number, each in enumerate(study.variant)
@@ -175,25 +175,25 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[li
 
 
 def _swept(path: str, values: tuple[Any, ...], file: str | None, faults: list[InputError]) -> Iterator[Setting]:
-    for number, value in enumerate(values):
-        found = list(_settings({path: value}, "sweep", file, faults))
-        if not found:
-            return  # the path is wrong: one fault is enough
-        yield from (Setting(one.steps, one.value, f"{one.key}[{number}]", file) for one in found)
+    key = f"sweep.{key_path((path,))}"
+    try:
+        steps, read = read_path(path)
+    except InputError as error:
+        faults.append(replaced_key(error, key).at(file=file))
+        return
+    yield from (Setting(steps, read(value), f"{key}[{number}]", file) for number, value in enumerate(values))
 
 
-def _settings(
-    values: Mapping[str, Any], table: str, file: str | None, faults: list[InputError]
-) -> Iterator[Setting]:
+def _set(values: Mapping[str, Any], table: str, file: str | None, faults: list[InputError]) -> Iterator[Setting]:
     """What a table of key paths sets; `table`: where it is in the file."""
     for path, value in values.items():
         key = f"{table}.{key_path((path,))}"
         try:
-            steps, own = our_spelling(parse_path(path), value)
+            steps, read = read_path(path)
         except InputError as error:
             faults.append(replaced_key(error, key).at(file=file))
             continue
-        yield Setting(steps, own, key, file)
+        yield Setting(steps, read(value), key, file)
 
 
 def _path(axis: list[Setting]) -> str:
