@@ -19,6 +19,7 @@ from pyxsim.routing.planes import distinct, ranges
 from pyxsim.routing.relation import EACH, RANDOM, Ints, Longs, Relation, Way
 
 Floats = NDArray[np.float64]
+_NONE = np.zeros(0, np.int64)
 
 
 def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tuple[Floats | None, float]:
@@ -31,7 +32,7 @@ def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tu
     traffic = np.asarray(matrix, np.float64)
     if traffic.shape != (relation.npus, relation.npus):
         raise InputError(f"a traffic matrix of shape {traffic.shape} is none for {relation.npus} NPUs")
-    ways = _ways(relation, plane)
+    ways = ways_of(relation, plane)
     load = np.zeros(relation.links)
     for number, part in _parts(relation, ways, traffic):
         load += _plane_loads(relation, number, part)
@@ -44,7 +45,7 @@ def expected_hops(relation: Relation, plane: int = -1) -> Floats:
 
     Of adaptive routing, those of its minimal ways, all candidates taken alike.
     """
-    ways = _ways(relation, plane)
+    ways = ways_of(relation, plane)
     known: dict[int, Floats] = {}
     for way in ways:
         for number in {way.last, way.first} - {-1}:
@@ -74,7 +75,7 @@ def oblivious(relation: Relation, plane: int = -1) -> bool:
     return all(relation.plane_select[p] == RANDOM for p in planes)
 
 
-def _ways(relation: Relation, plane: int) -> tuple[Way, ...]:
+def ways_of(relation: Relation, plane: int) -> tuple[Way, ...]:
     """The ways to look at: of those that are chosen by what is in use the ones without a via."""
     if plane >= 0:
         return (Way(plane),)
@@ -111,14 +112,14 @@ def _plane_hops(relation: Relation, plane: int) -> Floats:
     targets = _Targets(relation)
     hops = np.zeros((relation.npus, relation.npus))
     for begin, end in targets.batches():
-        paths = _Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], targets.starts(begin, end))
+        paths = Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], targets.starts(begin, end))
         found = paths.hops().reshape(end - begin, relation.routers)
         mine = np.flatnonzero((targets.number >= begin) & (targets.number < end))
         hops[:, mine] = found[targets.number[mine] - begin][:, relation.home].T
     return hops
 
 
-def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[_Paths, Floats]]:
+def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[Paths, Floats]]:
     """Paths with what is sent at each place: for all destinations, or dimension by dimension where that is the same."""
     simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
     if relation.separable and simple and relation.stride.any():
@@ -134,10 +135,10 @@ def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple
         # What is sent home goes nowhere.
         sent[np.arange(end - begin), targets.home[begin:end]] = 0
         starts = np.flatnonzero(sent)
-        yield _Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], starts), sent.ravel()
+        yield Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], starts), sent.ravel()
 
 
-def _by_dimension(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[_Paths, Floats]]:
+def _by_dimension(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[Paths, Floats]]:
     """In dimension i, packets are at routers whose digits before i are those of their destination."""
     size = _sizes(relation)
     dims = len(size)
@@ -156,7 +157,7 @@ def _by_dimension(relation: Relation, plane: int, traffic: Floats) -> Iterator[t
         at = np.zeros((size[dim], relation.routers))
         at[:, relation.home] = sent
         digits = np.arange(size[dim], dtype=np.int32)[:, None]
-        yield _Paths(relation, plane, digits, None, np.flatnonzero(at), dims=(dim,)), at.ravel()
+        yield Paths(relation, plane, digits, None, np.flatnonzero(at), dims=(dim,)), at.ravel()
 
 
 class _Targets:
@@ -189,7 +190,7 @@ class _Step:
     share: Floats
 
 
-class _Paths:
+class Paths:
     """All paths of a plane to some targets, from some places: a place is target * routers + router."""
 
     def __init__(
@@ -201,6 +202,7 @@ class _Paths:
         starts: Longs,
         dims: tuple[int, ...] | None = None,
     ) -> None:
+        self.routers = relation.routers
         self.size = len(digits) * relation.routers
         dims = tuple(range(relation.digits.shape[1])) if dims is None else dims
         seen = np.zeros(self.size, np.bool_)
@@ -267,6 +269,25 @@ class _Paths:
             load += np.bincount(step.link, amount, links)
             np.add.at(passing, step.dst, amount)
         return load
+
+    def amounts(self, sent: Floats) -> tuple[Longs, Ints, Floats]:
+        """(target, link, amount), of what is sent at each place: a row for every edge."""
+        passing = sent.copy()
+        target, link, found = [_NONE], [_NONE.astype(np.int32)], [np.zeros(0)]
+        for step in self.steps:
+            amount = passing[step.src] * step.share
+            np.add.at(passing, step.dst, amount)
+            target.append(step.src // self.routers)
+            link.append(step.link)
+            found.append(amount)
+        return np.concatenate(target), np.concatenate(link), np.concatenate(found)
+
+    def longest(self, lengths: Longs) -> Longs:
+        """int64[places]: the most that links on a path to the target have together, each of some length."""
+        found = np.zeros(self.size, np.int64)
+        for step in reversed(self.steps):
+            np.maximum.at(found, step.src, lengths[step.link] + found[step.dst])
+        return found
 
     def hops(self) -> Floats:
         """float64[places]: mean links to the target."""

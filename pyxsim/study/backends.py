@@ -11,6 +11,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.congestion import CongestionNetwork
 from pyxsim.network.delayed import DelayedNetwork
+from pyxsim.network.flow import FlowNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.wires import Wire
 from pyxsim.settings import Experiment
@@ -34,8 +35,8 @@ def _congestion(experiment: Experiment, topology: Topology, window: int, tick: T
     return CongestionNetwork(topology, experiment.network, compat=compat, window=window, tick=tick)
 
 
-def _flow(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> DelayedNetwork:
-    raise InputError("is not in this version yet", key="--backend flow", allowed="analytical-congestion")
+def _flow(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> FlowNetwork:
+    return FlowNetwork(topology, experiment.network, window=window, tick=tick)
 
 
 BACKENDS: dict[str, Callable[[Experiment, Topology, int, Tick], Backend]] = {
