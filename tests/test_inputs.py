@@ -10,7 +10,8 @@ from pyxsim.settings import load_experiment
 from pyxsim.study import run
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
-EXPERIMENTS = sorted(INPUTS.rglob("*.toml"))
+STUDIES = INPUTS / "studies"  # several experiments in a file each: tests/test_studies.py
+EXPERIMENTS = sorted(path for path in INPUTS.rglob("*.toml") if path.parent != STUDIES)
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda p: str(p.relative_to(INPUTS)))

@@ -1,0 +1,235 @@
+"""The studies under inputs/studies/: they can be read, and what their pages say of them is so.
+
+What theory knows of a point is computed here from its sizes; times are simulated once each.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from pyxsim.output.result import Result
+from pyxsim.settings.points import Point, points
+from pyxsim.study import run
+
+ROOT = Path(__file__).resolve().parents[1]
+STUDIES = sorted((ROOT / "inputs" / "studies").glob("*.toml"))
+KIB, MIB = 2**10, 2**20
+
+
+@cache
+def study(name: str) -> dict[str, Point]:
+    return {point.label: point for point in points(ROOT / "inputs" / "studies" / f"{name}.toml")}
+
+
+@cache
+def result(name: str, label: str, backend: str = "packet") -> Result:
+    return run(study(name)[label].experiment, backend=backend)
+
+
+def packet(name: str, label: str) -> float:
+    """ns on the packet backend."""
+    return result(name, label).time_ns
+
+
+def unaware(name: str, label: str) -> float:
+    return result(name, label, "analytical").time_ns
+
+
+def finish(name: str, label: str, collective: str) -> int:
+    """The cycle in which one of several collectives ends."""
+    (found,) = [each for each in result(name, label).collectives if each["name"] == collective]
+    return int(found["end"])
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_is_read(path: Path) -> None:
+    found = points(path)
+    assert found
+    assert all(point.experiment.collective for point in found)
+
+
+# Algorithms: 16 NPUs, S = 1 MiB at 100 GB/s, two chunks
+
+
+def algorithm(network: str, size: str, name: str) -> str:
+    return f"{network}, size={size}, all_reduce={name}"
+
+
+def test_direct_exchange_on_a_ring_is_slow_and_the_unaware_model_says_the_opposite() -> None:
+    ring, direct = (algorithm("ring", "1 MiB", name) for name in ("ring", "direct"))
+    assert packet("algorithms", direct) > 4 * packet("algorithms", ring)
+    assert unaware("algorithms", direct) < unaware("algorithms", ring) / 4
+    # A block goes 1 .. 7 links one way or the other, or 8 either way: 32 blocks of S/16 cross each link, twice.
+    assert packet("algorithms", direct) > 2 * 32 * MIB / 16 / 100
+    assert unaware("algorithms", direct) < 2 * 32 * MIB / 16 / 100
+
+
+def test_on_a_switch_all_algorithms_need_the_ports() -> None:
+    ports = 2 * 15 / 16 * MIB / 100
+    times = {
+        name: packet("algorithms", algorithm("switch", "1 MiB", name))
+        for name in ("ring", "halving-doubling", "direct")
+    }
+    assert all(time >= ports for time in times.values())
+    assert times["direct"] < ports + 2 * 410  # two steps of two links and an endpoint each
+    assert unaware("algorithms", algorithm("switch", "1 MiB", "direct")) < ports / 10
+
+
+def test_of_a_small_buffer_the_number_of_steps_counts() -> None:
+    steps = {"direct": 2, "halving-doubling": 8, "ring": 30}
+    for name, each in steps.items():
+        # Two links of 200 ns and 10 ns at the end, for each step; what the bytes take comes on top.
+        assert packet("algorithms", algorithm("switch", "16 KiB", name)) > each * 410
+        assert packet("algorithms", algorithm("switch", "16 KiB", name)) < each * 410 * 1.35
+
+
+# Buffers: 4 x 4, S = 1 MiB, rings: 6 messages of S/2/4 and 6 of S/8/4, one after the other
+
+
+@pytest.mark.parametrize("vcs", [2, 4, 16])
+@pytest.mark.parametrize("buffer", [16, 64, 256])
+def test_a_ring_takes_what_the_credits_take(vcs: int, buffer: int) -> None:
+    flits = (6 * MIB // 8 + 6 * MIB // 32) // 256
+    loop, window = 405, vcs // 2 * buffer  # half of the VCs for each side of the dateline
+    time = packet("buffers", f"ring, vcs={vcs}, buffer={buffer}")
+    enough = packet("buffers", "ring, vcs=16, buffer=256")
+    assert time == pytest.approx(max(flits * loop / window, enough), rel=0.02 if window < 64 or window > 159 else 0.15)
+    assert time >= enough
+
+
+@pytest.mark.parametrize("kind", ["ring", "one-direct"])
+def test_deeper_buffers_never_hurt_below_the_credit_loop(kind: str) -> None:
+    for vcs in (2, 4):
+        times = [packet("buffers", f"{kind}, vcs={vcs}, buffer={buffer}") for buffer in (16, 64, 256)]
+        assert all(later <= earlier for earlier, later in pairwise(times))
+
+
+# Two jobs
+
+
+def test_jobs_that_share_no_links_do_not_meet() -> None:
+    assert packet("two_jobs", "rows, both") == packet("two_jobs", "rows, A alone")
+
+
+def test_columns_share_the_links_of_one_dimension() -> None:
+    # In the rows each job has 6 messages of S/2/4 one after the other, and now every link has those of both.
+    more = packet("two_jobs", "columns, both") - packet("two_jobs", "columns, A alone")
+    assert more == pytest.approx(6 * MIB / 2 / 4 / 100, rel=0.02)
+
+
+@pytest.mark.parametrize("placement", ["rows", "columns", "chessboard"])
+def test_the_unaware_model_does_not_see_the_other_job(placement: str) -> None:
+    assert unaware("two_jobs", f"{placement}, both") == unaware("two_jobs", f"{placement}, A alone")
+
+
+# Hotspot: the parts of 56 of the 63 come over the two links of NPU 27 in its column
+
+
+def test_the_hotspot_takes_what_its_last_links_take() -> None:
+    assert packet("hotspot", "checkpoint alone") == pytest.approx(28 * 64 * KIB / 100, rel=0.02)
+
+
+def test_the_hotspot_holds_up_those_who_do_not_go_there() -> None:
+    alone = finish("hotspot", "no checkpoint", "gradients")
+    times = [finish("hotspot", f"{size} KiB each", "gradients") for size in (4, 16, 64)]
+    assert alone < times[0] < times[1] < times[2]
+    assert times[2] > 1.8 * alone
+    assert finish("hotspot", "64 KiB, 16 VCs", "gradients") < times[2]
+    assert finish("hotspot", "64 KiB, in a ring", "gradients") < 1.15 * alone
+    assert unaware("hotspot", "64 KiB each") == unaware("hotspot", "no checkpoint")
+
+
+# Asymmetric bandwidth: 4 x 8, S = 8 MiB, each NPU with a link each way round
+
+
+def test_each_plan_is_bound_by_the_dimension_that_theory_says() -> None:
+    size = 8 * MIB
+    for slow in (200, 100, 50, 25):
+        local = 2 * 3 / 4 * size / 2 / 200
+        package = 2 * 7 / 8 * size / 2 / slow
+        for plan, bound in (("baseline", max(local, package)), ("localBWAware", max(local, package / 4))):
+            time = packet("asymmetric", f"{plan}, bandwidth={slow} GB/s")
+            assert bound < time < 1.2 * bound
+
+
+def test_themis_fills_both_dimensions_as_long_as_there_is_something_to_fill() -> None:
+    for slow, gain in ((200, 1.25), (100, 1.1)):
+        plain, themis = (packet("asymmetric", f"{plan}, bandwidth={slow} GB/s") for plan in ("localBWAware", "themis"))
+        assert plain > gain * themis
+    for slow in (50, 25):  # the package links have the most to do whatever comes first: local first is best
+        plain, themis = (packet("asymmetric", f"{plan}, bandwidth={slow} GB/s") for plan in ("localBWAware", "themis"))
+        assert plain == themis
+
+
+# Fat tree: 4 leaves of 8 NPUs, S = 1 MiB at 50 GB/s
+
+
+@pytest.mark.parametrize(("spines", "within"), [(1, 1.02), (2, 1.15), (4, 1.5), (8, 1.8)])
+def test_an_all_to_all_takes_what_the_links_up_take(spines: int, within: float) -> None:
+    up, port = 8 * 24 / 32 * MIB / spines / 50, 31 / 32 * MIB / 50
+    bound = max(up, port)
+    assert bound < packet("fat_tree", f"all-to-all, spines={spines}") < within * bound
+    assert unaware("fat_tree", f"all-to-all, spines={spines}") == unaware("fat_tree", "all-to-all, spines=8")
+
+
+def test_one_ring_does_not_notice_the_taper() -> None:
+    times = {packet("fat_tree", f"one ring, spines={spines}") for spines in (8, 4, 2, 1)}
+    assert len(times) == 1
+
+
+# Chunks
+
+
+def test_chunks_help_until_latency_counts() -> None:
+    counts = [1, 2, 4, 8, 16, 32, 64]
+    best = {
+        active: min(counts, key=lambda chunks: packet("chunks", f"active_chunks={active}, chunks={chunks}"))
+        for active in (2, 8, 64)
+    }
+    assert best == {2: 4, 8: 16, 64: 64}
+
+
+def test_with_many_chunks_the_unaware_model_is_faster_than_the_links() -> None:
+    label = "active_chunks=64, chunks=64"
+    bound = 2 * 3 / 4 * MIB / 2 / 100  # the first dimension alone, on links each way round
+    assert unaware("chunks", label) < 0.6 * bound
+    assert packet("chunks", label) > bound
+
+
+# Shapes of 64 NPUs
+
+
+def test_the_best_shape_depends_on_the_size() -> None:
+    small, large = (
+        [packet("shape", f"{shape}, size={size}") for shape in ("1-D", "2-D", "3-D")] for size in ("64 KiB", "4 MiB")
+    )
+    assert small == sorted(small, reverse=True)
+    assert large == sorted(large)
+    assert packet("shape", "3-D, Themis, size=4 MiB") < 0.6 * large[2]
+
+
+def test_an_all_to_all_wants_many_dimensions() -> None:
+    for size in ("64 KiB", "512 KiB"):
+        times = [packet("shape_all_to_all", f"{shape}, size={size}") for shape in ("1-D", "2-D", "3-D")]
+        assert times == sorted(times, reverse=True)
+    # A link of a ring of N carries N^2/8 blocks of S/N.
+    assert times[0] > 64 / 8 * 512 * KIB / 150
+
+
+# The switch of the tutorial
+
+
+def test_the_switch_on_packets_is_at_its_bound() -> None:
+    bound = 2 * 63 / 64 * 16 * MIB / 50
+    assert bound < packet("switch", "switch") < 1.02 * bound
+    assert unaware("switch", "switch") < bound / 30
+
+
+def test_the_switch_of_the_tutorial_on_two_models() -> None:
+    bound = 39_375_000  # 2 * 63/64 of 1 GiB at 50 GiB/s, in ns
+    aware = result("switch_gib", "switch_gib", "analytical-congestion").time_ns
+    assert aware == bound + unaware("switch_gib", "switch_gib")
