@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.oracle.allocators import rotate
-from tests.oracle.parts import Flit, Kind, Link, Message, Packet
+from tests.oracle.parts import MOVING, Flit, Kind, Link, Message, Packet, State
 
 
 @dataclass(eq=False)
@@ -24,10 +24,46 @@ class Lane:
     open: dict[int, Packet] = field(default_factory=dict)  # by VC
     class_pointer: int = 0
     launch_pointer: int = 0
+    states: dict[int, State] = field(default_factory=dict)  # by cycle
+    lacking: int = -1  # the cycle since when it lacks credits
 
     def __post_init__(self) -> None:
         self.queues = [deque() for _ in self.kinds]
         self.opening_pointers = [classes[0].start for classes in self.link.ranges]
+
+    def join(self, message: Message, t: int) -> None:
+        """Step 2 of a message."""
+        queue = self.queues[message.kind.number]
+        if queue:
+            message.before = queue[-1]
+        else:
+            message.first = t
+        queue.append(message)
+
+    def step(self, t: int) -> tuple[bool, Flit | None]:
+        """Step 3: whether a packet was opened, and the flit that was launched. Notes what the lane did."""
+        available = self.link.available(t)
+        opened, flit = self.open_packet(t), self.launch_flit(t)
+        state = MOVING if flit is not None or not available else self.silence(t)
+        self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking
+        self.states[t] = replace(state, since=self.lacking)
+        for queue in self.queues:
+            if queue and queue[0].first < 0:
+                queue[0].first = t + 1
+        return opened, flit
+
+    def silence(self, t: int) -> State:
+        """Why a lane that could launch a flit does not."""
+        if self.open:
+            return State("credit", self.link.number, rotate(list(self.open), self.launch_pointer))
+        waiting = [kind for kind in self.kinds if self.queues[kind.number]]
+        if not waiting:
+            return State("idle")
+        vcs = self.link.ranges[waiting[0].vnet][0]
+        free = [vc for vc in vcs if self.link.outputs[vc].free(t)]
+        if free:
+            return State("credit", self.link.number, free[0])
+        return State("vc", culprit=self.link.outputs[vcs.start].holder)
 
     def open_packet(self, t: int) -> bool:
         """Open at most one packet. True if one was opened."""

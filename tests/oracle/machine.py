@@ -40,28 +40,28 @@ class Oracle:
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
         self.in_network = 0
-        self._done: list[tuple[Packet, int]] = []  # packets that have arrived, and when
+        self.done: list[tuple[Packet, int]] = []  # packets that have arrived, and when
         self._arrived = -1  # the last cycle whose arrivals have been dealt with
         self.last_change = -1  # the last cycle in which something arrived, started, was opened, granted or launched
         self._patience = int(options.rc) + int(options.va) + 1
         self._shuffle = shuffle
         self._every = every
-        self._options = options
+        self.options = options
         self._kinds = [
             Kind(k, int(vnet), int(priority))
             for k, (vnet, priority) in enumerate(zip(options.class_vnet, options.class_priority, strict=True))
         ]
         everything = links.network + links.injection + links.ejection
-        self._links = [self._link(links, i) for i in range(everything)]
-        injection = self._links[links.network : links.network + links.injection]
+        self.links = [self._link(links, i) for i in range(everything)]
+        injection = self.links[links.network : links.network + links.injection]
         flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
-        self._lanes = [Lane(link, flow, interleaved, ordered, self._kinds) for link in injection]
-        routing = Routing(routers, routes, self._links, self._links[links.network + links.injection :])
+        self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds) for link in injection]
+        routing = Routing(routers, routes, self.links, self.links[links.network + links.injection :])
         self._routers = [
             Router(
                 r,
-                [link for link in self._links if link.dst == r],
-                [link for link in self._links if link.src == r],
+                [link for link in self.links if link.dst == r],
+                [link for link in self.links if link.src == r],
                 options,
                 routing,
             )
@@ -69,7 +69,7 @@ class Oracle:
         ]
 
     def _link(self, links: Links, i: int) -> Link:
-        options = self._options
+        options = self.options
         vcs, depth, src = int(links.vcs[i]), int(links.depth[i]), int(links.src[i])
         pool = Pool(int(links.pool[i]), int(links.pool[i]))
         start, classes = int(links.ranges[i]), int(links.classes[i])
@@ -107,13 +107,14 @@ class Oracle:
         last_flits: int,
         at: int,
         klass: int = 0,
+        tag: int = 0,
     ) -> int:
         """Queue a message at cycle `at`; the arguments and the number returned are those of `Engine.send`."""
         if at < self.now:
             raise ValueError(f"cycle {at} is over, it is now {self.now}")
-        kind, number, seed = self._kinds[klass], len(self.messages), int(self._options.seed)
+        kind, number, seed = self._kinds[klass], len(self.messages), int(self.options.seed)
         self.messages.append(
-            Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed)
+            Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed, tag=tag)
         )
         return number
 
@@ -124,15 +125,15 @@ class Oracle:
 
     def step(self) -> None:
         """One cycle, in the order of the page."""
-        t, m = self.now, int(self._options.speedup)
+        t, m = self.now, int(self.options.speedup)
         self.arrive()
         changed = False
         for message in self.messages:
             if message.at == t:
-                self._lanes[message.inject].queues[message.kind.number].append(message)
+                self.lanes[message.inject].join(message, t)
                 changed = True
-        for lane in self._in_any_order(self._lanes):
-            opened, flit = lane.open_packet(t), lane.launch_flit(t)
+        for lane in self._in_any_order(self.lanes):
+            opened, flit = lane.step(t)
             if flit is not None:
                 self.in_network += 1
                 for sent in (flit.packet, flit.packet.message):
@@ -144,7 +145,7 @@ class Oracle:
                 changed |= router.tick(t, u)
         for router in self._routers:
             router.count_stalls()
-        for link in self._links:
+        for link in self.links:
             if link.queue:
                 link.stalls["serial"] += 1
             if t % self._every == 0:
@@ -164,7 +165,7 @@ class Oracle:
         """Step 1 of the present cycle. May be called ahead of `step`: the engine, too, stops only after it."""
         if self._arrived < self.now:
             self._arrived = self.now
-            for link in self._links:
+            for link in self.links:
                 if link.busy:
                     self._arrivals(link, self.now)
 
@@ -178,7 +179,7 @@ class Oracle:
         for flit, vc in flits:
             flit.packet.note(t, "arrives", link.number, vc, flit.index)
             if link.dst >= 0:
-                link.inputs[vc].put(flit, t * int(self._options.speedup))
+                link.inputs[vc].put(flit, t * int(self.options.speedup))
                 flit.packet.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # it fills a slot in the cycle in which it empties it
@@ -194,7 +195,7 @@ class Oracle:
         packet.arrived += 1
         message.arrived += 1
         if flit.tail:
-            self._done.append((packet, t))
+            self.done.append((packet, t))
             message.hops += packet.hops
         self.in_network -= 1
         if message.arrived == message.total:
@@ -202,23 +203,23 @@ class Oracle:
 
     def counters(self) -> dict[str, list[int]]:
         """Totals per link, named as the engine names them."""
-        totals = {f"stall_{cause}": [link.stalls[cause] for link in self._links] for cause in CAUSES}
-        return {"flits": [link.flits for link in self._links], **totals}
+        totals = {f"stall_{cause}": [link.stalls[cause] for link in self.links] for cause in CAUSES}
+        return {"flits": [link.flits for link in self.links], **totals}
 
     def totals(self) -> dict[str, int]:
         """What has arrived. Latencies are those of packets: from the start of their message, from their launch."""
         return {
             "messages": len(self.messages),
             "messages_delivered": sum(m.last_arrival >= 0 for m in self.messages),
-            "packets": len(self._done),
+            "packets": len(self.done),
             "flits": sum(m.arrived for m in self.messages),
-            "latency_sum": sum(end - packet.message.at for packet, end in self._done),
-            "network_latency_sum": sum(end - packet.first_launch for packet, end in self._done),
-            "hops_sum": sum(packet.hops for packet, _ in self._done),
+            "latency_sum": sum(end - packet.message.at for packet, end in self.done),
+            "network_latency_sum": sum(end - packet.first_launch for packet, end in self.done),
+            "hops_sum": sum(packet.hops for packet, _ in self.done),
         }
 
     def buffer_max(self) -> list[int]:
-        return [vc.most for link in self._links for vc in link.inputs]
+        return [vc.most for link in self.links for vc in link.inputs]
 
     def message_times(self, message: int) -> tuple[int, int, int]:
         """(start asked for, first flit launched, last flit arrived); -1 where it has not happened."""
@@ -264,6 +265,6 @@ class Oracle:
     @property
     def deadlocked(self) -> bool:
         """Flits are in the network, nothing is timed, and nothing has happened for longer than RC and VA take."""
-        timed = any(link.busy for link in self._links)
+        timed = any(link.busy for link in self.links)
         quiet = self.now - 1 - self.last_change > self._patience
         return self.in_network > 0 and quiet and not timed

@@ -42,6 +42,9 @@ class Message:
     at: int
     kind: Kind
     seed: int = 0
+    tag: int = 0  # whose traffic it is
+    before: Message | None = None  # the one before it in its source queue, when it joined
+    first: int = -1  # the cycle in which it is the first of its source queue
     opened: int = 0
     arrived: int = 0
     hops: int = 0  # routers visited by the heads of its packets that have arrived
@@ -80,6 +83,7 @@ class Packet:
     first_launch: int = -1
     hops: int = 0  # routers visited
     events: list[Event] = field(default_factory=list)
+    flits: list[Flit] = field(default_factory=list)  # those that have been launched on its lane
 
     def note(self, t: int, what: str, link: int, vc: int = -1, flit: int = -1) -> None:
         self.events.append((t, what, link, vc, flit))
@@ -87,6 +91,7 @@ class Packet:
     def next_flit(self) -> Flit:
         flit = Flit(self, self.launched)
         self.launched += 1
+        self.flits.append(flit)
         return flit
 
     def draw(self, a: int, purpose: int) -> int:
@@ -100,6 +105,7 @@ class Flit:
     packet: Packet
     index: int
     arrival: int = -1
+    entered: list[int] = field(default_factory=list)  # when it got to each link that it left a router by, or its queue
 
     @property
     def head(self) -> bool:
@@ -129,6 +135,21 @@ class Candidate:
         return [v for v in self.vcs if self.link.outputs[v].free(u)]
 
 
+@dataclass(frozen=True)
+class State:
+    """What the front of an input VC, or a lane, did in a tick: "moving", "pipeline", or the cause of a stall."""
+
+    what: str
+    link: int = -1  # the one it waits for, and the VC there if it lacks a credit
+    vc: int = -1
+    culprit: Packet | None = None
+    packet: Packet | None = None  # which is first in the VC
+    since: int = -1  # the cycle since when it lacks credits
+
+
+MOVING, PIPELINE = State("moving"), State("pipeline")
+
+
 @dataclass(eq=False)
 class InputVC:
     """The downstream end of a VC: a FIFO, and what the packet at its front has got so far. Times are ticks."""
@@ -141,6 +162,10 @@ class InputVC:
     candidates: Sequence[Candidate] = ()  # its route, from f on
     output: Link | None = None  # the link and the VC that it has been granted
     granted: int = -1
+    arrivals: list[tuple[int, Flit, bool]] = field(default_factory=list)  # (tick, flit, was it empty)
+    first: dict[Packet, int] = field(default_factory=dict)  # since which tick each packet has been the first in it
+    states: dict[int, State] = field(default_factory=dict)  # by cycle: that of its last tick
+    lacking: int = -1  # the cycle since when its front lacks credits
 
     @property
     def front(self) -> Flit | None:
@@ -152,7 +177,9 @@ class InputVC:
 
     def put(self, flit: Flit, u: int) -> None:
         before = self.front
+        self.arrivals.append((u, flit, not self.fifo))
         self.fifo.append(flit)
+        self.first.setdefault(self.fifo[0].packet, u)
         if before is None and self.front is not None and self.front.head:
             self.front_time = u
         self.most = max(self.most, len(self.fifo))
@@ -165,6 +192,8 @@ class InputVC:
         if flit.tail:
             self.output, self.granted, self.candidates = None, -1, ()
             self.front_time = u + 1 if self.front is not None else -1
+            if self.fifo:
+                self.first[self.fifo[0].packet] = u + 1
         return flit
 
 
@@ -295,6 +324,7 @@ class Link:
 
         `enters`: the cycle in which it gets there; later than `t` where there is an internal speed-up.
         """
+        flit.entered.append(enters)
         if enters > t:
             self.traversing.append((enters, flit, vc))
         elif self.output_queue and (self.queue or not self.available(t)):

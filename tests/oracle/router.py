@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyxsim.core.options import AGE, INPUT_FIRST, ROTATING, RouterOptions
 from tests.oracle.allocators import Matrix, Rank, best, rotate
 from tests.oracle.draws import TIE
-from tests.oracle.parts import Candidate, Flit, InputVC, Link, Packet
+from tests.oracle.parts import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
 from tests.oracle.routing import Routing, least
 
 Place = tuple[int, int]  # (input port, VC) of a router
@@ -69,6 +69,7 @@ class Router:
     routing: Routing
     causes: set[tuple[int, str]] = field(default_factory=set)  # (link number, cause) of the present cycle
     turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
+    states: dict[Place, State] = field(default_factory=dict)  # of the present tick, of who moved or stalled
 
     def __post_init__(self) -> None:
         options = self.options
@@ -86,9 +87,19 @@ class Router:
 
     def tick(self, t: int, u: int) -> bool:
         """Step 4 in tick `u` of cycle `t`: VCs, then the switch. True if anything was granted or routed."""
+        places = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
+        first = [(place, vc, vc.fifo[0].packet) for place, vc in places if vc.fifo]
+        self.states.clear()
         fronts = self.fronts()
-        if not fronts:
-            return False
+        changed = self.allocate(fronts, t, u) if fronts else False
+        for place, vc, packet in first:
+            state = self.states.get(place, PIPELINE)
+            vc.lacking = -1 if state.what != "credit" else t if vc.lacking < 0 else vc.lacking
+            if (u + 1) % self.options.speedup == 0:
+                vc.states[t] = replace(state, packet=packet, since=vc.lacking)
+        return changed
+
+    def allocate(self, fronts: list[Front], t: int, u: int) -> bool:
         routed = False
         for front in fronts:
             if not front.vc.candidates:
@@ -115,8 +126,10 @@ class Router:
             by_number[number].stalls[cause] += 1
         self.causes.clear()
 
-    def stall(self, link: Link, cause: str) -> None:
+    def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
+        """`vc`: the one of that link that it has, if it lacks a credit."""
         self.causes.add((link.number, cause))
+        self.states.setdefault(front.place, State(cause, link.number, vc, culprit))
 
     # VA
 
@@ -136,16 +149,25 @@ class Router:
         for ask in asks:
             if not ask.usable:
                 for candidate in ask.front.vc.candidates:
-                    self.stall(candidate.link, "vc")
+                    holder = candidate.link.outputs[candidate.vcs.start].holder
+                    self.stall(ask.front, candidate.link, "vc", culprit=holder)
         asks = [ask for ask in asks if ask.usable]
         chosen = [self.choice(ask) for ask in asks]
         if self.options.va_allocator == ROTATING:
             grants = self.rotate_vcs(asks, chosen, u)
         else:
             grants = self.match_vcs(asks, u)
+        winners = {(granted.link.number, vc): number for number, (granted, vc) in grants.items()}
+        packets = {ask.number: ask.packet for ask in asks}
+        # The VCs that they asked for, by output port, as they are before any is granted.
+        wanted = {
+            ask.number: sorted((c.link.number, v) for c in self.asked(ask, candidate) for v in c.free(u))
+            for ask, candidate in zip(asks, chosen, strict=True)
+        }
         for ask, candidate in zip(asks, chosen, strict=True):
             if ask.number not in grants:
-                self.stall(candidate.link, "arbitration")
+                won = [packets[winners[vc]] for vc in wanted[ask.number] if vc in winners]
+                self.stall(ask.front, candidate.link, "arbitration", culprit=won[0] if won else None)
                 continue
             candidate, vc = grants[ask.number]
             ask.front.vc.grant(candidate.link, vc)
@@ -154,6 +176,10 @@ class Router:
             if candidate.escape:
                 self.routing.stick(ask.packet)
         return bool(grants)
+
+    def asked(self, ask: Ask, chosen: Candidate) -> list[Candidate]:
+        """The candidates whose VCs it asks for: in a matrix all of them."""
+        return [chosen] if self.options.va_allocator == ROTATING else ask.usable
 
     def choice(self, ask: Ask) -> Candidate:
         """Rotating: the candidate whose range a head asks for. In a matrix: the first one with a free VC."""
@@ -214,25 +240,27 @@ class Router:
         if flit.head and vc.granted < 0:
             if va > 0 or u < vc.front_time + self.options.rc:
                 return None  # VA counts its stall, or its time has not come
-            link = vc.candidates[0].link
-            usable = [link.outputs[v] for v in vc.candidates[0].vcs if link.outputs[v].free(u)]
+            link, vcs = vc.candidates[0].link, vc.candidates[0].vcs
+            usable = [link.outputs[v] for v in vcs if link.outputs[v].free(u)]
         else:
             if vc.output is None:
                 raise AssertionError(f"a flit without a VC in router {self.number}")
             link = vc.output
+            vcs = range(vc.granted, vc.granted + 1)
             usable = [link.outputs[vc.granted]]
-        if self.options.ordered and self.is_behind(front, link):
-            self.stall(link, "arbitration")
+        older = self.older(front, link) if self.options.ordered else None
+        if older is not None:
+            self.stall(front, link, "arbitration", culprit=older)
             return None
         if not usable:
-            self.stall(link, "vc")
+            self.stall(front, link, "vc", culprit=link.outputs[vcs.start].holder)
             return None
         ready = [out for out in usable if out.has(flit.price(self.options.flow))]
         if not ready:
-            self.stall(link, "credit")
+            self.stall(front, link, "credit", vcs.start)
             return None
         if not link.output_queue and not link.available(t):
-            self.stall(link, "serial")
+            self.stall(front, link, "serial")
             return None
         return Bid(front, self.outputs.index(link), ready[0].number, self.sa_rank(flit, False))
 
@@ -253,14 +281,15 @@ class Router:
             return None
         return Bid(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
 
-    def is_behind(self, front: Front, link: Link) -> bool:
-        """Whether an older packet at the same input port wants the same output."""
-        mine = (front.vc.front_time, front.vc.number)
-        return any(
-            (other.vc.front_time, other.vc.number) < mine and (other.vc.output or other.vc.candidates[0].link) is link
+    def older(self, front: Front, link: Link) -> Packet | None:
+        """The oldest packet at the same input port that wants the same output, if that is another one."""
+        rivals = {
+            (other.vc.front_time, other.vc.number): other.flit.packet
             for other in self.fronts()
-            if other.place[0] == front.place[0]
-        )
+            if other.place[0] == front.place[0] and (other.vc.output or other.vc.candidates[0].link) is link
+        }
+        first = rivals[min(rivals)]
+        return None if first is front.flit.packet else first
 
     def allocate_switch(self, bids: list[Bid], t: int, u: int) -> bool:
         """SA. True if a flit won."""
@@ -269,16 +298,20 @@ class Router:
         for bid in picked:
             if bid not in won:
                 bid.front.flit.packet.note(t, "wasted", self.outputs[bid.port].number, flit=0)
+        by_output = {bid.port: bid.front.flit.packet for bid in won}
+        by_input = {self.part(bid.front): bid.front.flit.packet for bid in won}
         for bid in bids:
-            if bid in won:
-                self.traverse(bid, t, u)
-            elif not bid.speculative:
-                self.stall(self.outputs[bid.port], "arbitration")
+            if bid not in won and not bid.speculative:
+                winner = by_output.get(bid.port, by_input.get(self.part(bid.front)))
+                self.stall(bid.front, self.outputs[bid.port], "arbitration", culprit=winner)
+        for bid in won:
+            self.states[bid.front.place] = MOVING
+            self.traverse(bid, t, u)
         return bool(won)
 
-    def part(self, bid: Bid) -> int:
+    def part(self, front: Front) -> int:
         """The input of the switch that serves a VC."""
-        port, vc = bid.front.place
+        port, vc = front.place
         p = self.options.input_speedup
         return port * p + vc % p
 
@@ -294,7 +327,7 @@ class Router:
         step = self.options.step_arbiter
         picks: dict[int, Bid] = {}
         for i in range(self.parts):
-            mine = {bid.front.vc.number: bid for bid in bids if self.part(bid) == i}
+            mine = {bid.front.vc.number: bid for bid in bids if self.part(bid.front) == i}
             if mine:
                 vc = best({v: bid.rank for v, bid in mine.items()}, self.input_pointers[i])
                 picks[i] = mine[vc]
@@ -320,7 +353,7 @@ class Router:
         """A matrix of inputs and outputs. The bids that won."""
         rivals: dict[tuple[int, int], dict[int, Bid]] = {}  # by input and output, by VC
         for bid in bids:
-            rivals.setdefault((self.part(bid), bid.port), {})[bid.front.vc.number] = bid
+            rivals.setdefault((self.part(bid.front), bid.port), {})[bid.front.vc.number] = bid
         standing = {
             pair: some[best({v: bid.rank for v, bid in some.items()}, self.input_pointers[pair[0]])]
             for pair, some in rivals.items()

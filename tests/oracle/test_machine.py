@@ -363,6 +363,6 @@ def test_the_past_cannot_be_changed() -> None:
 def test_a_lost_credit_is_noticed() -> None:
     machine = oracle(short(2, BOOKSIM), BOOKSIM)
     machine.step()
-    machine._links[0].outputs[0].credits -= 1
+    machine.links[0].outputs[0].credits -= 1
     with pytest.raises(AssertionError, match="link 0 vc 0: 63 slots of 64"):
         machine.step()

@@ -1,0 +1,258 @@
+"""Where the time of a packet's tail went: docs/attribution.md by brute force, over every cycle of every stay.
+
+Written from that page alone. The oracle notes what every input VC and every lane did in every cycle; here it is asked.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pyxsim.core.options import CAUSES, STORE_AND_FORWARD
+from tests.oracle.lane import Lane
+from tests.oracle.machine import Oracle
+from tests.oracle.parts import Event, InputVC, Message, Packet, State
+
+HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
+NOBODY = -1
+
+StayRow = tuple[int, ...]  # message, packet, link, and the eight parts
+Blame = tuple[int, int, int, str]  # link, victim, culprit, cause
+
+
+@dataclass
+class Stay:
+    """Of a tail, at the source or in an input buffer, up to its arrival in the next one."""
+
+    link: int  # by which it leaves
+    parts: Counter[str] = field(default_factory=Counter)
+    culprits: dict[str, int] = field(default_factory=dict)  # the traffic blamed for each cause
+
+    def spend(self, part: str, cycles: int = 1) -> None:
+        if cycles < 0:
+            raise AssertionError(f"{cycles} cycles of {part} on link {self.link}")
+        self.parts[part] += cycles
+
+    def blame(self, part: str, culprit: Message | None) -> None:
+        """The last one who is blamed stays."""
+        self.culprits[part] = NOBODY if culprit is None else culprit.tag
+
+
+@dataclass
+class Tail:
+    """The events of the last flit of a packet, in their order."""
+
+    packet: Packet
+    launched: list[Event] = field(init=False)  # on its lane, on the link that it leaves each router by
+    switched: list[Event] = field(init=False)  # in each router
+    arrives: list[Event] = field(init=False)  # in each input VC, at its sink
+    entered: list[int] = field(init=False)  # when it could first be launched on those links
+
+    def __post_init__(self) -> None:
+        mine = [event for event in self.packet.events if event[4] == self.packet.size - 1]
+        self.launched, self.switched, self.arrives = (
+            [event for event in mine if event[1] == what] for what in ("launched", "switched", "arrives")
+        )
+        self.entered = self.packet.flits[-1].entered
+
+
+class Attribution:
+    """What a machine's packets that have arrived spent their time on."""
+
+    def __init__(self, machine: Oracle) -> None:
+        self.machine = machine
+        options = machine.options
+        self.whole = options.flow == STORE_AND_FORWARD
+        self.ticks = int(options.speedup)
+        stages = options.rc + options.va + (options.st if self.ticks > 1 else 0) - int(options.speculative)
+        self.alone = int(stages) // self.ticks  # from the arrival of a head to its link, if nothing is in its way
+        self.starts: dict[int, tuple[list[int], list[Message]]] = {}  # by link: when flits started, of which message
+        for t, link, _, message, _, _ in machine.launches:
+            cycles, messages = self.starts.setdefault(link, ([], []))
+            cycles.append(t)
+            messages.append(machine.messages[message])
+        self.packets = [(packet, self.stays_of(packet)) for packet, _ in machine.done]
+        for packet, end in machine.done:
+            spent = sum(sum(stay.parts.values()) for stay in self.of(packet))
+            if spent != end - packet.message.at:
+                raise AssertionError(f"{packet.message.number}.{packet.index}: {spent} of {end - packet.message.at}")
+
+    # What is told
+
+    def of(self, packet: Packet) -> list[Stay]:
+        return next(stays for other, stays in self.packets if other is packet)
+
+    def stays(self) -> list[StayRow]:
+        """Every stay of every packet that has arrived, sorted."""
+        return sorted(
+            (packet.message.number, packet.index, stay.link, *(stay.parts[part] for part in CAUSES))
+            for packet, stays in self.packets
+            for stay in stays
+        )
+
+    def splits(self) -> list[list[int]]:
+        """The eight parts of every message; -1 for those that have not arrived."""
+        rows = [[-1] * len(CAUSES) for _ in self.machine.messages]
+        for packet, stays in self.packets:  # in the order in which they arrived: the last one counts
+            if packet.message.last_arrival >= 0:
+                rows[packet.message.number] = [sum(stay.parts[part] for stay in stays) for part in CAUSES]
+        return rows
+
+    def waits(self) -> dict[Blame, tuple[int, int]]:
+        """Cycles, and the number of stays, by link, victim, culprit and cause."""
+        cycles: Counter[Blame] = Counter()
+        times: Counter[Blame] = Counter()
+        for packet, stays in self.packets:
+            victim = packet.message.tag
+            for stay in stays:
+                for part, spent in stay.parts.items():
+                    if spent:
+                        key = (stay.link, victim, stay.culprits.get(part, victim), part)
+                        cycles[key] += spent
+                        times[key] += 1
+        return {key: (cycles[key], times[key]) for key in cycles}
+
+    # How it is found
+
+    def stays_of(self, packet: Packet) -> list[Stay]:
+        tail = Tail(packet)
+        places = [self.at_source(tail)]
+        for i, (_, _, link, vc, _) in enumerate(tail.arrives[:-1]):
+            places.append(self.in_a_buffer(tail, i, self.machine.links[link].inputs[vc]))
+        return places
+
+    def last_on(self, link: int, t: int) -> Message:
+        """Whose flit started last on a link, at the end of cycle `t`."""
+        cycles, messages = self.starts[link]
+        return messages[bisect_right(cycles, t) - 1]
+
+    def at_source(self, tail: Tail) -> Stay:
+        message, link = tail.packet.message, tail.launched[0][2]
+        stay, lane = Stay(link), next(lane for lane in self.machine.lanes if lane.link.number == link)
+        launch = tail.launched[0][0]
+        for t in range(message.at, launch):
+            part, culprit = self.source_part(lane, message, t)
+            stay.spend(part)
+            stay.blame(part, culprit)
+        stay.spend("hops", tail.arrives[0][0] - launch)
+        return stay
+
+    def source_part(self, lane: Lane, message: Message, t: int) -> tuple[str, Message | None]:
+        if t < message.first:
+            return "source", message.before
+        state = lane.states[t]
+        if state.what == "moving":
+            last = self.last_on(lane.link.number, t)
+            return ("serialisation", message) if last is message else ("source", message.before or last)
+        return state.what, self.culprit(lane.states, t)
+
+    def in_a_buffer(self, tail: Tail, i: int, vc: InputVC) -> Stay:
+        """The `i`-th one that it came to."""
+        arrival, won, entered = tail.arrives[i][0], tail.switched[i][0], tail.entered[i]
+        launch, end = tail.launched[i + 1][0], tail.arrives[i + 1][0]
+        message, stay = tail.packet.message, Stay(tail.switched[i][2])
+        run, before = self.run(vc, tail.packet)
+        began = vc.first[run[0]] // self.ticks
+        came = [(u // self.ticks, flit, empty) for u, flit, empty in vc.arrivals]
+        first_flit = next(t for t, flit, _ in came if flit.packet is run[0])
+        filled = max(t for t, _, empty in came if t <= arrival and empty)
+
+        # While it was there, and before it came.
+        here = self.states(vc, range(max(arrival, began), won))
+        earlier = self.states(vc, range(max(began, filled), arrival))
+        counts, held = Counter(here.values()), Counter(earlier.values())
+        stay.spend("queue", max(0, began - arrival))
+        held["queue"] = max(0, min(arrival, began) - max(filled, first_flit))
+        causes = {part: 0 if self.whole else held[part] for part in HELD_UP}
+        for part in HELD_UP:
+            stay.spend(part, counts[part])
+        own = counts["pipeline"] + counts["moving"]
+        alone = max(0, self.alone - (entered - won))  # K
+        hops = min(own, alone)
+        stay.spend("hops", hops)
+        self.share(stay, own - hops, causes)
+        if before is not None:
+            stay.blame("queue", before)
+        for t, part in (earlier | here).items():
+            if part in HELD_UP:
+                stay.blame(part, self.culprit(vc.states, t))
+
+        # On its way.
+        stay.spend("hops", entered - won + end - launch)
+        for t in range(entered, launch):
+            last = self.last_on(stay.link, t)
+            if last is not message:
+                stay.spend("link")
+                stay.blame("link", last)
+            elif hops < alone:
+                stay.spend("hops")
+                hops += 1
+            else:
+                stay.spend("serialisation")
+        return stay
+
+    def share(self, stay: Stay, rest: int, held: dict[str, int]) -> None:
+        """What the tail waited for the flits before it goes to what had held those up."""
+        total = sum(held.values())
+        if rest >= total:
+            stay.spend("serialisation", rest - total)
+            shares = held
+        else:
+            shares = {part: rest * cycles // total for part, cycles in held.items()}
+            most = max(HELD_UP, key=lambda part: held[part])  # of equals the first
+            shares[most] += rest - sum(shares.values())
+        for part, cycles in shares.items():
+            stay.spend(part, cycles)
+
+    def run(self, vc: InputVC, packet: Packet) -> tuple[list[Packet], Message | None]:
+        """The packets of its message that came one after the other, up to this one; and whose was before them."""
+        packets = list(dict.fromkeys(flit.packet for _, flit, _ in vc.arrivals))
+        last = packets.index(packet)
+        first = last
+        while first > 0 and packets[first - 1].message is packet.message:
+            first -= 1
+        return packets[first : last + 1], packets[first - 1].message if first else None
+
+    def states(self, vc: InputVC, cycles: range) -> dict[int, str]:
+        """The parts of the states of a VC in some cycles."""
+        return {t: self.part(vc.states[t], t) for t in cycles}
+
+    def part(self, state: State, t: int) -> str:
+        """A link that is busy with a flit of the same message is none to wait for."""
+        if state.what != "serial":
+            return state.what
+        own = state.packet is not None and self.last_on(state.link, t) is state.packet.message
+        return "moving" if own else "link"
+
+    # Who is to blame
+
+    def culprit(self, states: dict[int, State], t: int) -> Message | None:
+        """Whose packet made the front of a VC, or a lane, wait in a cycle."""
+        state = states[t]
+        if state.what == "serial":
+            return self.last_on(state.link, t)
+        if state.what == "credit":
+            return self.passed_on(states, t)
+        return None if state.culprit is None else state.culprit.message
+
+    def passed_on(self, states: dict[int, State], t: int) -> Message | None:
+        """A wait for credits has the culprit of the last wait downstream that counted when it was over."""
+        start = states[t].since
+        end = last_of(states, t)
+        link = self.machine.links[states[end].link]
+        downstream = link.inputs[states[end].vc].states
+        for before in range(end, start - link.credit_delay - 1, -1):
+            part = self.part(downstream[before], before) if before in downstream else "nothing"
+            if part == "credit" and last_of(downstream, before) >= end:
+                continue  # it is not over
+            if part in HELD_UP:
+                return self.culprit(downstream, before)
+        return None
+
+
+def last_of(states: dict[int, State], t: int) -> int:
+    """The last cycle of the wait for credits of cycle `t`."""
+    while t + 1 in states and states[t + 1].since == states[t].since:
+        t += 1
+    return t
