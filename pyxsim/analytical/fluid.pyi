@@ -13,7 +13,6 @@ class Fluid:
     delivered: int
     bytes_delivered: int
     ways: int
-    links: int
     fillings: int
     def __init__(self, rule: Rule, capacities: Any, flit: int) -> None: ...
     def extend(

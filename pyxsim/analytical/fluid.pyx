@@ -1,14 +1,10 @@
 """Messages as fluids: at every moment each has its fair share of the links that it runs over (max-min fairness).
 
-A *way* is a set of links, each with the share of the bytes that goes over it: 1 for each link of a route, less where
-routes part. Messages of one way are alike, so a way has one rate, which each of its messages gets, and a count of the
-bytes that it has given to a message that was there from its beginning. A message is done when that count has grown by
-its bytes.
+Messages of one way are alike, so a way has one rate, which each of its messages gets, and a count of the bytes that it
+has given to a message that was there from its beginning. A message is done when that count has grown by its bytes.
 
-Rates change only when a message starts or ends. All that starts and ends in one moment is looked at together, then
-the rates are found anew by progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the level of all
-rates rises until a link is full; the ways over it keep what they have, the others rise on. Ways that share no link,
-directly or over others, with one that changed keep their rates and are not looked at.
+Rates change only when a message starts or ends. All that starts and ends in one moment is looked at together; then the
+rates are found anew (`filling`) of those ways that share a link, directly or over others, with one that changed.
 
 A moment is a whole cycle and a part of one in floating point. What has always had the rate that it has alone takes the
 time of the rule, which is exact; of all else the cycle may be wrong where the time is nearly a whole number: one that
@@ -16,12 +12,13 @@ comes as near as `NEAR` counts as whole, and moments as near as that are one.
 """
 
 from libc.math cimport floor
-from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free
 
 import numpy as np
 
 from pyxsim.analytical.events cimport Event, Events
+from pyxsim.analytical.filling cimport Filling, Use, room_for
 from pyxsim.analytical.rule cimport Rule
 
 cdef enum:
@@ -30,9 +27,6 @@ cdef enum:
 cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 cdef double LONGEST = <double> (<int64_t> 1 << 60)
 cdef double NEAR = 2.0 ** -16
-cdef double WHOLE = 1 - 2.0 ** -40  # a rate of so much of the top is the top, but for rounding
-MOST_STEPS = 2**26  # links of all ways together: some GB
-
 
 cdef struct Moment:
     int64_t cycle
@@ -49,16 +43,12 @@ cdef struct Message:
 
 
 cdef struct Way:
-    int64_t first, last  # its places in `steps`
     double latency       # cycles, from the last byte's start to its arrival
-    double top           # bytes per cycle that a message has alone
-    double rate          # that each of its messages has,
-    double level         # and that it gets now
+    double rate          # bytes per cycle of each of its messages
     double given         # bytes that a message has got up to `since`
     Moment since
     Moment due           # when the first of its messages ends
-    int64_t messages
-    int64_t front        # the one that ends first
+    int64_t front        # the message that ends first
     int64_t began        # the cycle in which the first of those that are here came
     double early         # bytes that the way had given when its messages came, summed up
     int64_t carried      # flits of the messages that are done,
@@ -67,25 +57,6 @@ cdef struct Way:
     bint exact           # the rule knows its top,
     bint alone           # and it has had that since it began
     bint touched
-    bint fixed           # its rate is found
-    int64_t seen
-
-
-cdef struct Step:
-    double share
-    int32_t link
-    int32_t way
-    int32_t before, behind  # steps of other ways that use the link now
-
-
-cdef struct Link:
-    double capacity
-    int64_t ways     # the first step of a way that uses it now
-    int64_t seen
-    double left      # while levels rise: bytes per cycle that nobody has yet,
-    double weight    # shares of those whose rate still rises,
-    int64_t rising   # and how many ways they are
-    double level
 
 
 cdef inline bint earlier(Moment a, Moment b) noexcept nogil:
@@ -113,119 +84,68 @@ cdef inline int64_t up(Moment moment) noexcept nogil:
     return moment.cycle + (1 if moment.part > 0 else 0)
 
 
-cdef void *room_for(void *old, int64_t count, size_t size) except NULL:
-    cdef void *larger = realloc(old, <size_t> (count if count > 0 else 1) * size)
-    if larger == NULL:
-        raise MemoryError(f"{count} records of {size} bytes")
-    return larger
-
-
 cdef class Fluid:
     """Messages on links of some bytes per cycle each. `rule`: what ways take alone; `flit`: bytes, for statistics."""
 
     cdef readonly Rule rule
-    cdef readonly int64_t sent, delivered, bytes_delivered, ways, links
+    cdef readonly Filling filling
+    cdef readonly int64_t sent, delivered, bytes_delivered, ways
     cdef readonly int64_t fillings  # how often rates were found anew
-    cdef int64_t flit, epoch
+    cdef int64_t flit
     cdef Moment moment
     cdef Events starts, arrivals  # by cycle; what happens between two cycles is in the heap of ways
     cdef Message *message
     cdef int64_t room, unused
     cdef Way *way
-    cdef Step *steps
-    cdef Link *link
     cdef int64_t *heap      # ways by their due moments
     cdef int64_t *touched   # ways on which messages have started or ended in this moment
-    cdef int64_t *found     # ways whose rates are looked for,
-    cdef int64_t *reached   # and their links, later as a heap by level
-    cdef int64_t in_heap, in_touched, in_found, in_reached
-    cdef int64_t way_room, step_room, step_count
+    cdef int64_t in_heap, in_touched, way_room
     cdef list told
 
     def __cinit__(self):
-        self.message, self.way, self.steps, self.link = NULL, NULL, NULL, NULL
-        self.heap, self.touched, self.found, self.reached = NULL, NULL, NULL, NULL
+        self.message, self.way, self.heap, self.touched = NULL, NULL, NULL, NULL
 
     def __init__(self, Rule rule, capacities, int64_t flit):
-        cdef int64_t i
         self.rule = rule
+        self.filling = Filling(capacities)
         self.flit = flit
-        self.links = len(capacities)
-        self.link = <Link*> room_for(self.link, self.links, sizeof(Link))
-        self.reached = <int64_t*> room_for(self.reached, self.links, sizeof(int64_t))
-        for i in range(self.links):
-            self.link[i].capacity = capacities[i]
-            self.link[i].ways, self.link[i].seen = NOBODY, 0
         self.starts, self.arrivals = Events(), Events()
         self.sent = self.delivered = self.bytes_delivered = self.ways = self.fillings = 0
-        self.epoch = self.in_heap = self.in_touched = self.way_room = self.step_room = self.step_count = 0
+        self.in_heap = self.in_touched = self.way_room = self.room = 0
+        self.unused = NOBODY
         self.moment.cycle, self.moment.part = 0, 0
-        self.room, self.unused = 0, NOBODY
         self.told = []
 
     def __dealloc__(self):
         free(self.message)
         free(self.way)
-        free(self.steps)
-        free(self.link)
         free(self.heap)
         free(self.touched)
-        free(self.found)
-        free(self.reached)
-
-    # -- ways --
 
     def extend(self, lengths, links, shares, latencies, exact):
         """More ways, those that the rule knows: how many links each has, the links and the shares that go over them,
         one way behind the other, latencies in cycles, and whether the rule knows the bandwidth of the way."""
-        cdef const int64_t[::1] length = np.ascontiguousarray(lengths, np.int64)
-        cdef const int64_t[::1] link = np.ascontiguousarray(links, np.int64)
-        cdef const double[::1] share = np.ascontiguousarray(shares, np.float64)
         cdef const double[::1] latency = np.ascontiguousarray(latencies, np.float64)
         cdef const uint8_t[::1] known = np.ascontiguousarray(exact, np.uint8)
-        cdef int64_t i, step, behind = self.step_count
-        cdef double most
+        cdef int64_t i, room = self.ways + len(latency)
         cdef Way *way
-        if len(length) and np.min(length) < 1:
-            raise ValueError("a way without links")
-        if len(link) != np.sum(lengths) or len(share) != len(link) or not len(latency) == len(known) == len(length):
-            raise ValueError("links, shares or latencies are missing")
-        if len(link) and (not 0 <= np.min(link) <= np.max(link) < self.links or not np.min(shares) > 0):
-            raise ValueError("a link that is not there, or a share of nothing")
-        if self.step_count + len(link) > MOST_STEPS:
-            raise OverflowError(f"the ways of messages have more than {MOST_STEPS} links together")
-        self._make_room(self.ways + len(length), self.step_count + len(link))
-        for i in range(len(length)):
+        if not len(lengths) == len(latency) == len(known):
+            raise ValueError("lengths or latencies are missing")
+        self.filling.extend(lengths, links, shares)
+        if room > self.way_room:
+            room *= 2
+            self.way = <Way*> room_for(self.way, room, sizeof(Way))
+            self.heap = <int64_t*> room_for(self.heap, room, sizeof(int64_t))
+            self.touched = <int64_t*> room_for(self.touched, room, sizeof(int64_t))
+            self.way_room = room
+        for i in range(len(latency)):
             way = &self.way[self.ways]
-            way.first, way.last = behind, behind + length[i]
-            most = 0
-            for step in range(way.first, way.last):
-                self.steps[step].link = <int32_t> link[step - self.step_count]
-                self.steps[step].way = <int32_t> self.ways
-                self.steps[step].share = share[step - self.step_count]
-                most = max(most, self.steps[step].share / self.link[self.steps[step].link].capacity)
-            way.latency, way.top = latency[i], 1 / most
+            way.latency = latency[i]
             way.rate = way.given = way.early = 0
-            way.messages = way.carried = way.carrying = way.seen = 0
+            way.carried = way.carrying = 0
             way.front = way.place = NOBODY
             way.exact, way.touched, way.alone = known[i], False, False
-            behind = way.last
             self.ways += 1
-        self.step_count = behind
-
-    cdef int _make_room(self, int64_t ways, int64_t steps) except -1:
-        if ways > self.way_room:
-            ways *= 2
-            self.way = <Way*> room_for(self.way, ways, sizeof(Way))
-            self.heap = <int64_t*> room_for(self.heap, ways, sizeof(int64_t))
-            self.touched = <int64_t*> room_for(self.touched, ways, sizeof(int64_t))
-            self.found = <int64_t*> room_for(self.found, ways, sizeof(int64_t))
-            self.way_room = ways
-        if steps > self.step_room:
-            steps *= 2
-            self.steps = <Step*> room_for(self.steps, steps, sizeof(Step))
-            self.step_room = steps
-        return 0
 
     # -- what there is to see --
 
@@ -272,19 +192,20 @@ cdef class Fluid:
         for i in range(self.ways):
             way = &self.way[i]
             flits[i] = way.carried
-            if way.messages:
-                sum = (way.given + way.rate * between(way.since, then)) * <double> way.messages - way.early
+            if self.filling.use[i].messages:
+                sum = <double> self.filling.use[i].messages * (way.given + way.rate * between(way.since, then))
+                sum -= way.early
                 flits[i] += max(0, min(way.carrying, <int64_t> (sum / <double> self.flit)))
         return found
 
     def rates(self):
         """float64[ways]: bytes per cycle of each message of each way now; 0 where there is none."""
         self._fill()
-        return np.array([self.way[i].rate if self.way[i].messages else 0.0 for i in range(self.ways)])
+        return np.array([self.way[i].rate if self.filling.use[i].messages else 0.0 for i in range(self.ways)])
 
     def messages(self):
         """int64[ways]: how many messages share each way now."""
-        return np.array([self.way[i].messages for i in range(self.ways)], np.int64)
+        return np.array([self.filling.use[i].messages for i in range(self.ways)], np.int64)
 
     # -- messages --
 
@@ -362,8 +283,7 @@ cdef class Fluid:
     cdef void _touch(self, int64_t number) noexcept nogil:
         """Something starts or ends on a way now: its rate counts up to here, and when it ends is not known."""
         cdef Way *way = &self.way[number]
-        if way.messages:
-            way.given += way.rate * between(way.since, self.moment)
+        way.given += way.rate * between(way.since, self.moment)
         way.since = self.moment
         if not way.touched:
             way.touched = True
@@ -374,40 +294,18 @@ cdef class Fluid:
     cdef void _start(self, int64_t index) noexcept nogil:
         cdef Message *message = &self.message[index]
         cdef Way *way = &self.way[message.way]
+        cdef Use *use = &self.filling.use[message.way]
         cdef int64_t flits = (message.nbytes + self.flit - 1) // self.flit
         self._touch(message.way)
-        if not way.messages:
+        if not use.messages:
             way.given = way.early = way.rate = 0
             way.alone, way.began = way.exact, self.moment.cycle
-            self._join(way)
+            self.filling.join(message.way)
         message.goal = way.given + <double> message.nbytes
         way.front = self._meld(way.front, index)
-        way.messages += 1
+        use.messages += 1
         way.early += way.given
         way.carrying += flits
-
-    cdef void _join(self, Way *way) noexcept nogil:
-        """A way begins to use its links."""
-        cdef int64_t i
-        cdef Link *link
-        for i in range(way.first, way.last):
-            link = &self.link[self.steps[i].link]
-            self.steps[i].before, self.steps[i].behind = NOBODY, <int32_t> link.ways
-            if link.ways != NOBODY:
-                self.steps[link.ways].before = <int32_t> i
-            link.ways = i
-
-    cdef void _leave(self, Way *way) noexcept nogil:
-        cdef int64_t i
-        cdef Step *step
-        for i in range(way.first, way.last):
-            step = &self.steps[i]
-            if step.before == NOBODY:
-                self.link[step.link].ways = step.behind
-            else:
-                self.steps[step.before].behind = step.behind
-            if step.behind != NOBODY:
-                self.steps[step.behind].before = step.before
 
     cdef int64_t _arrival(self, int64_t number, Message *message, Moment done) noexcept nogil:
         """When a message arrives whose last byte leaves at a moment."""
@@ -423,10 +321,11 @@ cdef class Fluid:
     cdef int _end(self, int64_t number) except -1:
         """The messages of a way that are done by now leave it."""
         cdef Way *way = &self.way[number]
+        cdef Use *use = &self.filling.use[number]
         cdef Message *message
         cdef Moment done, near = later(self.moment, NEAR)
         cdef int64_t index = NOBODY, arrival, flits
-        while way.messages:
+        while use.messages:
             done = self._done(way, &self.message[way.front])
             arrival = self._arrival(number, &self.message[way.front], done)
             # The first is due; with it go those that are done, or arrive, in this moment.
@@ -440,12 +339,12 @@ cdef class Fluid:
             way.carried += flits
             way.carrying -= flits
             way.early -= message.goal - <double> message.nbytes
-            way.messages -= 1
+            use.messages -= 1
             way.front = self._behind(index)
             message.sibling, self.unused = self.unused, index
         self._touch(number)
-        if not way.messages:
-            self._leave(way)
+        if not use.messages:
+            self.filling.leave(number)
         return 0
 
     # -- rates --
@@ -454,122 +353,24 @@ cdef class Fluid:
         """Rates of all ways that what happened in this moment may concern."""
         cdef int64_t i, number
         cdef Way *way
+        cdef Use *use
         if not self.in_touched:
             return
         self.fillings += 1
-        self._gather()
-        self._rise()
-        for i in range(self.in_found):
-            number = self.found[i]
-            way = &self.way[number]
-            if way.touched or way.level != way.rate:
+        self.filling.fill(self.touched, self.in_touched)
+        for i in range(self.filling.in_found):
+            number = self.filling.found[i]
+            way, use = &self.way[number], &self.filling.use[number]
+            if way.touched or use.level != way.rate:
                 way.given += way.rate * between(way.since, self.moment)
                 way.since = self.moment
-                way.rate = way.level
-                way.alone = way.alone and way.rate == way.top
+                way.rate = use.level
+                way.alone = way.alone and way.rate == use.top
                 way.due = self._due(number)
                 self._put(number)
         for i in range(self.in_touched):
             self.way[self.touched[i]].touched = False
         self.in_touched = 0
-
-    cdef void _gather(self) noexcept nogil:
-        """The ways and links that are connected with ways that have been touched."""
-        cdef int64_t i, k
-        self.epoch += 1
-        self.in_found = self.in_reached = 0
-        for i in range(self.in_touched):
-            for k in range(self.way[self.touched[i]].first, self.way[self.touched[i]].last):
-                self._reach(self.steps[k].link)
-        i = 0
-        while i < self.in_found:
-            for k in range(self.way[self.found[i]].first, self.way[self.found[i]].last):
-                self._reach(self.steps[k].link)
-            i += 1
-
-    cdef void _reach(self, int64_t number) noexcept nogil:
-        cdef Link *link = &self.link[number]
-        cdef int64_t step = link.ways, way
-        if link.seen == self.epoch:
-            return
-        link.seen = self.epoch
-        if step == NOBODY:
-            return
-        link.left, link.weight, link.rising = link.capacity, 0, 0
-        self.reached[self.in_reached] = number
-        self.in_reached += 1
-        while step != NOBODY:
-            way = self.steps[step].way
-            link.weight += self.steps[step].share * <double> self.way[way].messages
-            link.rising += 1
-            if self.way[way].seen != self.epoch:
-                self.way[way].seen = self.epoch
-                self.way[way].fixed = False
-                self.found[self.in_found] = way
-                self.in_found += 1
-            step = self.steps[step].behind
-
-    cdef void _rise(self) noexcept nogil:
-        """Progressive filling: the link that is full first fixes the ways over it at its level, and so on."""
-        cdef int64_t i, step, rising = self.in_found
-        cdef double level, water = 0
-        cdef Link *link
-        for i in range(self.in_reached):
-            link = &self.link[self.reached[i]]
-            link.level = link.left / link.weight
-        for i in range(self.in_reached // 2 - 1, -1, -1):
-            self._sink_link(i)
-        while rising:
-            link = &self.link[self.reached[0]]
-            if not link.rising:
-                self.in_reached -= 1
-                self.reached[0] = self.reached[self.in_reached]
-                self._sink_link(0)
-                continue
-            # The level of a link only rises as ways over it are fixed elsewhere: it is looked at when it is the lowest.
-            level = max(link.left / link.weight, water)
-            if level > link.level:
-                link.level = level
-                self._sink_link(0)
-                continue
-            water = level
-            step = link.ways
-            while step != NOBODY:
-                if not self.way[self.steps[step].way].fixed:
-                    self._fix(self.steps[step].way, level)
-                    rising -= 1
-                step = self.steps[step].behind
-
-    cdef void _fix(self, int64_t number, double level) noexcept nogil:
-        """A way has found its rate: what it takes of its links is not for others."""
-        cdef Way *way = &self.way[number]
-        cdef Link *link
-        cdef int64_t i
-        cdef double weight
-        way.fixed = True
-        way.level = way.top if level >= way.top * WHOLE else level
-        for i in range(way.first, way.last):
-            link = &self.link[self.steps[i].link]
-            weight = self.steps[i].share * <double> way.messages
-            link.left -= weight * level
-            link.weight -= weight
-            link.rising -= 1
-
-    cdef void _sink_link(self, int64_t place) noexcept nogil:
-        cdef int64_t *heap = self.reached
-        cdef int64_t moved, below = 2 * place + 1
-        if place >= self.in_reached:
-            return
-        moved = heap[place]
-        while below < self.in_reached:
-            if below + 1 < self.in_reached and self.link[heap[below + 1]].level < self.link[heap[below]].level:
-                below += 1
-            if not self.link[heap[below]].level < self.link[moved].level:
-                break
-            heap[place] = heap[below]
-            place = below
-            below = 2 * place + 1
-        heap[place] = moved
 
     # -- the heap of ways --
 

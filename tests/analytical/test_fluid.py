@@ -42,7 +42,7 @@ def send(net: Fluid, at: int, *messages: tuple[int, int]) -> int:
 
 
 def drain(net: Fluid, slack: int = 0) -> list[tuple[int, int]]:
-    found = []
+    found: list[tuple[int, int]] = []
     while len((arrived := net.advance(FOREVER, slack))[0]):
         found += zip(arrived[1].tolist(), arrived[0].tolist(), strict=True)
     return found
@@ -108,7 +108,7 @@ def test_it_does_not_matter_when_time_is_let_pass(
     at_once, bit_by_bit = engine(*network), engine(*network)
     for at, way, size in what:
         send(at_once, at, (way, size))
-    found = []
+    found: list[tuple[int, int]] = []
     for at, way, size in what:
         while bit_by_bit.now < at:
             messages, cycles = bit_by_bit.advance(at, 0)
