@@ -168,7 +168,9 @@ class Attribution:
         for part in HELD_UP:
             stay.spend(part, counts[part])
         own = counts["pipeline"] + counts["moving"]
-        alone = max(0, self.alone - (entered - won))  # K
+        way = min(entered - won, self.alone)
+        stay.spend("serialisation", entered - won - way)
+        alone = self.alone - way  # K
         hops = min(own, alone)
         stay.spend("hops", hops)
         self.share(stay, own - hops, causes)
@@ -179,7 +181,7 @@ class Attribution:
                 stay.blame(part, self.culprit(vc.states, t))
 
         # On its way.
-        stay.spend("hops", entered - won + end - launch)
+        stay.spend("hops", way + end - launch)
         for t in range(entered, launch):
             last = self.last_on(stay.link, t)
             if last is not message:
@@ -219,11 +221,13 @@ class Attribution:
         return {t: self.part(vc.states[t], t) for t in cycles}
 
     def part(self, state: State, t: int) -> str:
-        """A link that is busy with a flit of the same message is none to wait for."""
-        if state.what != "serial":
+        """What is lost to the same message is no wait for others."""
+        if state.what not in ("serial", "arbitration"):
             return state.what
-        own = state.packet is not None and self.last_on(state.link, t) is state.packet.message
-        return "moving" if own else "link"
+        culprit = self.last_on(state.link, t) if state.what == "serial" else message_of(state.culprit)
+        if culprit is not None and culprit is message_of(state.packet):
+            return "moving"
+        return "link" if state.what == "serial" else state.what
 
     # Who is to blame
 
@@ -234,7 +238,7 @@ class Attribution:
             return self.last_on(state.link, t)
         if state.what == "credit":
             return self.passed_on(states, t)
-        return None if state.culprit is None else state.culprit.message
+        return message_of(state.culprit)
 
     def passed_on(self, states: dict[int, State], t: int) -> Message | None:
         """A wait for credits has the culprit of the last wait downstream that counted when it was over."""
@@ -249,6 +253,10 @@ class Attribution:
             if part in HELD_UP:
                 return self.culprit(downstream, before)
         return None
+
+
+def message_of(packet: Packet | None) -> Message | None:
+    return None if packet is None else packet.message
 
 
 def last_of(states: dict[int, State], t: int) -> int:

@@ -1,0 +1,193 @@
+"""docs/attribution.md: the oracle against closed forms and hand-worked cases, then the engine against the oracle."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pyxsim.core.options import (
+    CAUSES,
+    CUT_THROUGH,
+    INPUT_FIRST,
+    ISLIP,
+    ROTATING,
+    STORE_AND_FORWARD,
+    WORMHOLE,
+)
+from tests.oracle.attribution import Attribution, Blame
+from tests.oracle.helpers import finish, oracle, short
+from tests.oracle.machine import Oracle
+from tests.oracle.networks import BOOKSIM, Stages, garnet, line, style
+
+ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
+G1 = garnet(1)
+OWN = ("serialisation", "hops")  # what nobody else is to blame for
+Parts = dict[str, int]
+
+
+def split(machine: Oracle, message: int) -> Parts:
+    """The parts of a message that are not zero."""
+    row = Attribution(machine).splits()[message]
+    return {part: cycles for part, cycles in zip(CAUSES, row, strict=True) if cycles}
+
+
+def waits(machine: Oracle) -> dict[Blame, int]:
+    """The cycles that somebody waited, by link, victim, culprit and cause."""
+    return {key: cycles for key, (cycles, _) in Attribution(machine).waits().items() if key[-1] not in OWN}
+
+
+# Alone
+
+
+@pytest.mark.parametrize("stages", [BOOKSIM, G1, garnet(4), ODD], ids=str)
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("speculative", [False, True])
+@pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
+@pytest.mark.parametrize("allocator", [ROTATING, ISLIP])
+def test_alone_it_takes_what_its_head_takes_and_the_links_width(
+    stages: Stages, m: int, speculative: bool, flow: int, allocator: int
+) -> None:
+    inside, into, out, hops = 7, 3, 5, 2
+    if speculative and not stages.va:
+        pytest.skip("nothing to speculate on")
+    for s, flits, queue in [(1, 1, False), (1, 9, True), (2, 2, False), (2, 5, True), (5, 2, True), (5, 4, False)]:
+        net = line(hops).plain(
+            style(stages, inside, s=s, output_queue=queue, speedup=m),
+            style(stages, into, kind="injection", s=s, speedup=m),
+            style(stages, out, kind="ejection", s=s, output_queue=queue, speedup=m),
+        )
+        switch = INPUT_FIRST if allocator == ROTATING else allocator
+        machine = oracle(
+            net, stages, va_allocator=allocator, sa_allocator=switch, speedup=m, speculative=speculative, flow=flow
+        )
+        machine.send(0, hops - 1, hops - 1, 0, 1, flits, flits, 11)
+        finish(machine)
+        router = stages.bw + stages.sa + (stages.rc + stages.va + stages.st - speculative) // m
+        head = hops * router + (hops - 1) * inside + into + out + 1 + (hops + 1) * (s - 1)
+        times = hops + 1 if flow == STORE_AND_FORWARD else 1
+        expected = {"hops": head, "serialisation": times * (flits - 1) * s}
+        assert split(machine, 0) == {part: cycles for part, cycles in expected.items() if cycles}
+
+
+@pytest.mark.parametrize("s", [(1, 1, 3), (1, 3, 1), (3, 1, 1), (4, 2, 1), (1, 2, 4), (Fraction(5, 2),) * 3], ids=str)
+@pytest.mark.parametrize("queue", [False, True])
+@pytest.mark.parametrize("packets", [1, 6])
+def test_alone_nothing_is_waited_for(s: tuple[Fraction, ...], queue: bool, packets: int) -> None:
+    """Whatever the widths: a narrow link makes the flits wait for those before them, which is nobody's fault."""
+    net = line(2).plain(
+        style(BOOKSIM, 4, s=s[1], output_queue=queue, vcs=packets),
+        style(BOOKSIM, 1, kind="injection", s=s[0], vcs=packets),
+        style(BOOKSIM, 1, kind="ejection", s=s[2], output_queue=queue, vcs=packets),
+    )
+    machine = oracle(net, BOOKSIM)
+    machine.send(0, 1, 1, 0, packets, 7, 7, 3)
+    finish(machine)
+    assert set(split(machine, 0)) == set(OWN)
+    assert waits(machine) == {}
+
+
+# Two meet
+
+
+@pytest.mark.parametrize("stages", [G1, BOOKSIM], ids=str)
+def test_two_share_a_link(stages: Stages) -> None:
+    """Flit by flit in turn: tail 0 goes sixth plus one, tail 1 last; alone each would go with the fourth."""
+    machine = oracle(short(3, stages, vcs=2), stages)
+    for node in (0, 1):
+        machine.send(node, 2, 2, 0, 1, 4, 4, 0, tag=node)
+    finish(machine)
+    # Garnet: flits of 0 go in 2, 4, 6, 8 and of 1 in 3, 5, 7, 9; alone in 2 to 5.
+    # BookSim2: VA serves 0 first, so 4, 6, 8, 10 and 5, 7, 9, 11 instead of 4 to 7.
+    assert waits(machine) == {(5, 0, 1, "arbitration"): 3, (5, 1, 0, "arbitration"): 4}
+
+
+def test_two_want_one_vc() -> None:
+    machine = oracle(short(3, G1), G1)
+    for node in (0, 1):
+        machine.send(node, 2, 2, 0, 1, 4, 4, 0, tag=node)
+    finish(machine)
+    # In 2 both ask for the switch and 0 wins the VC with it; it is free from 6 on. The flits behind head 1 have come
+    # in 3, 4, 5 and pass in 7, 8, 9: what the tail waits for them is what the head waited for, 1 + 3 cycles in all.
+    assert waits(machine) == {(5, 1, 0, "arbitration"): 1, (5, 1, 0, "vc"): 3}
+    assert split(machine, 1) == {"arbitration": 1, "vc": 3, "serialisation": 3, "hops": 4}
+
+
+def test_behind_another_in_one_buffer() -> None:
+    machine = oracle(short(3, G1), G1)
+    machine.send(1, 2, 2, 0, 1, 8, 8, 0, tag=1)
+    machine.send(0, 2, 2, 0, 1, 4, 4, 1, tag=0)
+    machine.send(0, 0, 0, 0, 1, 1, 1, 1, tag=2)
+    finish(machine)
+    # Message 0 has the sink in 2 to 9. Message 1 comes in 3 to 6 and waits from 3 to 9; its tail goes in 13.
+    # Message 2 starts after its 4 flits, comes in 7, and is at the front from 14 on: nobody wants its own sink.
+    assert waits(machine) == {(5, 0, 1, "vc"): 7, (0, 2, 0, "source"): 4, (3, 2, 0, "queue"): 7}
+    assert split(machine, 2) == {"source": 4, "hops": 4, "queue": 7}
+
+
+def test_the_culprit_is_passed_on() -> None:
+    """Who keeps the buffer downstream full is to blame for the credits that are missing here."""
+    net = line(3).plain(
+        style(G1, 1, depth=4),
+        style(G1, 1, kind="injection"),
+        style(G1, 1, kind="ejection"),
+    )
+    machine = oracle(net, G1)
+    machine.send(1, 2, 2, 0, 1, 12, 12, 0, tag=1)
+    machine.send(0, 2, 2, 0, 1, 8, 8, 0, tag=0)
+    finish(machine)
+    link = next(k for k, wire in enumerate(net.wires) if (wire.src, wire.dst) == (0, 1))
+    # Message 0 leaves router 1 in 2 to 13. Head 1 is in router 0 in 2, in router 1 in 4 and has the link in 14: late by
+    # 10. Its tail is not in router 1 by then, as only 4 flits have room there.
+    assert waits(machine) == {(link, 0, 1, "credit"): 10}
+    assert split(machine, 1) == {"credit": 10, "serialisation": 7, "hops": 8}
+
+
+def test_a_credit_loop_is_nobodys_fault() -> None:
+    net = line(2).plain(
+        style(G1, 3, depth=2),
+        style(G1, 1, kind="injection"),
+        style(G1, 1, kind="ejection"),
+    )
+    machine = oracle(net, G1)
+    machine.send(0, 1, 1, 0, 1, 6, 6, 0, tag=0)
+    finish(machine)
+    # Two flits pass in 8 cycles (1 + 1 + 2 * 3): 2, 3, 10, 11, 18, 19 instead of 2 to 7.
+    assert waits(machine) == {(0, 0, -1, "credit"): 12}
+    assert split(machine, 0) == {"credit": 12, "serialisation": 5, "hops": 8}
+
+
+def test_the_link_is_busy_with_another() -> None:
+    """A slow sink: without an output queue the flits wait in front of the switch, with one behind it."""
+    for queue in (False, True):
+        machine = oracle(short(3, G1, vcs=2, s=4, output_queue=queue), G1)
+        for node in (0, 1):
+            machine.send(node, 2, 2, 0, 1, 1, 1, node, tag=node)
+        finish(machine)
+        # Message 0 starts on the lane of the sink in 2, message 1 comes in 3 and starts in 6.
+        assert waits(machine) == {(5, 1, 0, "link"): 3}
+
+
+def test_messages_take_their_turn_at_the_source() -> None:
+    machine = oracle(short(3, G1), G1)
+    machine.send(0, 2, 2, 0, 2, 3, 3, 0, tag=0)
+    machine.send(0, 1, 1, 0, 1, 2, 2, 0, tag=1)
+    finish(machine)
+    # The second is first of its queue when the last packet of the first is opened, in 3, and starts in 6.
+    assert waits(machine) == {(0, 1, 0, "source"): 6}
+    assert split(machine, 1) == {"source": 6, "serialisation": 1, "hops": 4}
+
+
+def test_stays_tell_the_way() -> None:
+    machine = oracle(line(4).plain(style(BOOKSIM, 1)), BOOKSIM)
+    machine.send(0, 3, 3, 0, 3, 2, 1, 0)
+    finish(machine)
+    rows = Attribution(machine).stays()
+    assert [row[:2] for row in rows] == [(0, packet) for packet in range(3) for _ in range(5)]
+    assert all(sum(row[3:]) > 0 for row in rows)
+    for before, after in pairwise(machine.done):
+        assert before[1] < after[1]
+    last = [row for row in rows if row[1] == 2]
+    assert sum(sum(row[3:]) for row in last) == machine.message_times(0)[2]
