@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.collective.bounds import rounds
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.ways import wires_of
 from pyxsim.routing.relation import Numbers
 from pyxsim.study.backends import Backend, link_wires
 from pyxsim.study.loads import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
@@ -31,10 +34,22 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
     for each message, so bytes over capacity bounds nothing there: it is the longest chain of messages, and with
     congestion what all messages of an NPU take on its links.
     """
+    times = OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
+    return _least(collectives, times, system)
+
+
+def physical_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
+    """The same for the links alone, whatever the backend: bytes over their capacity, the latency of the shortest way.
+
+    No machine with these links can be faster; a model that is does not know that links are shared.
+    """
+    return _least(collectives, OfLinks(network, system), system)
+
+
+def _least(collectives: Iterable[Any], times: Times, system: System | AstraSystem) -> Fraction:
     every = list(collectives)
     if not every:
         return Fraction(0)
-    times = Times(network, system)
     first = min(each.start for each in every)
     if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
         return times.least_of(_traffic(system, every))
@@ -56,54 +71,59 @@ def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
 
 
 class Times:
-    """What a network needs at least for loads."""
+    """What a network needs at least for loads. `least`: for collectives and messages that are all there from the
+    beginning; `least_of`: for messages, rows (source, destination, plane, bytes, how many)."""
 
     def __init__(self, network: Backend, system: System | AstraSystem) -> None:
         self.network: Any = network
         self.topology = network.topology
         # ASTRA-sim's messages, and those of its groups, do not all pay it.
         self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
-        self.wires = link_wires(network)
         # NPUs at the same router: each has a lane for what stays there.
         self._neighbours = np.bincount(self.topology.home)[self.topology.home] - 1
         self.shared = bool(self._neighbours.any())
-        self.packets = isinstance(network, PacketNetwork)
-        self._everything = tuple(range(len(self.topology.shape)))
         self._known: dict[Any, Any] = {}
 
     def least(self, work: Sequence[Any]) -> Fraction:
-        """Cycles for collectives and messages that are all there from the beginning."""
-        if not self.packets:
-            return max((self._chain(each) for each in work), default=Fraction(0))
+        raise NotImplementedError
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        raise NotImplementedError
+
+    def queued(self, traffic: Longs) -> Fraction:
+        """Cycles for messages that queue for the links of their NPUs as a whole; 0 where they do not."""
+        return Fraction(0)
+
+
+class OfLinks(Times):
+    """Bytes over the capacity of links, and the latency of the shortest way; nothing else: what no machine with these
+    links can beat, whatever its routers are. Of NPUs that share a router what they send to others there is left out."""
+
+    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+        super().__init__(network, system)
+        self._everything = tuple(range(len(self.topology.shape)))
+        self._system = system
+
+    @cached_property
+    def _wires(self) -> tuple[list[Fraction], list[Fraction]]:
+        return wires_of(self.topology, self.network.settings)
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        if self.shared:  # where it is up to the algorithm what leaves a router
+            return self.least_of(_traffic(self._system, work))
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
     def least_of(self, traffic: Longs) -> Fraction:
-        """Cycles for messages: rows (source, destination, plane, bytes, how many)."""
-        if not self.packets:
-            longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
-            return max(Fraction(longest if len(traffic) else 0), self.queued(traffic))
-        return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
-
-    def queued(self, traffic: Longs) -> Fraction:
-        """Cycles for messages that queue for the links of their NPUs; 0 where they do not."""
-        if self.packets or isinstance(self.network, AnalyticalNetwork) or not len(traffic):
-            return Fraction(0)
-        busy = np.array([int(size / self._fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
-        most = Fraction(0)
-        for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
-            by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
-            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home] + self._neighbours
-            most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
-        return most + self._least_late + 2 * self.endpoint
+        home = self.topology.home
+        leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
+        return self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
 
     def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
         """Cycles for loads on dimensions."""
         loads = [(dims, load) for dims, load in every if load.total]
         if not loads:
             return Fraction(0)
-        if self.shared:
-            least = self._through_lanes(together(load for _, load in loads))
-        elif self._apart:
+        if self._apart and not self.shared:
             by_dims = {dims: together(load for other, load in loads if other == dims) for dims, _ in loads}
             least = max(self._through_links(dims, load) for dims, load in by_dims.items())
         else:
@@ -133,60 +153,89 @@ class Times:
         detours = any(way.via == "any" for way in self.topology.relation.ways)
         return self.topology.confined or (self.topology.relation.separable and not detours)
 
-    # -- links --
-
     def _through_links(self, dims: tuple[int, ...], load: Load) -> Fraction:
-        """A load over the links of some dimensions: all that leaves the NPUs together, and each NPU's own."""
+        """A load over the links of some dimensions: all that leaves the NPUs together, and each router's own."""
         out, into = self._capacities(dims)
-        all_out = sum((out[npu] for npu in np.flatnonzero(load.members).tolist()), Fraction(0))
+        home = self.topology.home
+        senders = np.unique(home[np.flatnonzero(load.members)]).tolist()
+        all_out = sum((out[router] for router in senders), Fraction(0))
         busy = load.total / all_out if all_out else Fraction(0)
-        busy = max([busy, *_each(load.sent, out), *_each(load.received, into)])
-        return busy + min(self._latency(kind) for kind, dim in enumerate(self.topology.kind_dims) if dim in dims)
+        sent, received = (_by_router(values, home) for values in (load.sent, load.received))
+        busy = max([busy, *_each(sent, out), *_each(received, into)])
+        kinds = [kind for kind, dim in enumerate(self.topology.kind_dims) if dim in dims]
+        return busy + min((self._latency(kind) for kind in kinds), default=0)
 
-    def _capacities(self, dims: tuple[int, ...]) -> tuple[list[Fraction], list[Fraction]]:
-        """Bytes per cycle of the links from each NPU, and to it, in some dimensions."""
+    def _capacities(self, dims: tuple[int, ...]) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+        """Bytes per cycle of the links from each router with NPUs, and to it, in some dimensions."""
         if dims not in self._known:
-            topology = self.topology
-            npu_at = {router: npu for npu, router in enumerate(topology.home.tolist())}
-            both = [[Fraction(0)] * self.network.npus for _ in range(2)]
-            flit = self.network.settings.flit
-            rates = {wire.s: flit / wire.s for wire in set(self.wires)}
+            topology, rates = self.topology, self._rates
+            both = [dict.fromkeys(np.unique(topology.home).tolist(), Fraction(0)) for _ in range(2)]
             for link in np.flatnonzero(np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)).tolist():
                 for capacity, end in zip(both, (topology.link_src[link], topology.link_dst[link]), strict=True):
-                    if (npu := npu_at.get(int(end))) is not None:
-                        capacity[npu] += rates[self.wires[link].s]
+                    if int(end) in capacity:
+                        capacity[int(end)] += rates[link]
             self._known[dims] = both
         out, into = self._known[dims]
         return out, into
 
+    @property
+    def _rates(self) -> Sequence[Fraction]:
+        """Bytes per cycle of each link."""
+        return self._wires[0]
+
     def _latency(self, kind: int) -> int:
         """Cycles of a flit from NPU to NPU over links of a kind, without the time on its first network link."""
         if kind not in self._known:
-            self._known[kind] = self._flight(kind) if self.packets else self._delay(kind)
+            self._known[kind] = self._flight(kind)
         return int(self._known[kind])
 
     def _flight(self, kind: int) -> int:
-        """Packets: lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
-        topology, machine = self.topology, self.network.machine
+        links, hops = self._way(kind)
+        return int(hops * min((self._wires[1][link] for link in links.tolist()), default=Fraction(0)))
+
+    def _way(self, kind: int) -> tuple[Longs, int]:
+        """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
+        topology = self.topology
         links = np.flatnonzero(topology.link_dim == kind)
         ends = np.isin([topology.link_src[links], topology.link_dst[links]], topology.home).all(axis=0)
-        hops = 1 if not len(links) or ends.any() else 2
+        return links, 1 if not len(links) or ends.any() else 2
+
+
+class OfPackets(OfLinks):
+    """Besides the links what packets need: lanes, and the stages of routers."""
+
+    def __init__(self, network: PacketNetwork, system: System | AstraSystem) -> None:
+        super().__init__(network, system)
+        self.wires = link_wires(network)
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        return self._carry([loads for each in work for loads in self._loads(each).items()])
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
+
+    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+        if not self.shared:
+            return super()._carry(every)
+        loads = [load for _, load in every if load.total]
+        return self._through_lanes(together(loads)) + 2 * self.endpoint if loads else Fraction(0)
+
+    @cached_property
+    def _rates(self) -> Sequence[Fraction]:
+        flit = self.network.settings.flit
+        rates = {wire.s: flit / wire.s for wire in set(self.wires)}
+        return [rates[wire.s] for wire in self.wires]
+
+    def _flight(self, kind: int) -> int:
+        """Lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
+        machine = self.network.machine
+        links, hops = self._way(kind)
         wire = (
             machine.link_wires[links[np.argmin(_flights(links, self.network))]] if len(links) else machine.wires[kind]
         )
         lanes = sum(int(_flights(_lanes(self.network, incoming=which), self.network).min()) for which in (False, True))
         # RC and VA in the first router; a flit behind a head does not pay them in the others.
         return int(lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
-
-    def _delay(self, kind: int) -> int:
-        """Delays: of one link, cut off to whole cycles. NPUs that share a router need no link."""
-        if self.shared:
-            return 0
-        model = self.network.model
-        late = [model.latencies[link] for link in np.flatnonzero(self.topology.link_dim == kind).tolist()]
-        return int(min(late, default=Fraction(0)))
-
-    # -- lanes --
 
     def _through_lanes(self, load: Load) -> Fraction:
         """A load out of the injection lanes and into the ejection lanes."""
@@ -195,7 +244,27 @@ class Times:
         # The last flit to leave still flies into a router, and out of it.
         return busy + int(self.network.machine.links.delay[into].min()) + int(_flights(out, self.network).min())
 
-    # -- chains --
+
+class OfDelays(Times):
+    """Delays, each cut off to whole cycles: the longest chain of messages, and what all of an NPU take on its links."""
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        return max((self._chain(each) for each in work), default=Fraction(0))
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
+        return max(Fraction(longest if len(traffic) else 0), self.queued(traffic))
+
+    def queued(self, traffic: Longs) -> Fraction:
+        if isinstance(self.network, AnalyticalNetwork) or not len(traffic):
+            return Fraction(0)
+        busy = np.array([int(size / self._fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
+        most = Fraction(0)
+        for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
+            by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
+            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home] + self._neighbours
+            most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
+        return most + self._least_late + 2 * self.endpoint
 
     @property
     def _fastest(self) -> Fraction:
@@ -203,9 +272,10 @@ class Times:
         widest: Fraction = self.network.model.widest
         return widest
 
-    @property
+    @cached_property
     def _least_late(self) -> int:
-        return min((self._delay(kind) for kind in range(len(self.topology.link_kinds))), default=0)
+        """Cycles of the shortest link, cut off. NPUs that share a router need no link."""
+        return 0 if self.shared else int(min(self.network.model.latencies, default=Fraction(0)))
 
     def _chain(self, each: Any) -> Fraction:
         """Messages that never meet: the most that come one after the other in a phase, each with its latency.
@@ -227,12 +297,19 @@ class Times:
         return least
 
 
-def _each(load: Longs, capacity: Sequence[Fraction]) -> Iterable[Fraction]:
-    """The time of each NPU; of those with the same capacity only the most loaded."""
+def _by_router(values: Longs, home: NDArray[np.integer[Any]]) -> Longs:
+    """What the NPUs of each router have together."""
+    found = np.zeros(int(home.max()) + 1, np.int64)
+    np.add.at(found, home, values)
+    return found
+
+
+def _each(load: Longs, capacity: Mapping[int, Fraction]) -> Iterable[Fraction]:
+    """The time of each router; of those with the same capacity only the most loaded."""
     most: dict[Fraction, int] = {}
-    for npu in np.flatnonzero(load).tolist():
-        if capacity[npu]:
-            most[capacity[npu]] = max(most.get(capacity[npu], 0), int(load[npu]))
+    for router in np.flatnonzero(load).tolist():
+        if capacity[router]:
+            most[capacity[router]] = max(most.get(capacity[router], 0), int(load[router]))
     return (nbytes / rate for rate, nbytes in most.items())
 
 

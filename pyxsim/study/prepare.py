@@ -23,7 +23,7 @@ from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
 from pyxsim.study.backends import Backend, check_backend, make_network, widths
-from pyxsim.study.bound import bound_cycles
+from pyxsim.study.bound import bound_cycles, physical_cycles
 from pyxsim.study.resolved import resolved
 from pyxsim.system import AstraSystem, System, make_system, resolve
 from pyxsim.system.carry import Carrier
@@ -55,8 +55,21 @@ class Prepared:
     @cached_property
     def bound(self) -> Fraction:
         """The least that everything together can take, in cycles from its first start on (see bound.py)."""
-        issued = [each for asked in self.job.asked for each in asked.issued]
-        return bound_cycles([*issued, *self.system.messages], self.system, self.network)
+        return bound_cycles(self._issued, self.system, self.network)
+
+    @cached_property
+    def physical(self) -> Fraction:
+        """The same for links alone, whatever the backend: no machine that has these is faster."""
+        return physical_cycles(self._issued, self.system, self.network)
+
+    @property
+    def first(self) -> int:
+        """The cycle in which the first of everything is issued."""
+        return min((each.start for each in self._issued), default=0)
+
+    @property
+    def _issued(self) -> list[Any]:
+        return [*(each for asked in self.job.asked for each in asked.issued), *self.system.messages]
 
     @property
     def router_visits(self) -> int:
