@@ -13,6 +13,7 @@ class StoreAndForward:
     sent: int
     delivered: int
     bytes_delivered: int
+    flits_sent: int
     def __init__(self, rule: Rule, flit: int) -> None: ...
     def extend(self, lengths: Longs, links: NDArray[np.integer[Any]]) -> None: ...
     @property

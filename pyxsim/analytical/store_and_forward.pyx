@@ -39,7 +39,7 @@ cdef class StoreAndForward:
     """Messages on links. The ways of the rule are links; `extend` tells routes over them, which messages name."""
 
     cdef readonly Rule rule
-    cdef readonly int64_t now, sent, delivered, bytes_delivered
+    cdef readonly int64_t now, sent, delivered, bytes_delivered, flits_sent
     cdef Events events
     cdef int64_t flit, foreseen
     cdef Message *messages
@@ -53,7 +53,7 @@ cdef class StoreAndForward:
         self.rule = rule
         self.flit = flit
         self.events = Events()
-        self.now = self.sent = self.delivered = self.bytes_delivered = self.foreseen = 0
+        self.now = self.sent = self.delivered = self.bytes_delivered = self.flits_sent = self.foreseen = 0
         self.messages, self.room, self.unused = NULL, 0, NOBODY
         self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int64)
         self.busy, self.carried = np.zeros(rule.ways, np.int64), np.zeros(rule.ways, np.int64)
@@ -96,6 +96,7 @@ cdef class StoreAndForward:
             message.number, message.nbytes, message.next = self.sent, nbytes[i], NOBODY
             message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
             self.sent += 1
+            self.flits_sent += (nbytes[i] + self.flit - 1) // self.flit
             if at == self.now and message.hop < message.last:
                 self._enter(index)
             else:

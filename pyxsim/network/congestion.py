@@ -6,14 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pyxsim.analytical.cut_through import CutThrough
 from pyxsim.analytical.store_and_forward import StoreAndForward
+from pyxsim.analytical.ticks import Ticks
 from pyxsim.errors import InputError
 from pyxsim.network.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delayed import DelayedNetwork
+from pyxsim.network.ledger import Counted
 from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import Ways
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
+
+MOST_WINDOWS = 256
+MOST_CELLS = 2**20  # windows x links
 
 
 class CongestionNetwork(DelayedNetwork):
@@ -30,38 +36,80 @@ class CongestionNetwork(DelayedNetwork):
     ) -> None:
         check_compat(network, compat)
         if compat == "astra-sim-1":
-            raise InputError("ASTRA-sim 1 knows no congestion here", key="--backend", allowed="analytical, or packet")
-        super().__init__(topology, network, Stored(topology, network, compat), window=window, tick=tick)
-
-
-class Stored:
-    """ASTRA-sim 2's congestion-aware model: one dimension, whole messages, store and forward."""
-
-    links_work = True
-
-    def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
-        if len(topology.shape) > 1:
             raise InputError(
-                f"messages queue for links in networks of one dimension only; this one has {len(topology.shape)}",
-                key="--backend",
-                allowed="analytical for this network, or packet",
+                "ASTRA-sim 1 has no messages that queue for links", key="--backend", allowed="analytical or packet"
             )
-        self.ways = Ways(topology, network)
-        self.rates, self.latencies = self.ways.rates[: topology.links], self.ways.latencies[: topology.links]
-        self.widest = self.ways.widest
-        self._by_plane = compat is None
-        arithmetic = Arithmetic(network, compat, self.ways.rates, self.ways.latencies)
-        rule = arithmetic.rule([False] * len(self.ways.latencies))
-        rule.extend(arithmetic.latency(self.ways.latencies), np.arange(len(self.ways.latencies)))
-        self.engine = StoreAndForward(rule, network.flit)
+        ways = Ways(topology, network)
+        if compat == "astra-sim-2":
+            super().__init__(topology, network, Stored(topology, network, ways), window=window, tick=tick)
+            return
+        model = Queued(network, ways, window)
+        windows = Counted(model.engine, topology.links)
+        super().__init__(topology, network, model, windows=windows, tick=tick)
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        # ASTRA-sim goes clockwise to the opposite NPU of a ring, whatever the queue.
-        self.engine.extend(*self.ways.steps(src, dst, plane if self._by_plane else np.zeros_like(plane)))
+
+class _OnLinks:
+    """What both models share: an engine whose ways are links, and behind them lanes."""
+
+    engine: CutThrough | StoreAndForward
+
+    def __init__(self, ways: Ways) -> None:
+        self.ways = ways
+        self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
+        self.widest = ways.widest
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         return flits[: self.ways.links]
 
     @property
     def flits(self) -> int:
-        return int(self.engine.flits.sum())
+        return self.engine.flits_sent
+
+
+class Queued(_OnLinks):
+    """Exact times, on any topology."""
+
+    links_work = False  # the engine counts its windows itself
+
+    def __init__(self, network: Network, ways: Ways, window: int) -> None:
+        super().__init__(ways)
+        try:
+            ticks = Ticks(ways.rates, ways.latencies)
+        except InputError as error:
+            raise error.at(key="network.bandwidth") from None
+        whole = network.analytical.forwarding == "store-and-forward"
+        rows = max(1, min(MOST_WINDOWS, MOST_CELLS // max(1, ticks.links)))
+        self.engine: CutThrough = CutThrough(ticks, network.flit, whole=whole, window=window, rows=rows)
+
+    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+        self.engine.extend(*self.ways.steps(src, dst, plane))
+
+
+class Stored(_OnLinks):
+    """ASTRA-sim 2's congestion-aware model: one dimension, store and forward, times cut off at each link."""
+
+    links_work = True
+
+    def __init__(self, topology: Topology, network: Network, ways: Ways) -> None:
+        if len(topology.shape) > 1:
+            raise InputError(
+                f"in ASTRA-sim 2 messages queue in networks of one dimension only; this one has {len(topology.shape)}",
+                key="--backend analytical-congestion",
+                allowed="analytical, packet, or no system.compat",
+            )
+        if network.analytical.forwarding == "cut-through":
+            raise InputError(
+                "ASTRA-sim 2 does not forward a message before all of it is there",
+                key="network.analytical.forwarding",
+                allowed='"store-and-forward", or no system.compat',
+            )
+        super().__init__(ways)
+        count = len(ways.rates)
+        arithmetic = Arithmetic(network, "astra-sim-2", ways.rates, ways.latencies)
+        rule = arithmetic.rule([False] * count)
+        rule.extend(arithmetic.latency(ways.latencies), np.arange(count))
+        self.engine: StoreAndForward = StoreAndForward(rule, network.flit)
+
+    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+        # It goes clockwise to the opposite NPU of a ring, whatever the queue.
+        self.engine.extend(*self.ways.steps(src, dst, np.zeros_like(plane)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pyxsim.analytical.pairs import Pairs
 from pyxsim.errors import SimulationError
-from pyxsim.network.ledger import Ledger
+from pyxsim.network.ledger import Ledger, Recorder
 from pyxsim.network.protocol import Longs
 from pyxsim.network.wires import MAX_DENOMINATOR, Wire
 from pyxsim.settings import Network
@@ -73,7 +73,7 @@ class Model(Protocol):
 
     @property
     def links_work(self) -> bool:
-        """Whether links carry messages while time passes; else a message is booked when it is sent."""
+        """Whether what ways have carried changes while time passes; else a message is booked when it is sent."""
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """int64[links]: what links have carried, when the ways of the engine have carried `flits`.
@@ -83,13 +83,14 @@ class Model(Protocol):
 
     @property
     def flits(self) -> int:
-        """Flits of all messages."""
+        """Flits of all messages, however many links they cross."""
 
 
 class DelayedNetwork:
     """A `Network` (see protocol) whose messages take what a model says.
 
-    `window`: cycles of the statistics' windows. `tick` is called with every batch of arrivals: progress, Ctrl-C.
+    `window`: cycles of the statistics' windows; `windows`: what keeps them, if not a ledger. `tick` is called with
+    every batch of arrivals: progress, Ctrl-C.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class DelayedNetwork:
         model: Model,
         *,
         window: int = 1000,
+        windows: Recorder | None = None,
         tick: Callable[[], None] | None = None,
     ) -> None:
         self.topology = topology
@@ -111,7 +113,7 @@ class DelayedNetwork:
         self.engine = model.engine
         self._pairs = Pairs(topology.npus)
         rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
-        self.windows = Ledger(window, rows, topology.links, self._on_links)
+        self.windows = windows or Ledger(window, rows, topology.links, self._on_links)
 
     @property
     def now(self) -> int:
@@ -131,12 +133,16 @@ class DelayedNetwork:
         ways, fresh = self._pairs.number(src, dst, plane)
         if len(fresh):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])
-        if at >= self.windows.due:
-            self.windows.close(at, self.engine.flits)
+        self._book(at)
         try:
             return self.engine.send(ways, nbytes, at)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
+
+    def _book(self, at: int) -> None:
+        """Something is about to be sent in cycle `at`: what was carried up to then belongs to windows before it."""
+        if at >= self.windows.due:
+            self.windows.close(at, self.engine.flits)
 
     # -- time --
 

@@ -1,8 +1,9 @@
-"""What ways carried, window by window, while it is not known yet which links they are made of."""
+"""What was carried, window by window, in networks of delays: by ways whose links are told later, or by links."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,64 @@ from numpy.typing import NDArray
 from pyxsim.network.windows import Windows
 
 Longs = NDArray[np.int64]
+NEVER = 1 << 62
+
+
+class Recorder(Protocol):
+    """Windows of time. From cycle `due` on, what happens belongs to another window than what came before."""
+
+    @property
+    def window(self) -> int: ...
+    @property
+    def due(self) -> int: ...
+
+    def close(self, cycle: int, flits: Longs) -> None:
+        """Book what was carried since the last call, now that something is about to happen in `cycle`."""
+
+    def finish(self, cycle: int, flits: Longs) -> None:
+        """The run ended at `cycle`."""
+
+    def table(self) -> Windows:
+        """Every window from 0 to the end."""
+
+
+class Counter(Protocol):
+    """An engine that knows itself when its links begin: int64[rows, links] by windows of `window` cycles."""
+
+    @property
+    def window(self) -> int: ...
+    @property
+    def windows(self) -> Longs: ...
+
+    def widen(self, cycles: int) -> None:
+        """Make the windows so long that those of the first `cycles` cycles are few enough."""
+
+
+class Counted:
+    """The windows of an engine that counts them itself; the first `links` of what it has are links."""
+
+    due = NEVER
+
+    def __init__(self, counter: Counter, links: int) -> None:
+        self._counter = counter
+        self._links = links
+        self._end = 0
+
+    @property
+    def window(self) -> int:
+        return self._counter.window
+
+    def close(self, cycle: int, flits: Longs) -> None:
+        """The engine has booked it."""
+
+    def finish(self, cycle: int, flits: Longs) -> None:
+        self._counter.widen(cycle)
+        begun = np.flatnonzero(self._counter.windows.any(axis=1))
+        self._end = max(-(-cycle // self.window), int(begun[-1]) + 1 if len(begun) else 0)
+
+    def table(self) -> Windows:
+        rows = self._counter.windows[: self._end, : self._links].astype(np.uint64)
+        return Windows(np.arange(len(rows), dtype=np.int64) * self.window, self.window, {"flits": rows})
 
 
 class Ledger:

@@ -11,41 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyxsim import library
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network import delays
 from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.congestion import CongestionNetwork
 from pyxsim.network.ways import routes
 from pyxsim.settings import Network
-from pyxsim.topology import Topology
-from pyxsim.topology.build import build
+from tests.network.delayed import OTHERS, delay, dims, network, topology_of
 
-library.load_all()
-
-Backend = AnalyticalNetwork | CongestionNetwork
 GIB = 2**30
 BLOCKS = ("ring", "fully-connected", "switch", "mesh")
-
-
-def network(compat: str | None = None, *, backend: type[Backend] = AnalyticalNetwork, **table: Any) -> Backend:
-    settings = Network.model_validate(table)
-    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
-    topology = build(settings.topology, settings.shape, dims or None, settings.options)
-    return backend(topology, settings, compat=compat)
-
-
-def dims(*blocks: tuple[str, int, str, str]) -> list[dict[str, Any]]:
-    return [dict(zip(("block", "npus", "bandwidth", "latency"), block, strict=True)) for block in blocks]
-
-
-def delay(net: Backend, src: int, dst: int, nbytes: int) -> int:
-    """Cycles that one message takes."""
-    start = net.now
-    number = net.send(src, dst, nbytes, at=start)
-    messages, cycles = net.advance(None)
-    assert messages.tolist() == [number]
-    return int(cycles[0]) - start
 
 
 # -- one dimension -----------------------------------------------------------------------------------------------------
@@ -127,7 +101,7 @@ DIMENSION = st.tuples(
 @given(blocks=st.lists(DIMENSION, min_size=1, max_size=3), size=st.integers(1, 10**6))
 def test_coordinates_say_what_routes_say(blocks: list[tuple[str, int, str, str]], size: int) -> None:
     table = Network.model_validate({"dims": dims(*blocks)})
-    topology = build(None, None, [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in table.dims or ()], {})
+    topology = topology_of({"dims": dims(*blocks)})
     src, dst, plane = np.ascontiguousarray(topology.pairs().T)
     times = []
     for model in (delays.unaware(topology, table, None), delays.Routed(topology, table, None)):
@@ -137,19 +111,6 @@ def test_coordinates_say_what_routes_say(blocks: list[tuple[str, int, str, str]]
 
 
 # -- other networks ----------------------------------------------------------------------------------------------------
-
-OTHERS: list[dict[str, Any]] = [
-    {"topology": "dragonfly", "options": {"p": 1, "a": 2, "h": 1}},
-    {"topology": "k-ary-n-tree", "options": {"k": 2, "n": 3}},
-    {"topology": "concentrated-mesh", "options": {"routers": [2, 2], "concentration": 2}},
-    {"topology": "garnet-torus", "shape": [2, 2, 2]},
-    {"topology": "torus", "shape": [4, 3]},
-]
-
-
-def topology_of(table: dict[str, Any]) -> Topology:
-    settings = Network.model_validate(table)
-    return build(settings.topology, settings.shape, None, settings.options)
 
 
 @pytest.mark.parametrize("table", OTHERS, ids=lambda table: table["topology"])
@@ -228,46 +189,6 @@ def test_what_is_refused(compat: str | None, extra: dict[str, Any], told: str) -
         network(compat, topology="torus", shape=[2, 2], analytical=extra)
 
 
-# -- congestion --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("compat", [None, "astra-sim-2"])
-def test_two_serialisations_through_a_switch(compat: str | None) -> None:
-    net = network(compat, backend=CongestionNetwork, topology="switch", shape=[8], bandwidth="1 GB/s", latency="5 ns")
-    assert delay(net, 0, 1, 100) == 2 * (100 + 5)
-
-
-@pytest.mark.parametrize(("compat", "way"), [(None, -1), ("astra-sim-2", 1)])
-def test_ties_go_round_by_the_plane_or_clockwise(compat: str | None, way: int) -> None:
-    net = network(compat, backend=CongestionNetwork, topology="ring", shape=[4], bandwidth="1 GB/s", latency="5 ns")
-    net.send(0, 2, 100, plane=1, at=0)
-    while len(net.advance(None)[0]):
-        pass
-    carried = np.flatnonzero(net.totals()["flits"])
-    assert sorted(net.topology.link_dst[carried].tolist()) == ([1, 2] if way > 0 else [2, 3])
-
-
-def test_links_are_shared() -> None:
-    net = network(backend=CongestionNetwork, topology="ring", shape=[8], bandwidth="1 GB/s", latency="5 ns")
-    ends = np.array([0, 0, 7]), np.array([1, 2, 1])
-    net.send_many(*ends, np.full(3, 100), np.zeros(3, np.int64), 0)
-    found = [tuple(int(part[0]) for part in net.advance(None)) for _ in range(3)]
-    # 0 to 1 is there at 105. 0 to 2 leaves at 100, and 7 to 1 waits for both until 200: 305. 0 to 2: 205 + 105.
-    assert found == [(0, 105), (2, 305), (1, 310)]
-
-
-def test_what_stays_at_a_router_queues_for_the_lane_of_its_npu() -> None:
-    """Two messages of NPU 0 go one after the other, the one of NPU 1 beside them; no link carries anything."""
-    table = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "1 GB/s", "latency": "5 ns"}
-    net = network(backend=CongestionNetwork, **table)
-    net.send_many(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 100), np.zeros(3, np.int64), 0)
-    found = []
-    while len(found) < 3:
-        found += list(zip(*(part.tolist() for part in net.advance(None)), strict=True))
-    assert sorted(found) == [(0, 100), (1, 200), (2, 100)]
-    assert net.totals()["flits"].tolist() == []
-
-
 # -- what is counted ---------------------------------------------------------------------------------------------------
 
 
@@ -303,17 +224,13 @@ def test_counts_and_links() -> None:
     assert net.buffer_max().tolist() == [0] * 8
 
 
-@pytest.mark.parametrize("backend", [AnalyticalNetwork, CongestionNetwork])
-def test_windows(backend: type[Backend]) -> None:
+def test_windows() -> None:
     table = {"topology": "switch", "shape": [4], "bandwidth": "1 GB/s", "latency": "5 ns", "flit": "50 B"}
-    settings = Network.model_validate(table)
-    topology = build(settings.topology, settings.shape, None, settings.options)
-    net = backend(topology, settings, window=100)
+    topology = topology_of(table)
+    net = AnalyticalNetwork(topology, Network.model_validate(table), window=100)
     net.send(0, 3, 100, at=0)
     net.send(1, 3, 100, at=0)
-    assert net.advance(None)[1].tolist() == ([110, 110] if backend is AnalyticalNetwork else [210])
-    if backend is CongestionNetwork:
-        assert net.advance(None)[1].tolist() == [310]
+    assert net.advance(None)[1].tolist() == [110, 110]
     net.send(0, 3, 100, at=450)
     while len(net.advance(None)[0]):
         pass
@@ -322,9 +239,8 @@ def test_windows(backend: type[Backend]) -> None:
     up, _, down = (topology.link_name.index(name) for name in ("d0up:(0)->(*)", "d0up:(1)->(*)", "d0down:(*)->(3)"))
     rows = windows.counts["flits"].astype(int)
     assert rows[:, up].tolist() == [2, 0, 0, 0, 2, 0] + [0] * (len(rows) - 6)
-    # A message is booked when it is sent, or when its link begins with it.
-    expected = [4, 0, 0, 0, 2, 0] if backend is AnalyticalNetwork else [0, 2, 2, 0, 0, 2, 0]
-    assert rows[:, down].tolist() == expected
+    # A message is booked when it is sent.
+    assert rows[:, down].tolist() == [4, 0, 0, 0, 2, 0]
     assert rows.sum(axis=0).tolist() == net.totals()["flits"].tolist()
 
 
@@ -381,9 +297,8 @@ def test_impossible_messages() -> None:
 
 def test_progress_is_told() -> None:
     ticks = []
-    settings = Network.model_validate({"topology": "ring", "shape": [4]})
-    topology = build(settings.topology, settings.shape, None, settings.options)
-    net = AnalyticalNetwork(topology, settings, tick=lambda: ticks.append(net.now))
+    table = {"topology": "ring", "shape": [4]}
+    net = AnalyticalNetwork(topology_of(table), Network.model_validate(table), tick=lambda: ticks.append(net.now))
     net.send(0, 1, 1000, at=0)
     net.advance(None)
     assert ticks == [510]

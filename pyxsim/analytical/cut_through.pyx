@@ -1,0 +1,224 @@
+"""Messages that queue for links, exactly: a whole message is the unit, first come first served, no limits to queues.
+
+The head of a message goes on to the next link of its route as soon as it has crossed one (`whole`: when all of the
+message has). A link begins with it when it is free, and is taken until the tail has come through:
+
+    start    the later of: the head is there; the link is free
+    end      the later of: start + bytes / bandwidth; the tail is there, coming over a slower link
+    next     the head is there at start + latency, the tail at end + latency
+
+Times are exact (ticks.pyx). All of that is known when the head comes to the link, because who comes later does not
+matter to it: one event per hop. Heads that come in the same cycle are served in the order in which the messages were
+sent: whoever hears of an arrival, which is told in whole cycles, and sends something then, is in order. A message has
+arrived when its tail has, cut off to whole cycles.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, realloc
+
+import numpy as np
+
+from pyxsim.analytical.events cimport Event, Events
+from pyxsim.analytical.rule import grown
+from pyxsim.analytical.ticks cimport Ticks, int128_t
+
+cdef enum:
+    NOBODY = -1
+
+cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
+
+
+cdef struct Message:
+    int128_t head, tail  # when they are at the link, or at the end
+    int64_t nbytes
+    int64_t hop    # its place in `links`; in the pool, the next free record
+    int64_t last   # the place behind its last link
+
+
+cdef class CutThrough:
+    """Messages on links; `extend` tells routes over them, which messages name.
+
+    `window`, `rows`: what links began with is counted in windows of so many cycles, at most so many; else they double.
+    """
+
+    cdef readonly Ticks ticks
+    cdef readonly int64_t now, sent, delivered, bytes_delivered, flits_sent, routes, window
+    cdef Events events
+    cdef int64_t flit
+    cdef bint whole
+    cdef Message *messages
+    cdef int64_t room, unused
+    cdef int64_t[::1] starts
+    cdef int32_t[::1] links
+    cdef int128_t *free_at
+    cdef int64_t row, row_begin, row_end
+    cdef int64_t[:, ::1] begun
+    cdef object table          # what advance finds: rows of messages and cycles,
+    cdef int64_t[:, ::1] rows  # and the same for C
+
+    def __cinit__(self, Ticks ticks, *args, **kwargs):
+        self.free_at = <int128_t*> calloc(ticks.links + 1, sizeof(int128_t))
+        if self.free_at == NULL:
+            raise MemoryError(f"{ticks.links} links")
+
+    def __init__(self, Ticks ticks, int64_t flit, *, bint whole=False, int64_t window=1000, int64_t rows=1):
+        self.ticks = ticks
+        self.flit, self.whole, self.window = flit, whole, window
+        self.events = Events()
+        self.now = self.sent = self.delivered = self.bytes_delivered = self.flits_sent = 0
+        self.messages, self.room, self.unused = NULL, 0, NOBODY
+        self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int32)
+        self.begun = np.zeros((rows, ticks.links), np.int64)
+        self.row, self.row_begin, self.row_end = 0, 0, window
+        self.table = self.rows = np.empty((2, 16), np.int64)
+
+    def __dealloc__(self):
+        free(self.messages)
+        free(self.free_at)
+
+    def extend(self, lengths, links):
+        """More routes: how many links each has, at least one, and the links, one route behind the other."""
+        used = self.starts[self.routes]
+        self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
+        self.links = grown(self.links, used, links)
+        self.routes += len(lengths)
+
+    @property
+    def next_cycle(self):
+        """The cycle in which something happens next; one that never comes if nothing does."""
+        return self.events.heap[0].cycle if self.events.count else NEVER
+
+    @property
+    def flits(self):
+        """int64[links]: what each link began with."""
+        return np.asarray(self.begun).sum(axis=0)
+
+    @property
+    def windows(self):
+        """int64[rows, links]: the same by windows of `window` cycles."""
+        return np.asarray(self.begun)
+
+    # -- messages --
+
+    def send(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at):
+        """Messages of `nbytes` over these routes in cycle `at`; returns the number of the first."""
+        cdef int64_t first = self.sent, i, index
+        cdef Message *message
+        if at < self.now:
+            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        for i in range(len(ways)):
+            if not 0 <= ways[i] < self.routes:
+                raise IndexError(f"no way {ways[i]}")
+            if nbytes[i] < 1:
+                raise ValueError(f"a message of {nbytes[i]} bytes")
+            index = self._new_message()
+            message = &self.messages[index]
+            message.nbytes = nbytes[i]
+            message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
+            message.head = message.tail = <int128_t> at * self.ticks.per_cycle
+            # What is at its link before everything that is foreseen needs no event.
+            if at == self.now and (not self.events.count or self.events.heap[0].cycle > at):
+                self._enter(Event(at, self.sent, index))
+            elif not self.events.push(at, self.sent, index):
+                raise MemoryError(f"{self.events.count} messages in flight")
+            self.sent += 1
+            self.flits_sent += (nbytes[i] + self.flit - 1) // self.flit
+        return first
+
+    cdef int64_t _new_message(self) except -1:
+        cdef int64_t index, room = 2 * self.room + 64
+        cdef Message *larger
+        if self.unused == NOBODY:
+            larger = <Message*> realloc(self.messages, room * sizeof(Message))
+            if larger == NULL:
+                raise MemoryError(f"{self.room} messages in flight")
+            for index in range(self.room, room):
+                larger[index].hop = index + 1 if index + 1 < room else NOBODY
+            self.messages, self.unused, self.room = larger, self.room, room
+        index = self.unused
+        self.unused = self.messages[index].hop
+        return index
+
+    cdef int _enter(self, Event event) except -1:
+        """The head of a message is at its next link: when it will be at the one behind it, or all of it at the end."""
+        cdef Message *message = &self.messages[event.what]
+        cdef int64_t link = self.links[message.hop], cycle = event.cycle
+        cdef int128_t serial = self.ticks.serial(link, message.nbytes), begin = message.head, end
+        if serial < 0:
+            raise OverflowError(f"a message of {message.nbytes} bytes takes more cycles than can be counted")
+        if self.free_at[link] > begin:
+            begin = self.free_at[link]
+            cycle = self.ticks.cycle(begin)
+        end = begin + serial
+        if message.tail > end:
+            end = message.tail
+        self.free_at[link] = end
+        self._count(link, cycle, (message.nbytes + self.flit - 1) // self.flit)
+        message.hop += 1
+        message.tail = end + self.ticks.latency[link]
+        message.head = message.tail if self.whole else begin + self.ticks.latency[link]
+        cycle = self.ticks.cycle(message.head if message.hop < message.last else message.tail)
+        if cycle < 0:
+            raise OverflowError(f"a message of {message.nbytes} bytes takes more cycles than can be counted")
+        if not self.events.push(cycle, event.number, event.what):
+            raise MemoryError(f"{self.events.count} messages in flight")
+        return 0
+
+    # -- windows --
+
+    cdef int _count(self, int64_t link, int64_t cycle, int64_t flits) except -1:
+        """The link begins with so many flits."""
+        if not self.row_begin <= cycle < self.row_end:
+            while cycle // self.window >= self.begun.shape[0]:
+                self._double()
+            self.row = cycle // self.window
+            self.row_begin, self.row_end = self.row * self.window, (self.row + 1) * self.window
+        self.begun[self.row, link] += flits
+        return 0
+
+    cdef int _double(self) except -1:
+        """Windows of twice the length."""
+        before = np.asarray(self.begun)
+        after = np.zeros_like(before)
+        after[: (len(before) + 1) // 2] = before[::2]
+        after[: len(before) // 2] += before[1::2]
+        self.begun = after
+        self.window *= 2
+        return 0
+
+    def widen(self, int64_t cycles):
+        """Make the windows so long that those of the first `cycles` cycles are few enough."""
+        while self.begun.shape[0] * self.window < cycles:
+            self._double()
+        self.row_begin = self.row_end = 0
+
+    # -- time --
+
+    def advance(self, int64_t until, int64_t slack):
+        """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
+        cdef Events events = self.events
+        cdef Event event
+        cdef Message *message
+        cdef int64_t stop = until, i = 0
+        while events.count and events.heap[0].cycle <= stop:
+            event = events.pop()
+            self.now = event.cycle
+            message = &self.messages[event.what]
+            if message.hop < message.last:
+                self._enter(event)
+                continue
+            if i == self.rows.shape[1]:
+                self.table = self.rows = np.concatenate([self.table, np.empty((2, 3 * i), np.int64)], axis=1)
+            if not i:
+                stop = min(until, event.cycle + slack)
+            self.rows[0, i], self.rows[1, i] = event.number, event.cycle
+            self.bytes_delivered += message.nbytes
+            message.hop = self.unused
+            self.unused = event.what
+            i += 1
+        self.delivered += i
+        return self.table[0, :i].copy(), self.table[1, :i].copy()
+
+    def wait(self, int64_t cycle):
+        """Let time pass in which nothing happens."""
+        self.now = max(self.now, cycle)

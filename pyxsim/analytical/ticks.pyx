@@ -1,0 +1,73 @@
+"""Time in ticks: parts of a cycle so small that what links take is a whole number of them.
+
+There are as many in a cycle as the denominators of all latencies and of all times per byte have in common. 62 bits are
+enough for that unless many odd bandwidths come together. Where they are not, a cycle has 2^62 ticks and each time
+is rounded up to the next: too late by less than 2^-62 cycles, for each link on a way.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from fractions import Fraction
+from math import ceil, lcm
+
+import numpy as np
+
+from pyxsim.errors import InputError
+
+MOST = 2**62
+cdef int64_t LONGEST = 1 << 60
+
+
+cdef class Ticks:
+    """`rates`: bytes per cycle of each link; `latencies`: cycles. Fractions of numbers below 2^62."""
+
+    def __cinit__(self, rates, latencies):
+        self.links = len(rates)
+        self.latency = <int128_t*> calloc(self.links + 1, sizeof(int128_t))
+        if self.latency == NULL:
+            raise MemoryError(f"{self.links} links")
+
+    def __dealloc__(self):
+        free(self.latency)
+
+    def __init__(self, rates, latencies):
+        cdef Py_ssize_t link
+        distinct = set(map(Fraction, rates))
+        common = lcm(*(rate.numerator for rate in distinct), *(Fraction(late).denominator for late in set(latencies)))
+        self.exact = common < MOST and all(common / rate < MOST for rate in distinct)
+        self.per_cycle = common if self.exact else MOST
+        if any(number >= MOST for rate in distinct for number in rate.as_integer_ratio()):
+            raise InputError("a time of latency and bandwidth together is too fine a fraction to be kept")
+        self.rate = np.array([Fraction(rate).as_integer_ratio() for rate in rates], np.int64).reshape(-1, 2)
+        whole = [int(self.per_cycle / Fraction(rate)) if self.exact else 0 for rate in rates]
+        self.per_byte = np.array(whole, np.int64)
+        for link, late in enumerate(latencies):
+            if late > LONGEST:
+                raise InputError("a latency takes more cycles than can be counted")
+            ticks = ceil(Fraction(late) * self.per_cycle)
+            self.latency[link] = (<int128_t> <int64_t> (ticks >> 62) << 62) + <int64_t> (ticks & (MOST - 1))
+
+    cdef int128_t serial(self, int64_t link, int64_t nbytes) noexcept nogil:
+        """What bytes take on a link; -1 if it is more than 2^60 cycles."""
+        cdef int64_t above, below
+        cdef int128_t ticks, cycles
+        if self.exact:
+            ticks = <int128_t> nbytes * self.per_byte[link]
+            return ticks if ticks <= <int128_t> LONGEST * self.per_cycle else -1
+        above, below = self.rate[link, 0], self.rate[link, 1]
+        ticks = <int128_t> nbytes * below
+        cycles = ticks // above
+        if cycles > LONGEST:
+            return -1
+        return cycles * self.per_cycle + ((ticks - cycles * above) * self.per_cycle + above - 1) // above
+
+    cdef int64_t cycle(self, int128_t ticks) noexcept nogil:
+        """The cycle of a time; -1 beyond 2^60 of them."""
+        cdef int64_t short = <int64_t> ticks
+        if <int128_t> short == ticks:  # a division of 64 bits is several times faster
+            short //= self.per_cycle
+        else:
+            ticks //= self.per_cycle
+            short = <int64_t> ticks if ticks <= LONGEST else -1
+        return short if short <= LONGEST else -1
