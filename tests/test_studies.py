@@ -5,12 +5,14 @@ What theory knows of a point is computed here from its sizes; times are simulate
 
 from __future__ import annotations
 
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
 from pyxsim.output.result import Result
 from pyxsim.settings.points import Point, points
 from pyxsim.study import run
@@ -57,6 +59,12 @@ def test_a_study_is_read(path: Path) -> None:
 
 def algorithm(network: str, size: str, name: str) -> str:
     return f"{network}, size={size}, all_reduce={name}"
+
+
+@pytest.mark.parametrize(("size", "chunk"), [("16 KiB", 8 * KIB), ("1 MiB", MIB // 2)])
+def test_a_ring_all_reduce_on_a_ring_is_its_closed_form(size: str, chunk: int) -> None:
+    hop = partial(neighbour_time, flit=256, packet=4096, s=Fraction(256, 100), latency=200)
+    assert packet("algorithms", algorithm("ring", size, "ring")) == ring_all_reduce_time(16, chunk, hop, endpoint=10)
 
 
 def test_direct_exchange_on_a_ring_is_slow_and_the_unaware_model_says_the_opposite() -> None:
