@@ -37,7 +37,7 @@ cdef class Filling:
     cdef Step *steps
     cdef Link *link
     cdef int64_t *reached   # and their links, while levels rise a heap
-    cdef int64_t in_reached, epoch, way_room, step_room, step_count
+    cdef int64_t in_reached, epoch, way_room, step_room, link_room, step_count
 
     cdef int _make_room(self, int64_t ways, int64_t steps) except -1
     cdef void join(self, int64_t number) noexcept nogil

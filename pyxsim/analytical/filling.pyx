@@ -32,14 +32,21 @@ cdef class Filling:
         self.use, self.steps, self.link, self.found, self.reached = NULL, NULL, NULL, NULL, NULL
 
     def __init__(self, capacities):
-        cdef int64_t i
-        self.links = len(capacities)
-        self.link = <Link*> room_for(self.link, self.links, sizeof(Link))
-        self.reached = <int64_t*> room_for(self.reached, self.links, sizeof(int64_t))
-        for i in range(self.links):
-            self.link[i].capacity = capacities[i]
-            self.link[i].ways, self.link[i].seen = NOBODY, 0
-        self.ways = self.epoch = self.way_room = self.step_room = self.step_count = 0
+        self.ways = self.links = self.epoch = self.way_room = self.step_room = self.link_room = self.step_count = 0
+        self.add_links(capacities)
+
+    def add_links(self, capacities):
+        """More links, numbered on: their bytes per cycle."""
+        cdef int64_t room = self.links + len(capacities)
+        if room > self.link_room:
+            room *= 2
+            self.link = <Link*> room_for(self.link, room, sizeof(Link))
+            self.reached = <int64_t*> room_for(self.reached, room, sizeof(int64_t))
+            self.link_room = room
+        for capacity in capacities:
+            self.link[self.links].capacity = capacity
+            self.link[self.links].ways, self.link[self.links].seen = NOBODY, 0
+            self.links += 1
 
     def __dealloc__(self):
         free(self.use)

@@ -7,8 +7,14 @@ from pyxsim.analytical.rule import Rule
 
 Longs = NDArray[np.int64]
 
+class Filling:
+    ways: int
+    links: int
+    def add_links(self, capacities: Any) -> None: ...
+
 class Fluid:
     rule: Rule
+    filling: Filling
     sent: int
     delivered: int
     bytes_delivered: int

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.analytical.fluid import Fluid
 from pyxsim.errors import SimulationError
 from pyxsim.network.arithmetic import Arithmetic
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.protocol import Longs
-from pyxsim.network.ways import Ways
+from pyxsim.network.ways import routes, widest, wires_of
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
+
+Floats = NDArray[np.float64]
 
 
 class FlowNetwork(DelayedNetwork):
@@ -32,6 +36,9 @@ class FlowNetwork(DelayedNetwork):
     ) -> None:
         super().__init__(topology, network, Flows(topology, network), window=window, tick=tick)
 
+    def _book(self, at: int) -> None:
+        """What is sent is booked while links carry it."""
+
     def _advance(self, limit: int, slack: int) -> tuple[Longs, Longs]:
         """The next arrivals. Links carry bytes between events, too: each window has what was carried in it."""
         engine, windows = self.model.engine, self.windows
@@ -46,45 +53,56 @@ class FlowNetwork(DelayedNetwork):
 
 
 class Flows:
-    """The ways of messages as fluids: the links of a route, or of all routes that a message may take, with shares."""
+    """The ways of messages as fluids: the links of a route, or of all routes that a message may take, with shares.
+
+    Where NPUs share a router each has a lane out and a lane in, as wide as the widest link of the router; the engine
+    counts them behind the links. Elsewhere the links of its router are an NPU's own, with a lane each: then it is only
+    what spreads over several of them that is held back, as one message has one lane.
+    """
 
     links_work = True
 
     def __init__(self, topology: Topology, network: Network) -> None:
-        self.ways = Ways(topology, network)
-        self.rates, self.latencies = self.ways.rates[: topology.links], self.ways.latencies[: topology.links]
-        self.widest = self.ways.widest
-        self._relation = topology.relation
-        kinds = sorted(set(self.ways.rates))
-        arithmetic = Arithmetic(network, None, kinds, self.ways.latencies)
-        self._late: Longs = arithmetic.latency(self.ways.latencies)
+        self.rates, self.latencies = wires_of(topology, network)
+        self.widest = widest(topology, network, self.rates)
+        self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
+        self._shares_router = np.bincount(topology.home)[topology.home] > 1
+        lanes = self._lanes(topology.link_src), self._lanes(topology.link_dst)
+        rates = [*self.rates, *lanes[0], *lanes[1]]
+        kinds = sorted(set(rates))
+        arithmetic = Arithmetic(network, None, kinds, self.latencies)
+        self._late: Longs = arithmetic.latency(self.latencies).astype(np.int64)
         self._per_cycle = arithmetic.unit
         place = {rate: number for number, rate in enumerate(kinds)}
-        self._kind = np.array([place[rate] for rate in self.ways.rates], np.int64)
-        self._capacity = np.array([float(rate) for rate in self.ways.rates])
-        self.engine = Fluid(arithmetic.rule([False] * len(kinds)), self._capacity, network.flit)
+        self._of_kind = np.array([float(rate) for rate in kinds])
+        self._kind = np.array([place[rate] for rate in rates], np.int64)
+        self._out, self._into = (np.array([place[rate] for rate in lane], np.int64) for lane in lanes)
+        self.engine = Fluid(arithmetic.rule([False] * len(kinds)), self._of_kind[self._kind], network.flit)
         # Of every way, one behind the other: links, and how much of the way goes over each.
-        self._count: list[Longs] = []
-        self._links: list[Longs] = []
-        self._shares: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
+        self._told: list[tuple[Longs, Longs, Floats]] = []
+
+    def _lanes(self, ends: NDArray[np.int32]) -> list[Fraction]:
+        """Bytes per cycle of the lanes of all NPUs, by the links that have these ends."""
+        found = [Fraction(0)] * self._relation.routers
+        for router, rate in zip(ends.tolist(), self.rates, strict=True):
+            found[router] = max(found[router], rate)
+        return [found[router] or self.widest for router in self._relation.home.tolist()]
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        count, link = self.ways.steps(src, dst, plane)
-        way, share = np.repeat(np.arange(len(count)), count), np.ones(len(link))
-        latency: Longs = np.add.reduceat(self._late[link], np.cumsum(count) - count)
-        for number in np.unique(plane).tolist():
-            if not fixed(self._relation, number):
-                which = np.flatnonzero(plane == number)
-                found = spread(self._relation, src[which], dst[which], number, self._late[: self.ways.links])
-                moves = found.count > 0  # else it stays within a router
-                latency[which[moves]] = found.longest[moves]
-                others = ~np.isin(way, which[moves])
-                way = np.concatenate([way[others], np.repeat(which, found.count)])
-                link = np.concatenate([link[others], found.link])
-                share = np.concatenate([share[others], found.share])
+        way, link, share, latency = self._over_links(src, dst, plane)
+        out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
+        own = np.flatnonzero(self._spreads(plane) & ~(self._shares_router[src] & self._shares_router[dst]))
+        way = np.concatenate([way, out, into, own])
+        lanes = self._links + src[out], self._links + self._npus + dst[into], len(self._kind) + np.arange(len(own))
+        link = np.concatenate([link, *lanes])
+        share = np.concatenate([share, np.ones(len(out) + len(into) + len(own))])
+        # Kinds are in the order of their rates.
+        kinds = np.minimum(self._out[src[own]], self._into[dst[own]])
+        self._kind = np.concatenate([self._kind, kinds])
+        self.engine.filling.add_links(self._of_kind[kinds])
         # The first of each way is its narrowest link, in proportion; of equals one that carries all of the way, whose
         # bandwidth the rule knows.
-        order = np.lexsort((-share, self._capacity[link] / share, way))
+        order = np.lexsort((-share, self._of_kind[self._kind[link]] / share, way))
         link, share, count = link[order], share[order], np.bincount(way)
         narrowest = np.cumsum(count) - count
         self.engine.rule.extend(latency, self._kind[link[narrowest]])
@@ -92,19 +110,39 @@ class Flows:
             self.engine.extend(count, link, share, latency / self._per_cycle, share[narrowest] == 1)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
-        self._count.append(count)
-        self._links.append(link)
-        self._shares.append(share)
+        self._told.append((count, link, share))
+
+    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs]:
+        """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
+        steps = routes(self._relation, src, dst, plane)
+        way, place = np.nonzero(steps >= 0)
+        link, share = steps[way, place], np.ones(len(way))
+        latency: Longs = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
+        for number in np.unique(plane).tolist():
+            which = np.flatnonzero((plane == number) & self._spreads(plane))
+            if len(which):
+                found = spread(self._relation, src[which], dst[which], number, self._late)
+                latency[which] = found.longest
+                others = ~np.isin(way, which)
+                way = np.concatenate([way[others], np.repeat(which, found.count)])
+                link = np.concatenate([link[others], found.link])
+                share = np.concatenate([share[others], found.share])
+        return way, link, share, latency
+
+    def _spreads(self, plane: Longs) -> NDArray[np.bool_]:
+        """Which of the pairs have several routes, by their planes."""
+        several = [number for number in np.unique(plane).tolist() if not fixed(self._relation, number)]
+        return np.isin(plane, several)
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """Rounded where a link has a share of what its ways carried."""
-        total = np.zeros(len(self._capacity))
+        total = np.zeros(len(self._kind))
         begin = 0
-        for count, link, share in zip(self._count, self._links, self._shares, strict=True):
+        for count, link, share in self._told:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)
-        found: Longs = np.rint(total[: self.ways.links]).astype(np.int64)
+        found: Longs = np.rint(total[: self._links]).astype(np.int64)
         return found
 
     @property
