@@ -8,6 +8,7 @@ from pyxsim.core.link cimport hold_vc, needed, release_vc, return_credit, send_f
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport ACTIVE, HOLDING, IDLE, STORE_AND_FORWARD, SWITCHED, WAITING, Vc, note
 from pyxsim.core.vc_allocator cimport free_vc
+from pyxsim.core.wait cimport is_first, wins
 
 
 cdef bint complete(State* s, int32_t vc) noexcept nogil:
@@ -23,6 +24,8 @@ cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) n
     cdef int32_t packet = v.packet
     cdef int32_t credits = 1 if s.flow == 0 else 0
     cdef int32_t flit = 0
+    if s.attribution:
+        wins(s, router, vc, t, u)
     if v.state == WAITING:   # va = 0: the VC is taken together with the switch
         v.hold = s.link[v.want].base + free_vc(s, v.want, v.low, v.high, s.packets[packet].flits)
         hold_vc(s, v.hold, packet)
@@ -46,6 +49,8 @@ cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) n
         release_vc(s, v.hold)
         pop_packet(s, vc)
         v.state = IDLE
+        if s.attribution and v.occupancy:
+            is_first(s, vc, (u + 1) // s.ticks)
         if v.occupancy and complete(s, vc):
             to_front(s, vc, u + 1)
     if v.occupancy == 0:

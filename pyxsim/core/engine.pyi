@@ -53,8 +53,12 @@ class Engine:
         *,
         trace: bool = False,
         recycle: bool = False,
+        attribution: int = 0,
     ) -> None:
-        """`trace`: keep a list of all launches. `recycle`: forget messages that have arrived (see `deliveries`)."""
+        """`trace`: keep a list of all launches. `recycle`: forget messages that have arrived (see `deliveries`).
+
+        `attribution`: 1 keeps the books of docs/attribution.md (`waits`, `splits`), 2 also lists every stay (`stays`).
+        """
     def send(
         self,
         inject: int,
@@ -66,11 +70,13 @@ class Engine:
         last_flits: int,
         at: int,
         klass: int = 0,
+        tag: int = 0,
     ) -> int:
         """Queue a message of `packets` packets of `flits` flits, the last one of `last_flits`, at cycle `at >= now`.
 
-        `inject`, `eject`: lane numbers from 0 within their kind. `plane`: -1 for one of the relation's ways. Returns
-        the message's number: from 0, in the order of the calls.
+        `inject`, `eject`: lane numbers from 0 within their kind. `plane`: -1 for one of the relation's ways. `tag`:
+        whose traffic it is, below MOST_TAGS of pyxsim/core/options.py (for attribution). Returns the message's number:
+        from 0, in the order of the calls.
         """
     def send_many(
         self,
@@ -83,6 +89,7 @@ class Engine:
         last_flits: ArrayLike,
         at: ArrayLike,
         klass: ArrayLike,
+        tag: ArrayLike = 0,
     ) -> int:
         """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
     def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
@@ -96,8 +103,19 @@ class Engine:
         """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
 
         serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed by the heads, summed
-        over packets), packets, flits.
+        over packets), packets, flits; with attribution also parts, int64[messages, 8] in the order of CAUSES.
         """
+    def waits(self) -> dict[str, Longs]:
+        """With attribution: what the packets delivered so far spent their time on, summed by where, who and why.
+
+        link, victim, culprit (traffic; -1: nobody), cause (place in CAUSES), cycles (more than 0), packets (stays).
+        """
+    def splits(self) -> Longs:
+        """With attribution, without `recycle`: the parts of the latency of each message, int64[messages, 8] in the
+        order of CAUSES; -1 where it is not delivered."""
+    def stays(self) -> Longs:
+        """Rows (message, packet, link, the eight parts) of the packets delivered so far: a stay for the source and for
+        each router. Of all of them with attribution 2, of the watched message with 1."""
     def watch(self, message: int, packet: int) -> None:
         """From now on, note what happens to this packet."""
     def watched(self) -> list[tuple[int, str, int, int, int]]:

@@ -9,8 +9,10 @@ from libc.stdlib cimport calloc, free
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
+from pyxsim.core.books cimport MOST_TAGS, LaneBook, LinkBook, VcBook, Winner
 from pyxsim.core.inspect cimport calendar_entries, packets_of, prove_invariants, stuck_flits
 from pyxsim.core.interface cimport add_pending
+from pyxsim.core.ledger cimport free_books
 from pyxsim.core.state cimport (
     NONE,
     PRIORITY_SHIFT,
@@ -26,9 +28,10 @@ from pyxsim.core.state cimport (
     new_message,
 )
 from pyxsim.core.stats cimport settle
+from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
-from pyxsim.core.options import EVENTS, Links, RouterOptions, Routes, Stop
-from pyxsim.core.records import COUNTING, LINK, OUT, ROUTER, VC
+from pyxsim.core.options import Links, RouterOptions, Routes, Stop
+from pyxsim.core.records import BOOKS, COUNTING, LINK, OUT, ROUTER, VC
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
@@ -56,7 +59,9 @@ CACHE_LINE = 64
 NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 
 
-SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router)}
+SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router),
+         "vc_book": sizeof(VcBook), "link_book": sizeof(LinkBook), "lane_book": sizeof(LaneBook),
+         "output_won": sizeof(Winner), "input_won": sizeof(Winner)}
 
 
 cdef class Engine:
@@ -70,7 +75,7 @@ cdef class Engine:
     cdef object listed    # VCs by link and number
     cdef int64_t most_found
 
-    def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False):
+    def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0):
         cdef State* s = &self.s
         self.arrays = {}
         self.deciding = {}
@@ -82,12 +87,8 @@ cdef class Engine:
         s.links = links.network + links.injection + links.ejection
         s.tracing = trace
         s.recycling = recycle
-        s.now = 0
-        s.reported = 0
-        s.changed = 0
-        s.node_free = NONE
-        s.packet_free = NONE
-        s.message_free = NONE
+        s.attribution = attribution
+        s.node_free = s.packet_free = s.message_free = NONE
         s.watch_serial = NONE
         self._take_options(options)
         self._take_links(links)
@@ -95,6 +96,7 @@ cdef class Engine:
         self._wire()
         self._allocate()
         self._allocate_scratch()
+        self._open_books()
         self._make_calendar()
 
     # -- construction --
@@ -364,6 +366,27 @@ cdef class Engine:
         s.match_in = self._ints("match_in", np.zeros(inputs), False)
         s.match_out = self._ints("match_out", np.zeros(outputs), False)
 
+    def _open_books(self):
+        """Attribution (docs/attribution.md): records that stay empty without it."""
+        cdef State* s = &self.s
+        cdef bint kept = s.attribution > 0
+        inputs = len(self.arrays["in_links"]) * s.parts
+        sizes = {"vc_book": s.vcs, "link_book": s.links, "lane_book": s.injection_links, "output_won": s.links,
+                 "input_won": inputs}
+        for kind, (fields, plain) in BOOKS.items():
+            records = self._records(kind, fields, sizes[kind] if kept else 0)
+            for name, value in plain.items():
+                records[name] = value
+        s.books.vc = <VcBook*> self._address(self.records["vc_book"])
+        s.books.link = <LinkBook*> self._address(self.records["link_book"])
+        s.books.lane = <LaneBook*> self._address(self.records["lane_book"])
+        s.books.output_won = <Winner*> self._address(self.records["output_won"])
+        s.books.input_won = <Winner*> self._address(self.records["input_won"])
+        s.books.rivals = self._ints("rivals", np.zeros(self.records["router"]["input_vcs"].max(initial=0)), False)
+        s.books.lost_to = self._ints("lost_to", np.zeros(s.vcs if kept else 0), False)
+        s.books.pipeline = -(-(s.rc + s.va) // s.ticks)
+        s.books.stay_free = s.books.rider_free = NONE
+
     def _make_calendar(self):
         """A wheel longer than anything that is ever scheduled: arrivals, credits, link and pipeline timers."""
         cdef State* s = &self.s
@@ -406,11 +429,13 @@ cdef class Engine:
         free(s.notes)
         free(s.requests)
         free(s.matched)
+        free_books(s)
 
     # -- use --
 
     cdef int64_t _send(
-        self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at, int klass
+        self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at, int klass,
+        int64_t tag
     ) except -1:
         cdef State* s = &self.s
         cdef Message* m
@@ -425,6 +450,8 @@ cdef class Engine:
             raise IndexError(f"no plane {plane}")
         if not 0 <= klass < s.classes:
             raise IndexError(f"no message class {klass}")
+        if s.attribution and not 0 <= tag < MOST_TAGS:
+            raise IndexError(f"no traffic {tag} of {MOST_TAGS}")
         if at < s.now:
             raise ValueError(f"cycle {at} is past: it is {s.now}")
         index = new_message(s)
@@ -436,6 +463,7 @@ cdef class Engine:
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
         m.opened = m.delivered = 0
         m.klass = klass
+        m.tag = tag
         m.next = NONE
         m.serial = s.serials
         m.at, m.first, m.last, m.hops = at, -1, -1, 0
@@ -446,17 +474,17 @@ cdef class Engine:
         return m.serial
 
     def send(self, int inject, int eject, int dst, int plane, int packets, int flits, int last_flits, int64_t at,
-             int klass=0):
-        return self._send(inject, eject, dst, plane, packets, flits, last_flits, at, klass)
+             int klass=0, int64_t tag=0):
+        return self._send(inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag)
 
-    def send_many(self, inject, eject, dst, plane, packets, flits, last_flits, at, klass):
+    def send_many(self, inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag=0):
         cdef int64_t first = self.s.serials
-        cdef int64_t[:, ::1] rows = np.ascontiguousarray(np.stack(np.broadcast_arrays(
-            inject, eject, dst, plane, packets, flits, last_flits, at, klass), axis=-1).reshape(-1, 9), dtype=np.int64)
+        columns = np.broadcast_arrays(inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag)
+        cdef int64_t[:, ::1] rows = np.ascontiguousarray(np.stack(columns, axis=-1).reshape(-1, 10), dtype=np.int64)
         cdef Py_ssize_t i
         for i in range(rows.shape[0]):
             self._send(rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3], rows[i, 4], rows[i, 5], rows[i, 6], rows[i, 7],
-                       rows[i, 8])
+                       rows[i, 8], rows[i, 9])
         return first
 
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0):
@@ -476,19 +504,7 @@ cdef class Engine:
                 reason = run_cycles(s, until, slack, window)
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
-        return Stop(REASONS[<int> reason], s.now, *self._take_delivered())
-
-    def _take_delivered(self):
-        """What was delivered, in order of (cycle, message): its numbers and cycles, int64."""
-        cdef State* s = &self.s
-        cdef int64_t i, count = 0 if s.recycling else s.delivered_count
-        messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
-        cdef int64_t[::1] message = messages, cycle = cycles
-        for i in range(count):
-            message[i], cycle[i] = s.delivered[i], s.delivered_at[i]
-        s.delivered_count = 0
-        order = np.lexsort((messages, cycles)) if count > 1 else slice(None)
-        return messages[order], cycles[order]
+        return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
 
     @property
     def now(self):
@@ -534,45 +550,28 @@ cdef class Engine:
         return m.at, m.first, m.last
 
     def deliveries(self):
-        cdef State* s = &self.s
-        cdef int64_t[:, ::1] view
-        cdef int64_t i
-        rows = np.empty((s.arrival_count, 8), dtype=np.int64)
-        if s.arrival_count:
-            view = rows
-            for i in range(s.arrival_count):
-                view[i, 0], view[i, 1] = s.arrivals[i].serial, s.arrivals[i].klass
-                view[i, 2], view[i, 3], view[i, 4] = s.arrivals[i].at, s.arrivals[i].first, s.arrivals[i].last
-                view[i, 5], view[i, 6], view[i, 7] = s.arrivals[i].hops, s.arrivals[i].packets, s.arrivals[i].flits
-        s.arrival_count = 0
-        rows = rows[np.lexsort((rows[:, 0], rows[:, 4]))]
-        names = ("serial", "klass", "at", "first", "last", "hops", "packets", "flits")
-        return {name: rows[:, place].copy() for place, name in enumerate(names)}
+        return arrivals(&self.s)
+
+    def waits(self):
+        return waits(&self.s)
+
+    def splits(self):
+        if self.s.recycling or not self.s.attribution:
+            raise ValueError("the split of each message is kept with attribution, and without recycling")
+        return splits(&self.s)
+
+    def stays(self):
+        return stays(&self.s)
 
     def watch(self, int64_t message, int packet):
         self.s.watch_serial = message
         self.s.watch_packet = packet
 
     def watched(self):
-        cdef State* s = &self.s
-        cdef int64_t i
-        rows = [(s.notes[i].cycle, EVENTS[s.notes[i].what], s.notes[i].link, s.notes[i].vc, s.notes[i].flit)
-                for i in range(s.note_count)]
-        return sorted(rows, key=lambda row: row[0])
+        return notes(&self.s)
 
     def trace(self):
-        cdef State* s = &self.s
-        cdef int64_t i
-        rows = np.empty((s.log_count, 6), dtype=np.int64)
-        cdef int64_t[:, ::1] view = rows
-        for i in range(s.log_count):
-            view[i, 0] = s.log[i].cycle
-            view[i, 1] = s.log[i].link
-            view[i, 2] = s.log[i].vc
-            view[i, 3] = s.log[i].message
-            view[i, 4] = s.log[i].packet
-            view[i, 5] = s.log[i].flit
-        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        return launches(&self.s)
 
     def state(self, deciding=None):
         cdef State* s = &self.s

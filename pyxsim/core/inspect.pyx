@@ -111,6 +111,7 @@ cdef int prove_invariants(State* s) except -1:
     for router in range(s.routers):
         counted = s.router[router].waiting
         require(waiting[router] == counted, f"router {router} counts {counted} waiting heads, has {waiting[router]}")
+    require(s.books.unexplained == 0, f"{s.books.unexplained} packets whose latency is not the sum of its parts")
     require(flying == s.in_flight, f"{s.in_flight} flits counted in flight, {flying} found in cycle {s.now}")
     return 0
 

@@ -22,6 +22,8 @@ from pyxsim.core.link cimport (
     return_credit,
     send_flit,
 )
+from pyxsim.core.ledger cimport open_books, settle_packet
+from pyxsim.core.source cimport joins, rests, sends
 from pyxsim.core.state cimport (
     NONE,
     OPENED,
@@ -91,6 +93,8 @@ cdef void join_sources(State* s) noexcept nogil:
         message = pop_pending(s)
         lane = s.messages[message].lane - s.network_links
         queue = lane * s.classes + s.messages[message].klass
+        if s.attribution:
+            joins(s, message, NONE if s.source_head[queue] == NONE else s.source_tail[queue])
         if s.source_head[queue] == NONE:
             s.source_head[queue] = message
         else:
@@ -196,6 +200,8 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
     cdef Packet* p
     if s.failed:
         return
+    if s.attribution:
+        open_books(s, packet)
     p = &s.packets[packet]
     p.message = index
     p.number = message.opened
@@ -240,6 +246,8 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
     s.in_flight += 1
     s.out[vc].send_left -= 1
     flit = p.flits - s.out[vc].send_left - 1
+    if s.attribution:
+        sends(s, link, packet, s.out[vc].send_left == 0, t)
     send_flit(s, vc, needed(s, p.flits, flit == 0), packet, flit, t, t)
     # Stay with a packet until its tail is launched, then turn to the next VC.
     s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
@@ -260,6 +268,8 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
         pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
+    if s.attribution:
+        rests(s, link, klass, t)
     if class_to_open(s, link, &pick) != NONE:
         return
     if next_to_launch(s, link) >= 0:
@@ -287,10 +297,11 @@ cdef void report(State* s, int32_t message, int64_t t) noexcept nogil:
     s.messages_delivered += 1
 
 
-cdef void record_arrival(State* s, Message* m) noexcept nogil:
+cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     """Keep what is to be known of a message whose record is used again."""
     cdef int64_t room
     cdef Arrival* a
+    cdef int32_t i
     if s.arrival_count == s.arrival_room:
         room = s.arrival_room * 2 + 1024
         s.arrivals = <Arrival*> grown(s, s.arrivals, room, sizeof(Arrival))
@@ -302,6 +313,8 @@ cdef void record_arrival(State* s, Message* m) noexcept nogil:
     a.serial, a.klass, a.at, a.first, a.last = m.serial, m.klass, m.at, m.first, m.last
     a.hops, a.packets = m.hops, m.packets
     a.flits = <int64_t> (m.packets - 1) * m.flits + m.last_flits
+    for i in range(8):
+        a.parts[i] = s.books.messages[index].parts[i] if s.attribution else 0
 
 
 cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -328,10 +341,12 @@ cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     s.hops_sum += p.hops
     message.hops += p.hops
     message.delivered += 1
+    if s.attribution:
+        settle_packet(s, v.packet, t)
     if message.delivered == message.packets:
         message.last = t
         report(s, p.message, t)
         if s.recycling:
-            record_arrival(s, message)
+            record_arrival(s, message, p.message)
             free_message(s, p.message)
     free_packet(s, v.packet)

@@ -25,7 +25,7 @@ cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil
 
 cdef inline bint told(State* s) noexcept nogil:
     """Does somebody want to know which flit of which packet is launched?"""
-    return s.tracing or s.watch_serial >= 0
+    return s.tracing or s.watch_serial >= 0 or s.attribution
 
 
 cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:

@@ -23,6 +23,7 @@ from pyxsim.core.state cimport (
     new_node,
     note,
 )
+from pyxsim.core.wait cimport catch_up, is_queued, starts, traffic_of
 
 
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
@@ -30,6 +31,8 @@ cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
     cdef int32_t link = s.out[vc].link
     clear_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
     push_packet(s, vc, packet)
+    if s.attribution:
+        s.books.vc[vc].holder = traffic_of(s, packet)
 
 
 cdef void release_vc(State* s, int32_t vc) noexcept nogil:
@@ -58,6 +61,8 @@ cdef void launch(State* s, int32_t vc, int32_t packet, int32_t flit, int64_t t) 
     if s.watch_serial >= 0:
         note(s, packet, t, LAUNCHED, link, vc - wire.base, flit)
         note(s, packet, arrival, ARRIVES, link, vc - wire.base, flit)
+    if s.attribution:
+        starts(s, link, packet, flit, t, arrival)
     schedule(s, arrival, vc, FLIT)
 
 
@@ -89,6 +94,8 @@ cdef void send_flit(
     s.nodes_pool[node].vc = vc
     s.nodes_pool[node].flit = flit
     s.nodes_pool[node].at = enter
+    if s.attribution:
+        is_queued(s, link, node)
     if s.link[link].queue_head == NONE:
         s.link[link].queue_head = node
         await_launch(s, link, enter)
@@ -108,6 +115,8 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     """The first flit of the output queue starts."""
     cdef int32_t node = s.link[link].queue_head
     cdef Node entry = s.nodes_pool[node]
+    if s.attribution:
+        catch_up(s, link, t)
     s.link[link].queue_head = entry.next
     free_node(s, node)
     launch(s, entry.vc, entry.packet, entry.flit, t)

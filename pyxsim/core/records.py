@@ -1,5 +1,9 @@
 """The records of the engine, field by field: what state.pxd says to the C compiler, for numpy. Engine compares."""
 
+from __future__ import annotations
+
+from typing import Any
+
 VC = {
     "ready": "i8",
     "packet": "i4",
@@ -88,6 +92,62 @@ ROUTER = {
     "looked": "i8",
 }
 
+VC_BOOK = {
+    "cum": "6i8",
+    "since": "i8",
+    "doing": "i1",
+    "by": "i1",
+    "culprit": "4i1",
+    "whom": "i1",
+    "whom_before": "i1",
+    "base": "6i8",
+    "waited": "i8",
+    "waited_before": "i8",
+    "noted": "i8",
+    "begun": "i8",
+    "found_empty": "i8",
+    "first": "i8",
+    "serial": "i8",
+    "sequence": "i4",
+    "run": "i4",
+    "node": "i4",
+    "coming": "i4",
+    "target": "i4",
+    "front_by": "i1",
+    "queue_by": "i1",
+    "holder": "i1",
+}
+LINK_BOOK = {"serial": "i8", "at": "i8", "riders": "i4", "unseen": "i4", "by": "i4"}
+LANE_BOOK = {
+    "since": "i8",
+    "busy_until": "i8",
+    "began": "i8",
+    "no_vc": "i8",
+    "no_credit": "i8",
+    "user": "i4",
+    "target": "i4",
+    "after": "i1",
+    "by": "i1",
+    "vc_by": "i1",
+    "credit_by": "i1",
+    "other_by": "i1",
+}
+WINNER = {"tick": "i8", "vc": "i4", "by": "i4"}
+
+# The books of attribution (books.pxd), with what does not begin as 0. -1: none, nobody; 7: a lane that is silent.
+NEVER = -(2**62)
+BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "vc_book": (
+        VC_BOOK,
+        dict.fromkeys(("by", "culprit", "whom", "whom_before", "front_by", "queue_by", "holder", "serial", "node"), -1)
+        | dict.fromkeys(("waited", "waited_before", "noted"), NEVER),
+    ),
+    "link_book": (LINK_BOOK, {"serial": -1, "riders": -1, "unseen": -1, "by": -1}),
+    "lane_book": (LANE_BOOK, {"after": 7, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
+    "output_won": (WINNER, {"tick": -1}),
+    "input_won": (WINNER, {"tick": -1}),
+}
+
 # Fields that only count, or are scratch: they do not decide what happens next.
 COUNTING = {
     "vc": {"occupancy_max"},
@@ -107,4 +167,5 @@ COUNTING = {
         "stall_arbitration",
     },
     "router": {"stalled", "looked"},
+    **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
 }

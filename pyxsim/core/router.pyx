@@ -16,11 +16,14 @@ from pyxsim.core.state cimport IDLE, WAKE, Vc
 from pyxsim.core.stats cimport begin_look, end_look, next_tick
 from pyxsim.core.switch_allocator cimport allocate_switch
 from pyxsim.core.vc_allocator cimport allocate_vcs
+from pyxsim.core.wait cimport comes
 
 
 cdef void arrive(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A flit enters an input VC."""
     cdef Vc* v = &s.vc[vc]
+    if s.attribution:
+        comes(s, vc, t)
     v.occupancy += 1
     if v.occupancy > v.occupancy_max:
         v.occupancy_max = v.occupancy

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
+from pyxsim.core.books cimport Books
+
 
 cdef enum VcState:
     IDLE = 0      # no packet at the front
@@ -118,6 +120,7 @@ cdef struct Message:
     int64_t hops       # counting: routers passed by its heads
     int64_t first      # counting: when its first flit was launched
     int64_t last       # counting: when its last flit arrived
+    int64_t tag        # counting: whose traffic it is
 
 
 cdef struct Slot:
@@ -168,6 +171,7 @@ cdef struct Arrival:
     int64_t hops
     int64_t packets
     int64_t flits
+    int64_t parts[8]   # of its latency, with attribution
 
 
 cdef struct Vc:
@@ -375,6 +379,8 @@ cdef struct State:
     int32_t watch_packet
     Note* notes
     int64_t note_room, note_count
+    int32_t attribution          # books are kept: 1; and every stay is listed: 2
+    Books books
 
     # --- scratch within one router and cycle ---
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output

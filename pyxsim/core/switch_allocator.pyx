@@ -35,6 +35,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.stats cimport stall
 from pyxsim.core.vc_allocator cimport free_vc
+from pyxsim.core.wait cimport is_hindered, lose_switch
 
 
 cdef enum:
@@ -121,6 +122,8 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
         if s.link[out].eligible:
             stall(s, out, STALL_ARBITRATION)
             s.link[out].eligible = 0
+    if s.attribution:
+        lose_switch(s, router, u)
     return u + 1 if asked else again
 
 
@@ -199,6 +202,8 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
         cause = hindrance(s, vc, t, u)
         if s.ordered and cause >= 0 and s.oldest[v.want] != vc:
             cause = STALL_ARBITRATION   # behind an older packet
+        if s.attribution:
+            is_hindered(s, vc, cause)
         if cause:
             tell_hindrance(s, vc, cause, u, again)
             return
@@ -286,6 +291,8 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
                 asked = add_request(s, router, vc, s.bid_link[vc], True, asked)
                 continue
             cause = hindrance(s, vc, t, u)
+            if s.attribution:
+                is_hindered(s, vc, cause)
             if cause == 0:
                 can_go(s, s.vc[vc].want)
                 asked = add_request(s, router, vc, s.vc[vc].want, False, asked)

@@ -34,6 +34,7 @@ from pyxsim.core.state cimport (
     requests_fit,
 )
 from pyxsim.core.stats cimport stall
+from pyxsim.core.wait cimport asks_for_vc, is_granted, lacks_vc, lose_matrix, lose_ranges
 
 
 cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
@@ -95,6 +96,8 @@ cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u)
     s.vc[vc].ready = u + 1
     s.router[router].waiting -= 1
     clear_bit(inputs_of(s.heads, s, router), vc - s.router[router].base)
+    if s.attribution:
+        is_granted(s, vc)
     if s.watch_serial >= 0:
         note(s, packet, s.now, GRANTED, s.vc[vc].want, target - s.link[s.vc[vc].want].base, 0)
 
@@ -144,13 +147,19 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
     cdef int64_t key
     if s.vc[vc].many:
         if not choose_range(s, router, vc):
+            if s.attribution:
+                lacks_vc(s, vc)
             return asked
     elif s.vc[vc].want == NONE:
         return asked
     out = s.vc[vc].want
     if next_bit(vcs_of(s.unheld, s, out), s.vc[vc].low, s.vc[vc].high) < 0:
         stall(s, out, STALL_VC)
+        if s.attribution:
+            lacks_vc(s, vc)
         return asked
+    if s.attribution:
+        asks_for_vc(s, vc)
     if s.speculative and free_vc(
         s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.vc[vc].packet].flits
     ) >= 0:
@@ -184,6 +193,8 @@ cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexc
             to_escape(s, vc)
         s.out[ranged].va_next = pick + 1
         s.out[ranged].va_requester = after(vc - s.router[router].base, s.router[router].input_vcs)
+    if s.attribution:
+        lose_ranges(s)
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
@@ -224,6 +235,8 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
             for i in range(count):
                 stall(s, s.found_link[i], STALL_VC)
             aim(s, vc, s.found_link[0], s.found_class[0])
+        if s.attribution:
+            lacks_vc(s, vc)
     # Where it is to be told of an arbitration that it may lose.
     s.asked_link[vc] = first
     return asked
@@ -278,3 +291,5 @@ cdef void grant_matrix(State* s, int32_t router, int64_t u, int32_t asked) noexc
         vc = s.requests[i].vc
         if s.vc[vc].state == WAITING:
             stall(s, s.asked_link[vc], STALL_ARBITRATION)
+    if s.attribution:
+        lose_matrix(s, asked)

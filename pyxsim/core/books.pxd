@@ -1,0 +1,173 @@
+"""The books of attribution: what is written down to tell what every cycle of a latency was spent on.
+
+docs/attribution.md has the rules, wait.pyx keeps the books. They only count: nothing that decides ever reads them.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t
+
+
+cdef enum:
+    # What the first packet of a VC does in a cycle. The parts of a latency are CAUSES of pyxsim/core/options.py: that
+    # of a state is the next number.
+    MOVING = 0
+    PIPELINE = 1
+    NO_VC = 2        # from here on it waits
+    NO_CREDIT = 3
+    BUSY = 4         # the link is
+    LOST = 5
+    STATES = 6
+    SILENT = 7       # a lane that has nothing to send
+
+
+cdef enum:
+    # Parts of a latency, in the order of CAUSES.
+    SOURCE = 0
+    SERIALISATION = 1
+    HOPS = 2
+    FIRST_WAIT = 3   # vc, credit, link, arbitration
+    LINK_WAIT = 5
+    QUEUE = 7
+    PARTS = 8
+
+
+cdef enum:
+    WAITS = 5        # vc, credit, link, arbitration, queue: the causes that may lie before the tail's arrival
+    NOBODY = -1
+    MOST_TAGS = 32   # as in options.py
+
+
+cdef struct VcBook:
+    # --- what every change of state touches: one cache line ---
+    int64_t cum[STATES]      # cycles spent in each state, up to `since`
+    int64_t since            # from here on it is in this one, for this culprit
+    int8_t doing
+    int8_t by                # who makes it wait now (for credits: known when the wait is over)
+    int8_t culprit[4]        # since `base`: who made it wait last, by cause
+    int8_t whom              # who made it wait when it did last
+    int8_t whom_before       # the same, as it was before the last wait for credits was over
+    # --- ---
+    int64_t base[STATES]     # cum at the run's begin, or when a flit found it empty, whichever was later
+    int64_t waited           # the last cycle of its last wait that is over
+    int64_t waited_before
+    # --- ---
+    int64_t noted            # when the last wait for credits was over
+    int64_t begun            # when the run of its first packet began
+    int64_t found_empty      # when a flit last found it empty
+    int64_t first            # when the first flit of the run that is arriving came
+    int64_t serial           # the message of that run
+    int32_t sequence         # its number among the runs
+    int32_t run              # the number of the run at the front
+    int32_t node             # the packet that arrived last, or is arriving; NONE: it has left
+    int32_t coming           # its flits that are still to come
+    int32_t target           # the VC that it wants credits of
+    int8_t front_by          # the traffic of its first packet
+    int8_t queue_by          # and of the last one before this run
+    int8_t holder            # upstream end: of the packet that holds it, or did last
+
+
+cdef struct LinkBook:
+    int64_t serial           # the message whose flit started last, and when
+    int64_t at
+    int32_t riders           # messages with flits in the output queue
+    int32_t unseen           # output queue: its first entry whose `own` has not been noted
+    int32_t by               # the traffic of that message
+
+
+cdef struct Winner:
+    # Who won an input or an output of the switch last.
+    int64_t tick
+    int32_t vc
+    int32_t by
+
+
+cdef struct LaneBook:
+    int64_t since            # everything before is reckoned
+    int64_t busy_until       # the flit that started last is being sent up to here
+    int64_t began            # of the wait `after` it
+    int64_t no_vc            # cycles, monotone
+    int64_t no_credit
+    int32_t user             # the message whose flit started last
+    int32_t target
+    int8_t after             # NO_VC, NO_CREDIT, SILENT
+    int8_t by
+    int8_t vc_by             # culprits of the last waits that are over
+    int8_t credit_by
+    int8_t other_by          # the traffic of the last other message whose flits were sent
+
+
+cdef struct MessageBook:
+    int64_t parts[PARTS]     # of the packet that completed it
+    int64_t first            # when it was the first of its source queue
+    int64_t own              # cycles in which its lane sent a flit of it
+    int64_t no_vc            # of its lane, when it was the first
+    int64_t no_credit
+    int32_t before           # the traffic of the message before it in its queue
+
+
+cdef struct PacketBook:
+    # Of the stay of its tail.
+    int64_t arrived
+    int64_t cum[STATES]      # of the VC, then
+    int64_t before[WAITS]    # what the flits before it had waited by then
+    int64_t left             # the switch won
+    int64_t entered          # the output queue; NONE: it did not have to
+    int64_t own              # cycles that the message's flits had used the link by then
+    int64_t spare            # pipeline that it may still have spent
+    int32_t sequence         # the run of its head
+    int32_t first            # stays that are over
+    int32_t last
+
+
+cdef struct Stay:
+    int64_t parts[PARTS]
+    int8_t culprit[PARTS]
+    int32_t link
+    int32_t next
+
+
+cdef struct Rider:
+    # A message with flits in an output queue.
+    int64_t serial
+    int64_t own              # cycles in which its flits were those that started last, up to the last launch
+    int32_t flits
+    int32_t other_by         # the last other traffic whose flit was that
+    int32_t next
+
+
+cdef struct Waited:
+    # An entry of the table of all waits; cycles 0: a free place.
+    int64_t key
+    int64_t cycles
+    int64_t packets
+
+
+cdef struct StayRow:
+    int64_t message
+    int64_t packet
+    int64_t link
+    int64_t parts[PARTS]
+
+
+cdef struct Books:
+    int32_t pipeline         # what a head takes of it in a router, at most
+    VcBook* vc               # [vcs]
+    LinkBook* link           # [links]
+    LaneBook* lane           # [lanes]
+    Winner* output_won       # [links]
+    Winner* input_won        # [inputs of switches]
+    int32_t* rivals          # scratch: VCs that ask in this tick
+    int32_t rival_count
+    int32_t* lost_to         # scratch [vcs]: the lowest output VC that another input VC got
+    PacketBook* packets      # as state.packets
+    int32_t packet_room
+    MessageBook* messages    # as state.messages
+    int32_t message_room
+    Stay* stays
+    int32_t stay_room, stay_free
+    Rider* riders
+    int32_t rider_room, rider_free
+    Waited* table            # open addressing
+    int64_t table_room, table_count
+    StayRow* log
+    int64_t log_room, log_count
+    int64_t unexplained      # packets whose parts are not their latency: a bug
