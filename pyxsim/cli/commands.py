@@ -120,6 +120,47 @@ _Workers = Annotated[
 
 
 @app.command()
+def compare(
+    experiment: Experiment,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("-o", metavar="OUT.h5", help="Write all of it: .h5, .json or .md. Repeatable."),
+    ] = None,
+    plot: Plot = None,
+    backends: Annotated[
+        list[str] | None,
+        typer.Option("--backend", metavar="NAME", help="A network model; all of them if left out. Repeatable."),
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option(metavar="10%", help="By how much an answer may be off and still be good.")
+    ] = None,
+    settings: Settings = None,
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment on every backend, and tell where they differ and why.
+
+    A file may hold several experiments: its tables [sweep] and [[variant]]. Ctrl-C keeps what was compared.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.compare import show_comparison
+
+        show_comparison(
+            talk,
+            experiment,
+            files=files or (),
+            plot=plot,
+            within=within,
+            overrides=settings or (),
+            backends=backends or (),
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command()
 def curve(
     experiment: Experiment,
     loads: Annotated[

@@ -32,11 +32,12 @@ class Watch:
         self._begin = self._last = 0.0
         self._bar: Bar | None = None
         self._visits = 0  # of the whole run
+        self._name = ""
 
     @contextmanager
-    def over(self, prepared: Prepared | PreparedTraffic) -> Iterator[None]:
-        """While the run takes place."""
-        self._prepared = prepared
+    def over(self, prepared: Prepared | PreparedTraffic, name: str = "") -> Iterator[None]:
+        """While the run takes place. `name`: which one it is, where there are several."""
+        self._prepared, self._name = prepared, name
         self._begin = self._last = time.monotonic()
         try:
             with self.talk.stop.deferred():
@@ -45,6 +46,7 @@ class Watch:
             self._prepared = None
             if self._bar is not None:
                 self._bar.stop()
+                self._bar = None
 
     def tick(self) -> None:
         """Called by the network every now and then."""
@@ -68,7 +70,7 @@ class Watch:
         # Bytes count when their message is there, which may take long; the work of a run is its router visits.
         share = progress.router_visits / self._visits if self._visits else _delivered(progress)
         done, left = words(progress, elapsed, share)
-        self._bar.update(task, completed=share, done=done, left=left)
+        self._bar.update(task, completed=share, done=f"{self._name}{done}", left=left)
         self._bar.refresh()
 
 

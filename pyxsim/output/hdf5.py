@@ -60,22 +60,32 @@ def check_writable(path: Path_) -> Path:
 
 
 def write(result: Result, path: Path_) -> None:
-    """Write another file beside `path` and rename it: a reader sees the old file or the new one, never half of it.
-
-    Raises InputError when the file cannot be written, or the disk is full.
-    """
-    target = check_writable(path)
-    part = _beside(target)
+    """Write a result. Raises InputError when the file cannot be written, or the disk is full."""
     # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
     image = io.BytesIO()
     with h5py.File(image, "w", libver=VERSIONS) as file:
-        _write_root(file, result)
-        for name, table in TABLES.items():
-            if name not in _OPTIONAL or _there(getattr(result, _OPTIONAL[name])):
-                _write_table(file.create_group(name), table(result))
+        write_result(file, result)
+    put_file(path, image.getbuffer())
+
+
+def write_result(group: h5py.Group, result: Result) -> None:
+    """Write the attributes and tables of a result into a group: all of a file, or a part of one."""
+    _write_root(group, result)
+    for name, table in TABLES.items():
+        if name not in _OPTIONAL or _there(getattr(result, _OPTIONAL[name])):
+            _write_table(group.create_group(name), table(result))
+
+
+def put_file(path: Path_, data: bytes | memoryview) -> None:
+    """Write another file beside `path` and rename it: a reader sees the old file or the new one, never half of it.
+
+    Raises InputError.
+    """
+    target = check_writable(path)
+    part = _beside(target)
     try:
         with part.open("xb") as out:
-            out.write(image.getbuffer())
+            out.write(data)
             out.flush()
             os.fsync(out.fileno())
         os.replace(part, target)
@@ -111,7 +121,7 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
-def _write_root(file: h5py.File, result: Result) -> None:
+def _write_root(file: h5py.Group, result: Result) -> None:
     clock = result.clock_hz
     attrs: dict[str, Any] = {
         "Conventions": "CF-1.11",

@@ -33,6 +33,7 @@ from pyxsim.units import to_cycles
 from pyxsim.workload import START, Communication, Job, Micro, read_text_workload
 
 PathLike = str | Path
+COVERED = 0.995  # of a credit loop: what is missing then is less than anything else
 
 
 @dataclass
@@ -332,10 +333,23 @@ def _check_lengths(experiment: Experiment, topology: Topology) -> None:
     raise_all([*list_faults(on_links, kinds, of_links), *list_faults(by_dimension, dims, f"{dims} dimensions")])
 
 
-def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:
-    """Kinds of links whose buffers cannot keep them busy: fewer slots than flits that fit into a credit loop."""
+@dataclass(frozen=True)
+class CreditLoop:
+    """The buffers at the end of a kind of links, against the cycles until a credit is back. `flits`: of a VC, of which
+    a stream may use `vcs`; so it can keep a link busy for a `share` of the time; with `needed` flits always."""
+
+    kind: int
+    flits: int
+    vcs: int
+    cycles: int
+    share: float
+    needed: int
+
+
+def credit_loops(experiment: Experiment, network: PacketNetwork) -> list[CreditLoop]:
+    """Of each kind of links, where the buffers are what the settings say."""
     router, topology = experiment.network.router, network.topology
-    lines = []
+    loops = []
     for kind, wire in enumerate(network.machine.wires):
         vcs = class_vcs(topology, router.networks(), kind)
         if router.buffer == "auto" or not vcs:
@@ -344,16 +358,21 @@ def _starved(experiment: Experiment, network: PacketNetwork) -> list[str]:
         if router.ordered and router.buffer < network.cut(experiment.network.packet)[1]:
             vcs = 1
         slots = router.buffer * vcs + router.shared_buffer
-        share = float(slots * wire.s / wire.loop)
-        if share < 0.995:
-            needed = int(np.ceil(float((wire.loop / wire.s - router.shared_buffer) / vcs)))
-            what = "dimension" if topology.link_kinds[kind] == f"d{kind}" else "kind"
-            lines.append(
-                f"network.router.buffer: {router.buffer} flits x {vcs} VCs (of a class) cover {share:.0%} of the "
-                f"credit loop of {what} {kind} ({wire.loop} cycles): its links can be busy {share:.0%} of the time; "
-                f"{needed} flits cover it"
+        needed = int(np.ceil(float((wire.loop / wire.s - router.shared_buffer) / vcs)))
+        loops.append(CreditLoop(kind, router.buffer, vcs, wire.loop, float(slots * wire.s / wire.loop), needed))
+    return loops
+
+
+def _starved(experiment: Experiment, network: PacketNetwork) -> Iterator[str]:
+    """Kinds of links whose buffers cannot keep them busy: fewer slots than flits that fit into a credit loop."""
+    for loop in credit_loops(experiment, network):
+        if loop.share < COVERED:
+            what = "dimension" if network.topology.link_kinds[loop.kind] == f"d{loop.kind}" else "kind"
+            yield (
+                f"network.router.buffer: {loop.flits} flits x {loop.vcs} VCs (of a class) cover {loop.share:.0%} of "
+                f"the credit loop of {what} {loop.kind} ({loop.cycles} cycles): its links can be busy {loop.share:.0%} "
+                f"of the time; {loop.needed} flits cover it"
             )
-    return lines
 
 
 def class_vcs(topology: Topology, networks: Sequence[int], kind: int) -> int:

@@ -1,0 +1,118 @@
+"""`pyxsim compare`: an experiment, or each of those in a file, on every backend and against its links."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyxsim.cli.faults import all_or_faults
+from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.progress import Watch
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.output.comparison import PACKET, Compared, Comparison
+from pyxsim.output.comparison_file import check_comparison, save
+from pyxsim.report.comparison import collectives, dimensions, overview, phases, times
+from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
+from pyxsim.study.prepare import Prepared
+
+MOST_ROWS = 40  # of points on a terminal
+
+
+def read_share(text: str) -> float:
+    """A share as it is typed: "10%", "10 %" or "0.1". Raises InputError."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip(), re.ASCII)
+    share = float(match[1]) / (100 if match[2] else 1) if match else -1
+    if not 0 < share < 1:
+        raise InputError(f"'{text}' is no share", key="--within", allowed="between 0 and 1, such as 10% or 0.1")
+    return share
+
+
+def show_comparison(
+    talk: Talk,
+    path: str,
+    *,
+    files: Sequence[str] = (),
+    plot: str | None = None,
+    within: str | None = None,
+    **options: Any,
+) -> None:
+    """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
+    checks: list[Callable[[], Any]] = [partial(_check_output, check_comparison, name, path) for name in files]
+    if plot is not None:
+        checks.append(partial(_check_output, check_plot, plot, path))
+    share, plan, *_ = all_or_faults(
+        lambda: WITHIN if within is None else read_share(within), lambda: plan_of(path, **options), *checks
+    )
+    found = _run(talk, plan, share)
+    written = _written(found, [*files, *([plot] if plot is not None else [])], plot)
+    talk.put(found.json())
+    talk.say(*_tables(found))
+    if not found.complete:
+        raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
+    talk.say(*(["", f"wrote {written}"] if written else []))
+    if failed := [point for point in found.points if all(entry.cycles is None for entry in point.entries)]:
+        raise SimulationError(f"{len(failed)} of {len(found.points)} points could be run on no backend")
+
+
+def _run(talk: Talk, plan: Plan, within: float) -> Comparison:
+    watch = Watch(talk)
+
+    def over(step: Step, prepared: Prepared) -> AbstractContextManager[None]:
+        return watch.over(prepared, f"{step.number + 1}/{step.count} {step.point.label}, {step.backend}: ")
+
+    def tell(point: Compared) -> None:
+        if talk.live and len(plan.points) > 1:
+            talk.say(_line(point))
+
+    return compare(plan, within=within, tick=watch.tick, over=over, tell=tell)
+
+
+def _line(point: Compared) -> str:
+    """A point as soon as it is there."""
+    cycles = point.cycles(PACKET)
+    parts = [f"{entry.backend} {entry.cycles:,}" for entry in point.entries if entry.cycles is not None]
+    return f"{point.label}: {', '.join(parts)} cycles" if cycles is None or parts else point.label
+
+
+def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
+    """Raise InputError unless a file can be written, and is not the experiment."""
+    if os.path.realpath(check(name)) == os.path.realpath(path):
+        raise InputError("cannot be written: it is an input of this run", file=name, allowed="another name")
+
+
+def _written(found: Comparison, names: Sequence[str], plot: str | None) -> str:
+    for name in names:
+        if name == plot:
+            from pyxsim.report.compare import save as draw
+
+            draw(found, name)
+        else:
+            save(found, name)
+    return " and ".join(names)
+
+
+def _tables(found: Comparison) -> Iterator[Any]:
+    from rich.text import Text
+
+    yield Text(found.title, style="bold")
+    if len(found.points) > 1:
+        yield ""
+        yield overview(found, short=True).rich(MOST_ROWS)
+    worst = found.worst
+    if worst is None:
+        return
+    if len(found.points) > 1:
+        yield ""
+        yield Text(f"{worst.label}: here the models differ most", style="bold")
+    yield ""
+    yield times(worst, found.within).rich()
+    several = collectives(worst)
+    for sheet in ([several] if len(several.rows) > 1 else []) + [phases(worst), dimensions(worst)]:
+        yield ""
+        yield sheet.rich()

@@ -1,0 +1,186 @@
+"""One experiment, or several, on several models of the network, and against what their links could do at best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pyxsim.output.provenance import provenance
+from pyxsim.output.result import Result, plain
+
+PACKET = "packet"
+LINKS = "links"
+"""What the bound is called where backends are: bytes over the capacity of links and the shortest way."""
+BUSIEST = "busiest link"
+
+
+@dataclass(eq=False)
+class Entry:
+    """A point on one backend: its result, or the reason why there is none."""
+
+    backend: str
+    result: Result | None = None
+    reason: str = ""
+
+    @property
+    def cycles(self) -> int | None:
+        """The simulated time of a run that came to its end."""
+        return self.result.time_cycles if self.result is not None and self.result.complete else None
+
+
+@dataclass(frozen=True)
+class Busiest:
+    """The link on which the routes of the messages put most: its name, and the cycles that it is busy at least."""
+
+    link: str
+    cycles: int
+
+
+@dataclass(eq=False)
+class Compared:
+    """One experiment on several backends.
+
+    `label`: what it is called, unique in a comparison; `values`: what it differs in, by key path; `variant`: its name,
+    where there are variants. `physical`: cycles until the end that no machine with these links can beat.
+    `loops`: of each kind of links (`needed`, `flits`): what a VC buffer must hold to cover the credit loop, and holds.
+    """
+
+    label: str
+    title: str
+    clock_hz: Fraction
+    physical: Fraction
+    entries: list[Entry]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    variant: str | None = None
+    experiment_toml: str = ""
+    loops: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def result(self, backend: str) -> Result | None:
+        """The result on a backend; None where there is none."""
+        return next((each.result for each in self.entries if each.backend == backend), None)
+
+    def cycles(self, backend: str) -> int | None:
+        """The simulated time on a backend; None where there is none."""
+        return next((each.cycles for each in self.entries if each.backend == backend), None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether each backend came to an end, be it with a reason."""
+        return all(each.cycles is not None or each.reason for each in self.entries)
+
+    def ns(self, cycles: int | Fraction) -> float:
+        """Cycles in nanoseconds."""
+        return float(Fraction(cycles) * 10**9 / self.clock_hz)
+
+    def error(self, backend: str) -> float | None:
+        """By how much the time of a backend differs from that of the packets, of the latter: -0.3 is 30 % too short."""
+        packet, other = self.cycles(PACKET), self.cycles(backend)
+        return other / packet - 1 if packet and other is not None else None
+
+    @property
+    def others(self) -> list[str]:
+        """The backends without packets."""
+        return [each.backend for each in self.entries if each.backend != PACKET]
+
+    @property
+    def apart(self) -> float:
+        """How far the models are from each other: the largest ratio of two times."""
+        times = [each.cycles for each in self.entries if each.cycles]
+        return max(times) / min(times) if times else 1.0
+
+    @property
+    def busiest(self) -> Busiest | None:
+        """Of all links the one that the routes put most on, if a backend knows what links carry."""
+        for result in (self.result(each) for each in (*self.others, PACKET)):
+            if result is not None and result.complete and result.busy_total.any():
+                link = int(np.argmax(result.busy_total))
+                return Busiest(result.links.name[link], int(result.busy_total[link]))
+        return None
+
+
+@dataclass(eq=False, repr=False)
+class Comparison:
+    """Points on backends. `within`: by how much an answer may be off, as a share. `complete`: nothing is missing."""
+
+    title: str
+    backends: Sequence[str]
+    points: list[Compared]
+    within: float = 0.1
+    seed: int = 1
+    complete: bool = True
+    provenance: dict[str, str] = field(default_factory=provenance)
+
+    views: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """How a comparison shows itself. Filled by pyxsim.report."""
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
+
+    @property
+    def worst(self) -> Compared | None:
+        """The point where the models differ most."""
+        return max(self.points, key=lambda point: point.apart, default=None)
+
+    def json(self) -> dict[str, Any]:
+        """Everything but the tables of single results, as one object."""
+        return {
+            "title": self.title,
+            "within": self.within,
+            "backends": list(self.backends),
+            "complete": self.complete,
+            "seed": self.seed,
+            "version": self.provenance.get("version", ""),
+            "points": [_point(point) for point in self.points],
+        }
+
+
+def _point(point: Compared) -> dict[str, Any]:
+    busiest = point.busiest
+    return {
+        "label": point.label,
+        "variant": point.variant,
+        "values": dict(point.values),
+        "title": point.title,
+        "physical_ns": point.ns(point.physical),
+        "busiest_link": None if busiest is None else {"link": busiest.link, "ns": point.ns(busiest.cycles)},
+        "backends": [_entry(point, each) for each in point.entries],
+        "collectives": ends(point),
+    }
+
+
+def _entry(point: Compared, entry: Entry) -> dict[str, Any]:
+    result = entry.result
+    told: dict[str, Any] = {"backend": entry.backend, "reason": entry.reason or None}
+    if result is None:
+        return told
+    packet = point.cycles(PACKET)
+    cycles = entry.cycles
+    return {
+        **told,
+        "complete": result.complete,
+        "time_ns": result.time_ns,
+        "to_packet": cycles / packet if cycles is not None and packet else None,
+        "to_physical": float(cycles / point.physical) if cycles is not None and point.physical else None,
+        "bound_ns": plain(result.bound_ns),
+        "sim_cpu_s": result.sim_cpu_s,
+        "warnings": result.warnings,
+    }
+
+
+def ends(point: Compared) -> list[dict[str, Any]]:
+    """A row for each collective and message: its start, and its end on each backend (ns; None: it has none)."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for entry in point.entries:
+        for number, (name, start, end) in enumerate(_asked(entry.result)):
+            row = rows.setdefault((name, number), {"name": name, "start_ns": point.ns(start), "end_ns": {}})
+            row["end_ns"][entry.backend] = point.ns(end) if end >= 0 else None
+    return list(rows.values())
+
+
+def _asked(result: Result | None) -> Iterator[tuple[str, int, int]]:
+    for row in [*result.collectives, *result.messages] if result is not None else ():
+        yield str(row.get("name", "")), int(row["start"]), int(row["end"])

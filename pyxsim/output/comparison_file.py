@@ -1,0 +1,97 @@
+"""Comparisons in files: HDF5, JSON and Markdown, as the name says."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.output.comparison import Comparison
+from pyxsim.output.hdf5 import TEXT, VERSIONS, check_writable, put_file, write_result
+from pyxsim.output.provenance import sha256
+
+Path_ = str | os.PathLike[str]
+
+
+def check_comparison(path: Path_) -> Path:
+    """Make sure that a comparison can be written to `path`. Raises InputError."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in KINDS:
+        problem = f"'{suffix}' is no kind of file for a comparison"
+        raise InputError(problem, file=os.fspath(path), allowed=list(KINDS), given=suffix)
+    return check_writable(path)
+
+
+def save(comparison: Comparison, path: Path_) -> None:
+    """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
+    check_comparison(path)
+    put_file(path, KINDS[Path(path).suffix.lower()](comparison))
+
+
+def _json(comparison: Comparison) -> bytes:
+    return (json.dumps({**comparison.json(), **comparison.provenance}, indent=1) + "\n").encode()
+
+
+def _markdown(comparison: Comparison) -> bytes:
+    from pyxsim.report.comparison import page
+
+    return page(comparison).encode()
+
+
+def _hdf5(comparison: Comparison) -> bytes:
+    image = io.BytesIO()
+    with h5py.File(image, "w", libver=VERSIONS) as file:
+        told = json.dumps(comparison.json())
+        file.attrs.update({**comparison.provenance, "title": comparison.title, "comparison": told})
+        file.attrs["complete"] = np.uint8(comparison.complete)
+        _times(file.create_group("compare"), comparison)
+        points = file.create_group("points")
+        for point in comparison.points:
+            group = points.create_group(group_name(point.label))
+            group.attrs.update({"label": point.label, "title": point.title, "values": json.dumps(dict(point.values))})
+            group.attrs.update({"experiment": point.experiment_toml, "sha256": sha256(point.experiment_toml)})
+            for entry in point.entries:
+                inside = group.create_group(entry.backend)
+                inside.attrs["reason"] = entry.reason
+                if entry.result is not None:
+                    write_result(inside, entry.result)
+    return image.getvalue()
+
+
+def _times(group: h5py.Group, comparison: Comparison) -> None:
+    """Points by backends: the times, and what the links alone would take."""
+    labels = np.array([point.label for point in comparison.points], dtype=object)
+    group.create_dataset("point", data=labels, dtype=TEXT).make_scale("point")
+    names = np.array(comparison.backends, dtype=object)
+    group.create_dataset("backend", data=names, dtype=TEXT).make_scale("backend")
+    rows = [[_ns(point, point.cycles(name)) for name in comparison.backends] for point in comparison.points]
+    times = np.array(rows, dtype=np.float64).reshape(len(labels), len(names))
+    _column(group, "time_ns", times, "simulated time; NaN: it could not be run", ("point", "backend"))
+    physical = np.array([_ns(point, point.physical) for point in comparison.points])
+    _column(group, "physical_ns", physical, "what no machine with these links can beat", ("point",))
+
+
+def _ns(point: Any, cycles: Any) -> float:
+    return float("nan") if cycles is None else float(point.ns(cycles))
+
+
+def _column(group: h5py.Group, name: str, data: Any, text: str, dims: tuple[str, ...]) -> None:
+    dataset = group.create_dataset(name, data=data)
+    dataset.attrs.update({"units": "1e-9 second", "long_name": text})
+    for axis, dim in enumerate(dims):
+        dataset.dims[axis].attach_scale(group[dim])
+
+
+def group_name(label: str) -> str:
+    """A label as the name of a group, in which a slash would begin another one."""
+    return label.replace("/", "\u2215").strip(".") or "point"
+
+
+KINDS: dict[str, Callable[[Comparison], bytes]] = {".h5": _hdf5, ".json": _json, ".md": _markdown}

@@ -1,0 +1,188 @@
+"""The picture of a comparison: every point on every backend, and where the models of one point differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.output.comparison import LINKS, PACKET, Compared, Comparison
+from pyxsim.output.hdf5 import check_writable
+from pyxsim.report.attribution import parts, waits
+from pyxsim.report.comparison import backends_of, phase_means
+from pyxsim.report.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
+FAR = 3  # a ratio beyond that wants a logarithmic axis
+ROW = 0.24  # inches of a point
+MOST_LETTERS = 46
+MOST_PHASES = 8
+
+
+def _tint(backend: str) -> str:
+    return "black" if backend == PACKET else colour(list(MARKS).index(backend) - 1)
+
+
+def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """Marks: the time of each point on each backend over that of its packets; shade: what is good enough."""
+    points = comparison.points
+    ax = axes(ax, 7, 1.2 + ROW * len(points))
+    whole = [point.cycles(PACKET) or point.physical for point in points]
+    if not any(whole):
+        return nothing(ax, "no point has a time")
+    places = _places(points)
+    values: list[float] = [1.0]
+    for name in [*backends_of(comparison), LINKS]:
+        cycles = [point.physical if name == LINKS else point.cycles(name) for point in points]
+        shown = np.array([float(c / w) if c and w else np.nan for c, w in zip(cycles, whole, strict=True)])
+        look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
+        if name != LINKS:
+            look = {"marker": MARKS[name], "color": _tint(name), "ms": 5, "alpha": 0.9}
+        ax.plot(shown, places, ls="", label=name, **look)
+        values += shown[np.isfinite(shown)].tolist()
+    packets = PACKET in comparison.backends
+    if packets:
+        ax.axvspan(1 - comparison.within, 1 + comparison.within, color=GREY, alpha=0.12, lw=0)
+    ax.axvline(1, color=GREY, lw=0.8)
+    low, high = min(values), max(values)
+    if high / low > FAR:
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.set_xlim(low / 1.3, high * 1.3)
+    else:
+        ax.set_xlim(0, high * 1.08)
+    ax.set_yticks(places, [_short(point.label) for point in points])
+    ax.tick_params(axis="y", length=0, labelsize=7.5 if len(points) <= 30 else 5.5)
+    ax.set_ylim(places[-1] + 0.7, places[0] - 0.7)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="y", color=GREY, alpha=0.15, lw=0.6)
+    of = "that of packets" if packets else "the bound of the links"
+    ax.set_xlabel(f"time, over {of}" + (f" (shade: within {comparison.within:.0%})" if packets else ""))
+    titled(ax, "The time on each backend")
+    _legend(ax, 5)
+    return ax
+
+
+def _places(points: Sequence[Compared]) -> list[float]:
+    """Where each point is, with a gap between variants."""
+    found, at = [], 0.0
+    for before, point in zip([None, *points[:-1]], points, strict=True):
+        at += 0.0 if before is None else 1.0 if before.variant == point.variant else 1.6
+        found.append(at)
+    return found
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}\u2026"
+
+
+def times(point: Compared, ax: Axes | None = None) -> Axes:
+    """Bars: the time of one point on each backend, and what its links could do at best."""
+    ax = axes(ax, 7, 2.5)
+    entries = sorted((each for each in point.entries if each.cycles), key=lambda each: each.backend != PACKET)
+    rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
+    rows.append((LINKS, point.ns(point.physical), GREY))
+    packet = point.cycles(PACKET)
+    for place, (_, time, tint) in enumerate(rows):
+        ax.barh(place, time, height=0.6, color=tint, alpha=0.85)
+        ratio = f", {time / point.ns(packet):.3f} x" if packet and place else ""
+        ax.annotate(
+            f"{format_time_ns(Fraction(time))}{ratio}",
+            (time, place),
+            (4, 0),
+            va="center",
+            fontsize=8,
+            textcoords="offset points",
+        )
+    ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    ax.tick_params(axis="y", length=0)
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
+    ax.xaxis.set_major_formatter(lambda time, _: format_time_ns(Fraction(time)))
+    ax.spines["left"].set_visible(False)
+    titled(ax, "The time on each backend")
+    return ax
+
+
+def phases(point: Compared, ax: Axes | None = None) -> Axes:
+    """Bars: what an NPU takes in a phase with a chunk, on average, on each backend."""
+    ax = axes(ax, 7, 2.5)
+    table = list(phase_means(point))[:MOST_PHASES]
+    if not table:
+        return nothing(ax, "no phases")
+    names = [name for name in sorted(MARKS, key=lambda name: name != PACKET) if point.result(name) is not None]
+    height = 0.8 / len(names)
+    for i, name in enumerate(names):
+        means = np.array([point.ns(Fraction(means.get(name, 0.0))) for _, _, means in table])
+        places = np.arange(len(table)) - 0.4 + (i + 0.5) * height
+        ax.barh(places, means, height=0.9 * height, color=_tint(name), label=name)
+    ax.set_yticks(range(len(table)), [f"{phase}\n{dimension}" for phase, dimension, _ in table])
+    ax.tick_params(axis="y", length=0, labelsize=7.5)
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    ax.xaxis.set_major_formatter(lambda time, _: format_time_ns(Fraction(time)))
+    ax.spines["left"].set_visible(False)
+    titled(ax, "A chunk in each phase, mean over the NPUs")
+    _legend(ax, 4)
+    return ax
+
+
+def _legend(ax: Axes, columns: int) -> None:
+    """Below the axes, where nothing else is."""
+    look: dict[str, Any] = {"frameon": False, "handlelength": 1, "columnspacing": 1.2}
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.55 / max(0.5, _inches(ax))), ncols=columns, **look)
+
+
+def _inches(ax: Axes) -> float:
+    figure = ax.get_figure()
+    return ax.get_position().height * float(figure.get_size_inches()[1]) if figure is not None else 1.0  # type: ignore[union-attr]
+
+
+def figure(comparison: Comparison) -> Figure:
+    """One page: all points, and of the one where the models differ most its phases, and where its packets waited."""
+    need_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    point = comparison.worst
+    several = len(comparison.points) > 1
+    packets = point.result(PACKET) if point is not None else None
+    with rc_context(STYLE):
+        height = max(8.0, 2.2 + ROW * (len(comparison.points) + 2)) if several else 7.0
+        page = Figure(figsize=(15, height), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+        page.suptitle(comparison.title or "comparison", x=0.01, ha="left", fontsize=14, fontweight="bold")
+        halves = page.add_gridspec(1, 2)
+        left, right = halves[0], halves[1]
+        if several:
+            ratios(comparison, page.add_subplot(left))
+        if point is None:
+            return page
+        if not several:
+            rows = left.subgridspec(2, 1, height_ratios=(1, 1.3))
+            times(point, page.add_subplot(rows[0]))
+            phases(point, page.add_subplot(rows[1]))
+        grid = right.subgridspec(3 if several else 2, 1, height_ratios=(1.3, 0.8, 1.5) if several else (0.8, 1.5))
+        panels = [phases] if several else []
+        for number, panel in enumerate(panels):
+            titled(panel(point, page.add_subplot(grid[number])), f"{_short(point.label)}: a chunk in each phase")
+        if packets is not None:
+            parts(packets, page.add_subplot(grid[len(panels)]))
+            waits(packets, page.add_subplot(grid[len(panels) + 1]))
+    return page
+
+
+def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write `figure` to a file, in the format that its name ends with. InputError where that is impossible."""
+    target = check_writable(path)
+    try:
+        figure(comparison).savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error

@@ -1,0 +1,7 @@
+"""The same experiment on each backend, and against what its links can do at best."""
+
+from __future__ import annotations
+
+from pyxsim.study.compare.run import WITHIN, Plan, Step, compare, plan_of
+
+__all__ = ["WITHIN", "Plan", "Step", "compare", "plan_of"]
