@@ -87,7 +87,7 @@ def _by_matrix(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: 
 
 
 def _by_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: Longs) -> Longs:
-    """The same, one route after the other; where it is drawn, the first one."""
+    """The same, one route after the other; where it is drawn, the one that pairs keep to (see `routes`)."""
     total = np.zeros(relation.links, np.int64)
     for begin in range(0, len(src), BATCH):
         part = slice(begin, begin + BATCH)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.protocol import Longs
+from pyxsim.routing.explore import decide
 from pyxsim.routing.relation import Relation
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -60,24 +61,38 @@ def widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
 
 
 def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
-    """int64[K, most hops]: the links of each pair's route, -1 behind its end. Raises UnreachableError.
+    """int64[K, most hops]: the links of a route of each pair, -1 behind its end. Raises UnreachableError.
 
-    As `Relation.route`, for many pairs at once.
+    Where packets have a choice, pairs share the candidates by their destinations: in a tree each destination has its
+    own way up, told by the digits of its number (D-mod-K). Of several ways it is the first, without its via.
     """
     plane = np.where(plane < 0, relation.ways[0].last, plane)
-    router, home, digits = relation.home[src].astype(np.int64), relation.home[dst], relation.digits[dst]
-    dims = range(digits.shape[1])
+    router, home, turn = relation.home[src].astype(np.int64), relation.home[dst], dst + relation.npus * src
     steps: list[Longs] = []
     while len(under_way := np.flatnonzero(router != home)):
-        link, _, _ = relation.decide(plane[under_way] * relation.routers + router[under_way], digits[under_way], dims)
-        if (link < 0).any() or len(steps) > relation.routers:
-            lost = int(under_way[np.argmin(link)])
-            raise UnreachableError(f"plane {plane[lost]} has no route from NPU {src[lost]} to NPU {dst[lost]}")
         step = np.full(len(src), -1, np.int64)
-        step[under_way] = link
+        for number in np.unique(plane[under_way]).tolist():
+            here = under_way[plane[under_way] == number]
+            step[here], turn[here] = _one_of(relation, number, router[here], dst[here], turn[here])
+        lost = under_way[step[under_way] < 0] if len(steps) <= relation.routers else under_way
+        if len(lost):
+            pair = lost[0]
+            raise UnreachableError(f"plane {plane[pair]} has no route from NPU {src[pair]} to NPU {dst[pair]}")
         steps.append(step)
-        router[under_way] = relation.link_dst[link]
+        router[under_way] = relation.link_dst[step[under_way]]
     return np.array(steps, np.int64).reshape(-1, len(src)).T
+
+
+def _one_of(relation: Relation, plane: int, router: Longs, dst: Longs, turn: Longs) -> tuple[Longs, Longs]:
+    """The candidate whose turn it is at each router, -1 where there is none; and the turns from there on."""
+    digits = relation.digits[dst]
+    pair, link, _, _ = decide(relation, plane, router, digits, range(digits.shape[1]))
+    count = np.bincount(pair, minlength=len(router))
+    first = np.cumsum(count) - count
+    some = np.flatnonzero(count)
+    found = np.full(len(router), -1, np.int64)
+    found[some] = link[np.argsort(pair, kind="stable")][first[some] + turn[some] % count[some]]
+    return found, turn // np.maximum(count, 1)
 
 
 class Ways:
@@ -99,7 +114,7 @@ class Ways:
     def steps(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
         """How many links, or lanes, each pair's way has, and which, one way behind the other. Raises UnreachableError.
 
-        Of routes that are drawn or that adapt, the first candidate everywhere, on the first way, without its via.
+        Each pair keeps to one route (see `routes`), also where packets draw theirs or adapt.
         """
         steps = routes(self._relation, src, dst, plane)
         within = np.where((steps < 0).all(axis=1), self.links + src, -1)
