@@ -90,6 +90,8 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
         lambda: outputs.check(job.inputs),
         lambda: Watched.read(job.watch) if job.watch is not None else None,
     )
+    if watched is not None:
+        experiment = watched.told(experiment)
     watch = Watch(talk)
     try:
         prepared = prepare(
@@ -125,7 +127,9 @@ def _log(talk: Talk, watched: Watched | None, network: Any) -> None:
 
 def _events(watched: Watched | None, network: Any) -> dict[str, Any]:
     """What happened to that packet, for scripts."""
-    return {} if watched is None else {"watched": [list(row) for row in network.engine.watched()]}
+    if watched is None:
+        return {}
+    return {"watched": [list(row) for row in network.engine.watched()], "watched_stays": watched.stays(network)}
 
 
 def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:

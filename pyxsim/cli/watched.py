@@ -1,4 +1,4 @@
-"""`pyxsim run --watch PACKET`: what happens to one packet, cycle by cycle."""
+"""`pyxsim run --watch PACKET`: what happens to one packet, cycle by cycle, and what its time went to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pyxsim.core.options import CAUSES
 from pyxsim.errors import InputError
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.settings import Experiment
 
 WORDS = {
     "opened": "is opened on VC {vc} of {link}",
@@ -44,6 +46,13 @@ class Watched:
     def name(self) -> str:
         return f"packet {self.packet} of message {self.message}"
 
+    @staticmethod
+    def told(experiment: Experiment) -> Experiment:
+        """The experiment with what it takes to tell where the time of the packet went."""
+        if experiment.output.level:
+            return experiment
+        return experiment.model_copy(update={"output": experiment.output.model_copy(update={"attribution": "links"})})
+
     def begin(self, network: Any) -> None:
         """Watch it in the run to come. Raises InputError where there are no packets."""
         if not isinstance(network, PacketNetwork | OpenNetwork):
@@ -57,7 +66,35 @@ class Watched:
             return [f"{self.name} was not sent in this run"]
         width = max(5, len(f"{rows[-1][0]:,}"))
         told = [f"{'cycle':>{width}}  flit"]
-        return [f"{self.name}:", *told, *(_line(row, width, network.link_name) for row in rows)]
+        log = [f"{self.name}:", *told, *(_line(row, width, network.link_name) for row in rows)]
+        return [*log, "", *self._splits(network, width)]
+
+    def stays(self, network: Any) -> list[dict[str, Any]]:
+        """What its time went to at each link, in the order of its way; nothing if it has not arrived."""
+        rows = network.engine.stays()
+        mine = rows[(rows[:, 0] == self.message) & (rows[:, 1] == self.packet)]
+        names = [network.link_name(link) for link in mine[:, 2].tolist()]
+        parts = [dict(zip(CAUSES, row, strict=True)) for row in mine[:, 3:].tolist()]
+        return [{"place": name, "cycles": sum(each.values()), **each} for name, each in zip(names, parts, strict=True)]
+
+    def _splits(self, network: Any, width: int) -> list[str]:
+        stays = self.stays(network)
+        if not stays:
+            return [f"{self.name} has not arrived in this run"]
+        whole = {part: sum(stay[part] for stay in stays) for part in CAUSES}
+        told = [f"{self.name} took {sum(whole.values()):,} cycles: {_parts(whole)}"]
+        told += [f"{stay['cycles']:>{width},}  {stay['place']}: {_parts(stay)}" for stay in stays]
+        if not isinstance(network, OpenNetwork):  # which has forgotten the message
+            split = network.engine.splits()[self.message].tolist()
+            if min(split) >= 0 and split != list(whole.values()):
+                parts = _parts(dict(zip(CAUSES, split, strict=True)))
+                told.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
+        return told
+
+
+def _parts(cycles: dict[str, Any]) -> str:
+    """ "hops 40, credit 12"."""
+    return ", ".join(f"{part} {cycles[part]:,}" for part in CAUSES if cycles[part]) or "nothing"
 
 
 def _line(row: tuple[int, str, int, int, int], width: int, name: Callable[[int], str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.core.options import MOST_TAGS
 from pyxsim.errors import InputError
 from pyxsim.network.machine import MessageClass
 from pyxsim.network.packet import FOREVER, PacketNetwork
@@ -39,6 +40,7 @@ class OpenNetwork(PacketNetwork):
         seed: int = 0,
         classes: Sequence[MessageClass] = (MessageClass(),),
         packet: int | None = None,
+        attribution: int = 0,
     ) -> None:
         super().__init__(
             topology,
@@ -51,6 +53,7 @@ class OpenNetwork(PacketNetwork):
             open_traffic=True,
             packet=packet,
             recycle=True,
+            attribution=attribution,
         )
         self._into = _Turns([list(lanes.values()) for lanes in self.machine.inject])
         self._out = _Turns([list(lanes.values()) for lanes in self.machine.eject])
@@ -79,7 +82,16 @@ class OpenNetwork(PacketNetwork):
         if not len(src):
             return self._sent.count
         first = self.engine.send_many(
-            self._into.take(src), self._out.take(dst), dst, plane, packets, flits, last_flits, at, klass
+            self._into.take(src),
+            self._out.take(dst),
+            dst,
+            plane,
+            packets,
+            flits,
+            last_flits,
+            at,
+            klass,
+            np.minimum(klass, MOST_TAGS - 1),  # whose traffic it is
         )
         self._next_start = min(self._next_start, int(at.min()))
         self._sent.add(first, {"src": src, "dst": dst, "packets": packets, "flits": flits, "last_flits": last_flits})
@@ -107,7 +119,7 @@ class OpenNetwork(PacketNetwork):
         """What has arrived completely since the last call, in order of (last, serial).
 
         serial, klass, src, dst, at (when it was sent), first (flit launched), last (flit arrived), packets, flits, and
-        hops: routers that its heads passed, summed over its packets.
+        hops: routers that its heads passed, summed over its packets. With attribution also parts, int64[K, 8].
         """
         self._take()
         parts, self._arrived = self._arrived, []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.core.engine import Engine, Stop
+from pyxsim.core.options import MOST_TAGS
 from pyxsim.errors import InputError
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.machine import Machine, MessageClass, build_machine
@@ -31,7 +32,8 @@ class PacketNetwork:
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
     `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
-    forgets messages that have arrived (see OpenNetwork).
+    forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
+    Engine: 0 nothing, 1 by link and cause, 2 also of each packet.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class PacketNetwork:
         open_traffic: bool = False,
         packet: int | None = None,
         recycle: bool = False,
+        attribution: int = 0,
     ) -> None:
         self.topology = topology
         self.settings = network
@@ -56,8 +59,15 @@ class PacketNetwork:
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
         machine = self.machine
+        self.attribution = attribution
         self.engine = Engine(
-            topology.routers, machine.links, machine.routes, machine.options, trace=trace, recycle=recycle
+            topology.routers,
+            machine.links,
+            machine.routes,
+            machine.options,
+            trace=trace,
+            recycle=recycle,
+            attribution=attribution,
         )
         self.windows = WindowRecorder(window, topology.links)
         self.tick = tick or (lambda: None)
@@ -79,6 +89,10 @@ class PacketNetwork:
         self._bytes: list[int] = []
         self._src: list[int] = []
         self._dst: list[int] = []
+        # With attribution: cycle and tag of each, and what has arrived when.
+        self._at: list[int] = []
+        self._tags: list[int] = []
+        self._arrivals: list[tuple[Longs, Longs]] = []
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
@@ -96,28 +110,36 @@ class PacketNetwork:
             raise ValueError(f"a message of {nbytes} bytes")
         inject, eject = self._lanes.get((src, dst, plane)) or self._find_lanes(src, dst, plane)
         packets, flits, last = self.cut(nbytes)
-        message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass)
+        tag = min(tag, MOST_TAGS - 1)
+        message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass, tag)
         self._next_start = min(self._next_start, at)
         self._bytes.append(nbytes)
         self._src.append(src)
         self._dst.append(dst)
+        if self.attribution:
+            self._at.append(at)
+            self._tags.append(tag)
         return message
 
     def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
         """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
+        tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
         if len(src) < FEW or not self._fixed_lanes:
-            rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), strict=True)
-            return min([self.send(s, d, size, plane=p, at=at) for s, d, size, p in rows])
+            rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
+            return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
         sizes, size_of = np.unique(nbytes, return_inverse=True)
         packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
         _, one, pair_of = np.unique((src * self.npus + dst) * PLANES + plane, return_index=True, return_inverse=True)
         pairs = zip(src[one].tolist(), dst[one].tolist(), plane[one].tolist(), strict=True)
         inject, eject = np.array([self._lanes.get(pair) or self._find_lanes(*pair) for pair in pairs]).T[:, pair_of]
-        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0)
+        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
         self._bytes += nbytes.tolist()
         self._src += src.tolist()
         self._dst += dst.tolist()
+        if self.attribution:
+            self._at += [at] * len(src)
+            self._tags += tags.tolist()
         return int(first)
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
@@ -191,6 +213,8 @@ class PacketNetwork:
             self._record()
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
         self.bytes_delivered += sum(map(self._bytes.__getitem__, stop.messages.tolist()))
+        if self.attribution and len(stop.messages):
+            self._arrivals.append((stop.messages, stop.cycles))
         self.tick()
         if stop.reason == "deadlock":
             self._record()
@@ -249,15 +273,29 @@ class PacketNetwork:
             "skipped_cycles": 0,
         }
 
+    def messages(self) -> dict[str, Longs]:
+        """With attribution, int64 of each message: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
+        columns = (self._src, self._dst, self._bytes, self._tags, self._at)
+        found = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
+        found["arrived"] = np.full(len(self._bytes), -1)
+        for messages, cycles in self._arrivals:
+            found["arrived"][messages] = cycles
+        return found
+
     def link_name(self, link: int) -> str:
-        """A network link by its name, a lane by its NPU."""
+        """A network link by its name, a lane by its NPU, and its number there if it has several."""
         machine = self.machine
         links = machine.links
         if link < links.network:
             return self.topology.link_name[link]
         if link < links.network + links.injection:
-            return f"injection lane of NPU {machine.injectors[link - links.network]}"
-        return f"ejection lane of NPU {machine.ejectors[link - links.network - links.injection]}"
+            return _lane_name("injection", link - links.network, machine.injectors, machine.inject)
+        return _lane_name("ejection", link - links.network - links.injection, machine.ejectors, machine.eject)
+
+    def link_names(self) -> list[str]:
+        """The names of all network links, injection lanes and ejection lanes, in the numbers of the engine."""
+        links = self.machine.links
+        return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
 
     def _message_name(self, message: int) -> str:
         src, dst = self._ends_of(message)
@@ -265,6 +303,15 @@ class PacketNetwork:
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._src[message], self._dst[message]
+
+
+_MESSAGES = ("src", "dst", "bytes", "tag", "sent")
+
+
+def _lane_name(kind: str, lane: int, npus: Sequence[int], lanes: Sequence[Mapping[int, int]]) -> str:
+    npu = npus[lane]
+    several = sorted(set(lanes[npu].values()))
+    return f"{kind} lane {f'{several.index(lane)} ' if len(several) > 1 else ''}of NPU {npu}"
 
 
 def _next(lanes: Sequence[int], turn: list[int], npu: int) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.core.options import CAUSES
+
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -30,6 +32,7 @@ TRAFFIC_KEYS = {
     "packet_latency_max": "the slowest packet",
     "network_latency": "mean cycles from the launch of a packet's first flit to the arrival of its last one",
     "network_latency_interval": "half of its 95 % interval",
+    **{f"latency_{part}": f"of the packet latency, with attribution: {part}, mean" for part in CAUSES},
     "hops": "routers that a packet passes, on average",
     "saturated": "the network cannot take this load",
     "steady": "the latency has a steady value, and is as precise as asked for (or was measured as long)",

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from pyxsim.settings.types import Flag, PositiveTime, Table, whole, written
 
-
 ATTRIBUTION = ("off", "links", "messages")  # in the order of the engine's levels
 
 

@@ -22,7 +22,10 @@ Tick = Callable[[], None] | None
 
 
 def _packet(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> PacketNetwork:
-    return PacketNetwork(topology, experiment.network, window=window, tick=tick, seed=experiment.output.seed)
+    output = experiment.output
+    return PacketNetwork(
+        topology, experiment.network, window=window, tick=tick, seed=output.seed, attribution=output.level
+    )
 
 
 def _analytical(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> AnalyticalNetwork:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.core.options import CAUSES
+
 Longs = NDArray[np.int64]
 
 LATENCY_BITS = 40
@@ -140,6 +142,8 @@ class Observer:
         self.arrived, self.latency, self.network, self.hops, self.packets = (Columns(rows) for _ in range(5))
         # By the batch of arrival:
         self.accepted_flits, self.accepted = Columns(rows), Columns(rows)
+        # With attribution, by the batch of creation: the parts of the latency, a row for each class and part.
+        self.parts = Columns(rows * len(CAUSES))
         self.tally = Tally()
         self._nodes = Columns(npus)
 
@@ -153,6 +157,10 @@ class Observer:
         """What a network delivered."""
         times = (got["at"], got["first"], got["last"])
         self.arrive(got["klass"], *times, got["hops"], got["flits"], got["packets"], got["dst"])
+        if "parts" in got:
+            born = self.grid.index(got["at"])
+            for part, cycles in enumerate(got["parts"].T):
+                self.parts.add(got["klass"] * len(CAUSES) + part, born, cycles)
 
     def arrive(
         self,
@@ -181,6 +189,13 @@ class Observer:
         self.accepted.add(klass[part], now[part])
         self.accepted_flits.add(klass[part], now[part], flits[part])
         self._nodes.add(dst[part], now[part], flits[part])
+
+    def split(self, first: int, end: int) -> tuple[Longs, Longs]:
+        """Messages created in the batches first to end - 1 that have arrived: int64[classes], how many, and
+        int64[classes, 8], the parts of their latency, added up."""
+        arrived = self.arrived.upto(end)[: self.classes, first:].sum(axis=1)
+        parts = self.parts.upto(end)[: self.classes * len(CAUSES), first:].sum(axis=1)
+        return arrived, parts.reshape(self.classes, len(CAUSES))
 
     def complete(self, batches: int) -> int:
         """How many batches from the first one on have all their packets, of `batches` that have ended."""

@@ -8,10 +8,12 @@ from typing import Any
 
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.machine import MessageClass
+from pyxsim.output.attribution import Attribution
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.traffic import Traffic as Settings
+from pyxsim.study.attribution import notes, of_open_traffic
 from pyxsim.study.feed import Feed
 from pyxsim.study.finite import BatchRun, TraceRun
 from pyxsim.study.observe import Grid, Observer
@@ -161,15 +163,23 @@ class Study:
             raise ValueError("nothing was run")
         facts: dict[str, Any] = {}
         if isinstance(run, Method):
-            outcome = self._outcome or run.so_far(why)
+            self._outcome = self._outcome or run.so_far(why)
             facts = {"zero_load_latency": self.theory.zero_load if self.theory else None}
             facts["latency_limit"] = self.rules.latency_limit
         else:
             run.observer.grid = Grid(0, max(1, run.cycle))
-            outcome = self._outcome or Outcome(why, 0, 1, 0, 1, False, False)
+            self._outcome = self._outcome or Outcome(why, 0, 1, 0, 1, False, False)
         if isinstance(run, BatchRun):
             facts["batch_cycles"] = run.times
-        return record(run.observer, outcome, settings.message_classes(), offered=settings.offered, facts=facts)
+        return record(run.observer, self._outcome, settings.message_classes(), offered=settings.offered, facts=facts)
+
+    def attribution(self) -> Attribution | None:
+        """Where the time of the packets went that `record` told of; None where the settings do not ask for it."""
+        if self._run is None or self._outcome is None:
+            raise ValueError("nothing was recorded")
+        classes = [each.name for each in self.settings.message_classes()]
+        measured = self._run.observer.split(self._outcome.first, self._outcome.end)
+        return of_open_traffic(self.network, classes, *measured)
 
 
 def traffic_bound(prepared: PreparedTraffic) -> float | None:
@@ -201,6 +211,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     end = study.end if complete else network.now
     network.finish(end)
     traffic = study.record("interrupted" if failure is None else "failed")
+    told = study.attribution()
     result = Result(
         time_cycles=end,
         clock_hz=experiment.network.clock,
@@ -211,13 +222,14 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         buffer_max=network.buffer_max(),
         counts=network.counts(),
         traffic=traffic,
+        attribution=told,
         sim_cpu_s=cpu,
         total_cpu_s=time.process_time(),
         peak_rss_mb=peak_rss_mb(),
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
-        warnings=[*prepared.warnings, *traffic.notes],
+        warnings=[*prepared.warnings, *traffic.notes, *notes(told)],
         topology=prepared.topology,
     )
     if failure is not None:

@@ -181,6 +181,7 @@ def _prepare_traffic(
         seed=experiment.output.seed,
         classes=open_loop.message_classes(experiment),
         packet=longest,
+        attribution=experiment.output.level,
     )
     warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
     warnings += _prove_routes(topology, experiment.network, _open_pairs(topology), longest, allow_deadlock)

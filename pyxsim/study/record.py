@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.core.options import CAUSES
 from pyxsim.output.traffic import PERCENTILES, Traffic
 from pyxsim.settings.traffic import MessageClass
 from pyxsim.study.observe import Observer
@@ -36,6 +37,7 @@ def record(
         "accepted_load_interval": rate.half,
         **_nodes(observer, outcome),
         **_latencies(observer, first, end, slice(observer.classes)),
+        **_split(observer, first, end, slice(observer.classes)),
         **_percentiles(values, packets.sum(axis=0)),
         "saturated": outcome.saturated,
         "steady": outcome.steady,
@@ -79,6 +81,16 @@ def _latencies(observer: Observer, first: int, end: int, rows: slice | int) -> d
     }
 
 
+def _split(observer: Observer, first: int, end: int, rows: slice) -> dict[str, float]:
+    """What a latency is made of, on average; nothing where nobody told."""
+    messages, parts = observer.split(first, end)
+    if not parts.any():
+        return {}
+    count = int(messages[rows].sum())
+    sums = parts[rows].sum(axis=0).tolist()
+    return {f"latency_{part}": cycles / count if count else math.nan for part, cycles in zip(CAUSES, sums, strict=True)}
+
+
 def _percentiles(values: Any, counts: Any) -> dict[str, float]:
     told = {f"packet_latency_{name}": percentile(values, counts, share) for name, share in PERCENTILES.items()}
     return {**told, "packet_latency_max": percentile(values, counts, 1)}
@@ -116,6 +128,7 @@ def _class(
         "generated_load": int(observer.created_flits.upto(outcome.to)[part].sum()) * per_cycle,
         "accepted_load": int(observer.accepted_flits.upto(outcome.to)[part].sum()) * per_cycle,
         **_latencies(observer, first, end, number),
+        **_split(observer, first, end, slice(number, number + 1)),
         **_percentiles(values, counts),
     }
 

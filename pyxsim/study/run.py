@@ -21,6 +21,7 @@ from pyxsim.output.phases import dimension_table, phase_table
 from pyxsim.output.result import LinkTable, Longs, Result
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
+from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.bound import bound_cycles
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
@@ -189,6 +190,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
     clock = experiment.network.clock
     traffic = system.traffic()
     chunks = _chunks(prepared)
+    told = attribution(network, prepared.job.traffic)
     return Result(
         time_cycles=end,
         clock_hz=clock,
@@ -202,6 +204,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         messages=[message_row(message) for message in system.messages],
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
+        attribution=told,
         counts=network.counts(),
         bound_ns=float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
@@ -210,7 +213,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
-        warnings=list(prepared.warnings),
+        warnings=[*prepared.warnings, *notes(told)],
         topology=prepared.topology,
     )
 
