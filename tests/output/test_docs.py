@@ -53,8 +53,8 @@ def test_examples_run(page: str, build: Callable[..., Result], tmp_path: Path, m
     result.save("results/torus_all_reduce.h5")
     examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     build(attribution=make_attribution()).save("results/waits.h5")
-    assert len(examples) == 4
-    del examples[2]  # it simulates an experiment of inputs/; tests/test_docs.py runs it
+    assert len(examples) == 5
+    del examples[2:4]  # they simulate experiments of inputs/; tests/test_docs.py runs them
     for example in examples:
         names: dict[str, object] = {}
         exec(compile(example, "docs/output.md", "exec"), names)
