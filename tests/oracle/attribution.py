@@ -125,7 +125,10 @@ class Attribution:
     def last_on(self, link: int, t: int) -> Message:
         """Whose flit started last on a link, at the end of cycle `t`."""
         cycles, messages = self.starts[link]
-        return messages[bisect_right(cycles, t) - 1]
+        before = bisect_right(cycles, t)
+        if before == 0:
+            raise AssertionError(f"nothing has started on link {link} up to cycle {t}")
+        return messages[before - 1]
 
     def at_source(self, tail: Tail) -> Stay:
         message, link = tail.packet.message, tail.launched[0][2]
@@ -148,51 +151,62 @@ class Attribution:
         return state.what, self.culprit(lane.states, t)
 
     def in_a_buffer(self, tail: Tail, i: int, vc: InputVC) -> Stay:
-        """The `i`-th one that it came to."""
-        arrival, won, entered = tail.arrives[i][0], tail.switched[i][0], tail.entered[i]
+        """The `i`-th one that it came to: in the VC, across the switch, in the output queue, on its way."""
+        won, entered = tail.switched[i][0], tail.entered[i]
         launch, end = tail.launched[i + 1][0], tail.arrives[i + 1][0]
-        message, stay = tail.packet.message, Stay(tail.switched[i][2])
-        run, before = self.run(vc, tail.packet)
+        stay = Stay(tail.switched[i][2])
+        across = min(entered - won, self.alone)
+        stay.spend("hops", across + end - launch)
+        stay.spend("serialisation", entered - won - across)
+        hops = self.in_the_vc(stay, tail.packet, vc, range(tail.arrives[i][0], won), self.alone - across)
+        self.in_the_queue(stay, tail.packet.message, range(entered, launch), self.alone - across - hops)
+        return stay
+
+    def in_the_vc(self, stay: Stay, packet: Packet, vc: InputVC, cycles: range, alone: int) -> int:
+        """`alone`: the K of the page. Returns H."""
+        arrival, won = cycles.start, cycles.stop
+        run, before = self.run(vc, packet)
         began = vc.first[run[0]] // self.ticks
         came = [(u // self.ticks, flit, empty) for u, flit, empty in vc.arrivals]
         first_flit = next(t for t, flit, _ in came if flit.packet is run[0])
         filled = max(t for t, _, empty in came if t <= arrival and empty)
 
-        # While it was there, and before it came.
         here = self.states(vc, range(max(arrival, began), won))
-        earlier = self.states(vc, range(max(began, filled), arrival))
-        counts, held = Counter(here.values()), Counter(earlier.values())
+        counts = Counter(here.values())
         stay.spend("queue", max(0, began - arrival))
-        held["queue"] = max(0, min(arrival, began) - max(filled, first_flit))
-        causes = {part: 0 if self.whole else held[part] for part in HELD_UP}
         for part in HELD_UP:
             stay.spend(part, counts[part])
         own = counts["pipeline"] + counts["moving"]
-        way = min(entered - won, self.alone)
-        stay.spend("serialisation", entered - won - way)
-        alone = self.alone - way  # K
         hops = min(own, alone)
         stay.spend("hops", hops)
-        self.share(stay, own - hops, causes)
+
+        earlier = self.states(vc, range(max(began, filled), arrival))
+        held = Counter(earlier.values())
+        held["queue"] = max(0, min(arrival, began) - max(filled, first_flit))
+        self.share(stay, own - hops, {part: 0 if self.whole else held[part] for part in HELD_UP})
+
         if before is not None:
             stay.blame("queue", before)
         for t, part in (earlier | here).items():
             if part in HELD_UP:
                 stay.blame(part, self.culprit(vc.states, t))
+        return hops
 
-        # On its way.
-        stay.spend("hops", way + end - launch)
-        for t in range(entered, launch):
-            last = self.last_on(stay.link, t)
-            if last is not message:
-                stay.spend("link")
-                stay.blame("link", last)
-            elif hops < alone:
-                stay.spend("hops")
-                hops += 1
-            else:
-                stay.spend("serialisation")
-        return stay
+    def in_the_queue(self, stay: Stay, message: Message, cycles: range, alone: int) -> None:
+        """`alone`: what is left of the cycles that it would spend here if nobody else were there, K - H."""
+        entries = self.machine.links[stay.link].entries
+        since = max(t for t, other, first in entries if other is message and first and t <= cycles.start)
+        others = [t for t in range(since, cycles.stop) if self.last_on(stay.link, t) is not message]
+        before = sum(t < cycles.start for t in others)
+        behind = len(others) - before
+        own = len(cycles) - behind
+        hops = min(own, alone)
+        held = min(own - hops, before)
+        stay.spend("hops", hops)
+        stay.spend("link", behind + held)
+        stay.spend("serialisation", own - hops - held)
+        if others:
+            stay.blame("link", self.last_on(stay.link, others[-1]))
 
     def share(self, stay: Stay, rest: int, held: dict[str, int]) -> None:
         """What the tail waited for the flits before it goes to what had held those up."""

@@ -292,6 +292,8 @@ class Link:
     traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
     flying: list[tuple[Flit, int]] = field(default_factory=list)
     returning: list[tuple[int, int]] = field(default_factory=list)  # (arrival, vc) of credits
+    # Every flit that was passed to it or its queue: when, whose, and whether no other of its message was in the queue.
+    entries: list[tuple[int, Message, bool]] = field(default_factory=list)
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
 
@@ -327,16 +329,24 @@ class Link:
         flit.entered.append(enters)
         if enters > t:
             self.traversing.append((enters, flit, vc))
-        elif self.output_queue and (self.queue or not self.available(t)):
+            return
+        self.enter(flit, t)
+        if self.output_queue and (self.queue or not self.available(t)):
             self.queue.append((flit, vc))
         else:
             self.launch(flit, vc, t)
+
+    def enter(self, flit: Flit, t: int) -> None:
+        message = flit.packet.message
+        self.entries.append((t, message, all(other.packet.message is not message for other, _ in self.queue)))
 
     def launch_queued(self, t: int) -> bool:
         """Step 1 of the output queue. True if a flit was launched or joined the queue."""
         joining = [(flit, vc) for enters, flit, vc in self.traversing if enters == t]
         self.traversing = [row for row in self.traversing if row[0] != t]
-        self.queue.extend(joining)
+        for flit, vc in joining:
+            self.enter(flit, t)
+            self.queue.append((flit, vc))
         launching = bool(self.queue) and self.available(t)
         if launching:
             self.launch(*self.queue.popleft(), t)
