@@ -13,6 +13,7 @@ from math import ceil, lcm
 
 import numpy as np
 
+from pyxsim.analytical.alike import alike
 from pyxsim.errors import InputError
 
 MOST = 2**62
@@ -33,20 +34,25 @@ cdef class Ticks:
 
     def __init__(self, rates, latencies):
         cdef Py_ssize_t link
-        distinct = set(map(Fraction, rates))
-        common = lcm(*(rate.numerator for rate in distinct), *(Fraction(late).denominator for late in set(latencies)))
-        self.exact = common < MOST and all(common / rate < MOST for rate in distinct)
+        cdef int64_t[:, ::1] late
+        widths, width_of = alike(rates)
+        widths = [Fraction(width) for width in widths]
+        waits, wait_of = alike(latencies)
+        waits = [Fraction(wait) for wait in waits]
+        common = lcm(*(width.numerator for width in widths), *(wait.denominator for wait in waits))
+        self.exact = common < MOST and all(common < MOST * width for width in widths)
         self.per_cycle = common if self.exact else MOST
-        if any(number >= MOST for rate in distinct for number in rate.as_integer_ratio()):
+        if any(number >= MOST for width in widths for number in width.as_integer_ratio()):
             raise InputError("a time of latency and bandwidth together is too fine a fraction to be kept")
-        self.rate = np.array([Fraction(rate).as_integer_ratio() for rate in rates], np.int64).reshape(-1, 2)
-        whole = [int(self.per_cycle / Fraction(rate)) if self.exact else 0 for rate in rates]
-        self.per_byte = np.array(whole, np.int64)
-        for link, late in enumerate(latencies):
-            if late > LONGEST:
-                raise InputError("a latency takes more cycles than can be counted")
-            ticks = ceil(Fraction(late) * self.per_cycle)
-            self.latency[link] = (<int128_t> <int64_t> (ticks >> 62) << 62) + <int64_t> (ticks & (MOST - 1))
+        if any(wait > LONGEST for wait in waits):
+            raise InputError("a latency takes more cycles than can be counted")
+        self.rate = np.array([width.as_integer_ratio() for width in widths], np.int64).reshape(-1, 2)[width_of]
+        whole = [int(self.per_cycle / width) if self.exact else 0 for width in widths]
+        self.per_byte = np.array(whole, np.int64)[width_of]
+        ticks = [ceil(wait * self.per_cycle) for wait in waits]
+        late = np.array([divmod(each, MOST) for each in ticks], np.int64).reshape(-1, 2)[wait_of]
+        for link in range(self.links):
+            self.latency[link] = (<int128_t> late[link, 0] << 62) + late[link, 1]
 
     cdef int128_t serial(self, int64_t link, int64_t nbytes) noexcept nogil:
         """What bytes take on a link; -1 if it is more than 2^60 cycles."""

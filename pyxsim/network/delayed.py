@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analytical.alike import alike
 from pyxsim.analytical.pairs import Pairs
 from pyxsim.errors import SimulationError
 from pyxsim.network.ledger import Ledger, Recorder
@@ -179,11 +180,11 @@ class DelayedNetwork:
 
         They are for statistics; a flit time that is too fine a fraction for these is the next best one.
         """
-        flit, memo = self.settings.flit, dict[tuple[Fraction, Fraction], Wire]()
-        rows = list(zip(self.model.rates, self.model.latencies, strict=True))
-        for rate, latency in set(rows):
-            memo[rate, latency] = Wire((flit / rate).limit_denominator(MAX_DENOMINATOR), ceil(latency), 0, 0)
-        return [memo[row] for row in rows]
+        widths, width_of = alike(self.model.rates)
+        waits, wait_of = alike(self.model.latencies)
+        times = [(self.settings.flit / width).limit_denominator(MAX_DENOMINATOR) for width in widths]
+        wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]
+        return [wires[width][wait] for width, wait in zip(width_of.tolist(), wait_of.tolist(), strict=True)]
 
     def npu_bandwidths(self) -> list[Fraction]:
         """Bytes per cycle that an NPU can send into each dimension."""

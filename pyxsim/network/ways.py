@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from pyxsim.analytical.alike import alike
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.protocol import Longs
 from pyxsim.routing.explore import decide
@@ -57,7 +58,7 @@ def wires_of(topology: Topology, network: Network) -> tuple[list[Fraction], list
 
 def widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
     """Bytes per cycle of the widest link; where all NPUs share a router, what the settings say of links."""
-    return max(rates or [rate / network.clock for rate in network.bandwidths(len(topology.link_kinds))])
+    return max(alike(rates)[0] or [rate / network.clock for rate in network.bandwidths(len(topology.link_kinds))])
 
 
 def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:

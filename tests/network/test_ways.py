@@ -1,4 +1,4 @@
-"""Which links a pair of NPUs keeps to: the route of the relation, and where that has a choice, each pair in its turn."""
+"""Which links a pair of NPUs keeps to: the route of the relation, and, where that has a choice, the one that is its turn."""
 
 from __future__ import annotations
 
