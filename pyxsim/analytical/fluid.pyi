@@ -20,9 +20,15 @@ class Fluid:
     bytes_delivered: int
     ways: int
     fillings: int
-    def __init__(self, rule: Rule, capacities: Any, flit: int) -> None: ...
+    def __init__(self, rule: Rule, capacities: Any, flit: int, lanes: int = 0) -> None: ...
     def extend(
-        self, lengths: ArrayLike, links: ArrayLike, shares: ArrayLike, latencies: ArrayLike, exact: ArrayLike
+        self,
+        lengths: ArrayLike,
+        links: ArrayLike,
+        shares: ArrayLike,
+        latencies: ArrayLike,
+        exact: ArrayLike,
+        lanes: Longs | None = None,
     ) -> None: ...
     @property
     def now(self) -> int: ...

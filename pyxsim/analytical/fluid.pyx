@@ -38,12 +38,13 @@ cdef struct Message:
     int64_t number
     int64_t nbytes
     int64_t child    # of the messages of a way, a pairing heap: the first below it,
-    int64_t sibling  # and the next below the one above it; in the pool, the next free record
+    int64_t sibling  # and the next below the one above it; in a lane, who comes behind it; in the pool, the next free
     int64_t way
 
 
 cdef struct Way:
     double latency       # cycles, from the last byte's start to its arrival
+    int64_t lane         # that its messages leave by, NOBODY: they do not wait for others
     double rate          # bytes per cycle of each of its messages
     double given         # bytes that a message has got up to `since`
     Moment since
@@ -85,7 +86,11 @@ cdef inline int64_t up(Moment moment) noexcept nogil:
 
 
 cdef class Fluid:
-    """Messages on links of some bytes per cycle each. `rule`: what ways take alone; `flit`: bytes, for statistics."""
+    """Messages on links of some bytes per cycle each. `rule`: what ways take alone; `flit`: bytes, for statistics.
+
+    A way may leave by one of several `lanes`: messages start there one after the other, in the order of sending, each
+    when all of the one before it has left.
+    """
 
     cdef readonly Rule rule
     cdef readonly Filling filling
@@ -100,12 +105,13 @@ cdef class Fluid:
     cdef int64_t *heap      # ways by their due moments
     cdef int64_t *touched   # ways on which messages have started or ended in this moment
     cdef int64_t in_heap, in_touched, way_room
+    cdef int64_t[::1] leaving, front, back  # of each lane: the message that leaves, and those that wait
     cdef list told
 
     def __cinit__(self):
         self.message, self.way, self.heap, self.touched = NULL, NULL, NULL, NULL
 
-    def __init__(self, Rule rule, capacities, int64_t flit):
+    def __init__(self, Rule rule, capacities, int64_t flit, int64_t lanes=0):
         self.rule = rule
         self.filling = Filling(capacities)
         self.flit = flit
@@ -113,6 +119,7 @@ cdef class Fluid:
         self.sent = self.delivered = self.bytes_delivered = self.ways = self.fillings = 0
         self.in_heap = self.in_touched = self.way_room = self.room = 0
         self.unused = NOBODY
+        self.leaving, self.front, self.back = np.full((3, lanes), NOBODY, np.int64)
         self.moment.cycle, self.moment.part = 0, 0
         self.told = []
 
@@ -122,15 +129,19 @@ cdef class Fluid:
         free(self.heap)
         free(self.touched)
 
-    def extend(self, lengths, links, shares, latencies, exact):
+    def extend(self, lengths, links, shares, latencies, exact, lanes=None):
         """More ways, those that the rule knows: how many links each has, the links and the shares that go over them,
-        one way behind the other, latencies in cycles, and whether the rule knows the bandwidth of the way."""
+        one way behind the other, latencies in cycles, whether the rule knows the bandwidth, and the lanes (-1: none).
+        """
         cdef const double[::1] latency = np.ascontiguousarray(latencies, np.float64)
         cdef const uint8_t[::1] known = np.ascontiguousarray(exact, np.uint8)
+        cdef const int64_t[::1] lane = np.full(len(latency), NOBODY) if lanes is None else lanes
         cdef int64_t i, room = self.ways + len(latency)
         cdef Way *way
-        if not len(lengths) == len(latency) == len(known):
-            raise ValueError("lengths or latencies are missing")
+        if not len(lengths) == len(latency) == len(known) == len(lane):
+            raise ValueError("lengths, latencies or lanes are missing")
+        if len(lane) and not -1 <= np.min(lane) <= np.max(lane) < len(self.leaving):
+            raise ValueError("a lane that is not there")
         self.filling.extend(lengths, links, shares)
         if room > self.way_room:
             room *= 2
@@ -140,7 +151,7 @@ cdef class Fluid:
             self.way_room = room
         for i in range(len(latency)):
             way = &self.way[self.ways]
-            way.latency = latency[i]
+            way.latency, way.lane = latency[i], lane[i]
             way.rate = way.given = way.early = 0
             way.carried = way.carrying = 0
             way.front = way.place = NOBODY
@@ -228,7 +239,7 @@ cdef class Fluid:
             message.child = message.sibling = NOBODY
             self.sent += 1
             if at == self.moment.cycle:
-                self._start(index)
+                self._hand_over(index)
             elif not self.starts.push(at, self.sent, index):
                 raise MemoryError(f"{self.starts.count} messages that wait")
         return first
@@ -291,6 +302,26 @@ cdef class Fluid:
             self.touched[self.in_touched] = number
             self.in_touched += 1
 
+    cdef void _hand_over(self, int64_t index) noexcept nogil:
+        """A message starts, or waits for its lane."""
+        cdef int64_t lane = self.way[self.message[index].way].lane
+        if lane == NOBODY or self.leaving[lane] == NOBODY:
+            self._start(index)
+        elif self.front[lane] == NOBODY:
+            self.front[lane] = self.back[lane] = index
+        else:
+            self.message[self.back[lane]].sibling = index
+            self.back[lane] = index
+
+    cdef void _free_lane(self, int64_t lane) noexcept nogil:
+        """A message has left: the next one starts."""
+        cdef int64_t index = self.front[lane]
+        self.leaving[lane] = NOBODY
+        if index != NOBODY:
+            self.front[lane] = self.message[index].sibling
+            self.message[index].sibling = NOBODY
+            self._start(index)
+
     cdef void _start(self, int64_t index) noexcept nogil:
         cdef Message *message = &self.message[index]
         cdef Way *way = &self.way[message.way]
@@ -299,13 +330,15 @@ cdef class Fluid:
         self._touch(message.way)
         if not use.messages:
             way.given = way.early = way.rate = 0
-            way.alone, way.began = way.exact, self.moment.cycle
+            way.alone, way.began = way.exact and self.moment.part == 0, self.moment.cycle
             self.filling.join(message.way)
         message.goal = way.given + <double> message.nbytes
         way.front = self._meld(way.front, index)
         use.messages += 1
         way.early += way.given
         way.carrying += flits
+        if way.lane != NOBODY:
+            self.leaving[way.lane] = index
 
     cdef int64_t _arrival(self, int64_t number, Message *message, Moment done) noexcept nogil:
         """When a message arrives whose last byte leaves at a moment."""
@@ -345,6 +378,8 @@ cdef class Fluid:
         self._touch(number)
         if not use.messages:
             self.filling.leave(number)
+            if way.lane != NOBODY:
+                self._free_lane(way.lane)
         return 0
 
     # -- rates --
@@ -449,7 +484,7 @@ cdef class Fluid:
                 continue
             while self.starts.count and self.starts.heap[0].cycle <= cycle:
                 event = self.starts.pop()
-                self._start(event.what)
+                self._hand_over(event.what)
             while self.arrivals.count and self.arrivals.heap[0].cycle <= cycle:
                 event = self.arrivals.pop()
                 self.told.append((cycle, event.number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,11 @@ Floats = NDArray[np.float64]
 
 
 class FlowNetwork(DelayedNetwork):
-    """Messages that share the links of their routes, max-min fair at every moment (docs/flow.md)."""
+    """Messages that share the links of their routes, max-min fair at every moment (docs/flow.md).
+
+    Those that leave an NPU by the same lane start one after the other, unless `[network.analytical] sending` says
+    otherwise.
+    """
 
     model: Flows
 
@@ -66,6 +71,7 @@ class Flows:
         self.rates, self.latencies = wires_of(topology, network)
         self.widest = widest(topology, network, self.rates)
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
+        self._fixed = cache(partial(fixed, topology.relation))
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
         lanes = self._lanes(topology.link_src), self._lanes(topology.link_dst)
         rates = [*self.rates, *lanes[0], *lanes[1]]
@@ -77,7 +83,13 @@ class Flows:
         self._of_kind = np.array([float(rate) for rate in kinds])
         self._kind = np.array([place[rate] for rate in rates], np.int64)
         self._out, self._into = (np.array([place[rate] for rate in lane], np.int64) for lane in lanes)
-        self.engine = Fluid(arithmetic.rule([False] * len(kinds)), self._of_kind[self._kind], network.flit)
+        self._degree = np.bincount(topology.link_src, minlength=topology.relation.routers)
+        self._outgoing = np.argsort(topology.link_src, kind="stable")
+        self._first_out = np.cumsum(self._degree) - self._degree
+        # Lanes of messages that leave one after the other: of links, and of NPUs that share a router.
+        self._in_order = network.analytical.sending == "in-order"
+        rule = arithmetic.rule([False] * len(kinds))
+        self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
         # Of every way, one behind the other: links, and how much of the way goes over each.
         self._told: list[tuple[Longs, Longs, Floats]] = []
 
@@ -89,7 +101,7 @@ class Flows:
         return [found[router] or self.widest for router in self._relation.home.tolist()]
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        way, link, share, latency = self._over_links(src, dst, plane)
+        way, link, share, latency, first = self._over_links(src, dst, plane)
         out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
         own = np.flatnonzero(self._spreads(plane) & ~(self._shares_router[src] & self._shares_router[dst]))
         way = np.concatenate([way, out, into, own])
@@ -107,14 +119,36 @@ class Flows:
         narrowest = np.cumsum(count) - count
         self.engine.rule.extend(latency, self._kind[link[narrowest]])
         try:
-            self.engine.extend(count, link, share, latency / self._per_cycle, share[narrowest] == 1)
+            self.engine.extend(
+                count,
+                link,
+                share,
+                latency / self._per_cycle,
+                share[narrowest] == 1,
+                self._lane_of(src, dst, plane, first),
+            )
         except OverflowError as error:
             raise SimulationError(str(error)) from None
         self._told.append((count, link, share))
 
-    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs]:
-        """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
+    def _lane_of(self, src: Longs, dst: Longs, plane: Longs, first: Longs) -> Longs | None:
+        """The lane by which each pair's messages leave: that of the first link, or the one that the NPU has.
+
+        What has several routes takes the links of its router by turns.
+        """
+        if not self._in_order:
+            return None
+        router = self._relation.home[src]
+        turn = self._first_out[router] + dst % np.maximum(self._degree[router], 1)
+        spreads, order = self._spreads(plane), np.append(self._outgoing, 0)
+        lane = np.where(spreads, order[np.where(spreads, turn, -1)], first)
+        return np.where(self._shares_router[src], self._links + src, lane)
+
+    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs, Longs]:
+        """(pair, link, share) of all links of all pairs, and of each pair the latency of its longest path, and the
+        first link of its first route."""
         steps = routes(self._relation, src, dst, plane)
+        first = steps[:, 0] if steps.shape[1] else np.full(len(src), -1)
         way, place = np.nonzero(steps >= 0)
         link, share = steps[way, place], np.ones(len(way))
         latency: Longs = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
@@ -127,12 +161,11 @@ class Flows:
                 way = np.concatenate([way[others], np.repeat(which, found.count)])
                 link = np.concatenate([link[others], found.link])
                 share = np.concatenate([share[others], found.share])
-        return way, link, share, latency
+        return way, link, share, latency, first
 
     def _spreads(self, plane: Longs) -> NDArray[np.bool_]:
         """Which of the pairs have several routes, by their planes."""
-        several = [number for number in np.unique(plane).tolist() if not fixed(self._relation, number)]
-        return np.isin(plane, several)
+        return np.isin(plane, [number for number in np.unique(plane).tolist() if not self._fixed(number)])
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """Rounded where a link has a share of what its ways carried."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from pyxsim.routing.explore import BATCH
 from pyxsim.routing.loads import Floats, Paths, ways_of
-from pyxsim.routing.relation import Longs, Relation, Way
+from pyxsim.routing.planes import plane as taken_out
+from pyxsim.routing.relation import EACH, Longs, Relation, Way
 
 TRIPS = 1 << 18  # from NPU to NPU, over one way and via each, that are looked at together
 
@@ -31,7 +32,12 @@ class Spread:
 def fixed(relation: Relation, plane: int) -> bool:
     """Whether all that is sent on a plane, or (-1) on the ways, keeps to one route."""
     ways = relation.ways if plane < 0 else (Way(plane),)
-    return len(ways) == 1 and ways[0].via == "none" and not relation.sets and not relation.plane_any[ways[0].last]
+    if len(ways) > 1 or ways[0].via != "none" or relation.plane_any[ways[0].last]:
+        return False
+    number = ways[0].last
+    escapes = relation.plane_select[number] == EACH and relation.plane_escape[number] >= 0
+    candidates = np.diff(taken_out(relation, number).start) if relation.sets else np.zeros(1)
+    return bool(not escapes and candidates.max(initial=0) <= 1)
 
 
 def spread(relation: Relation, src: Longs, dst: Longs, plane: int, lengths: Longs) -> Spread:

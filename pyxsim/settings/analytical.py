@@ -22,6 +22,11 @@ class Analytical(Table):
         "as it has crossed one, or everything once all of it is there. Default: cut-through; with "
         'compat = "astra-sim-2" store-and-forward, the only way there.',
     )
+    sending: Literal["in-order", "together"] = Field(
+        default="in-order",
+        description="Whether messages that leave an NPU by one lane start one after the other, as packets do, or all "
+        "share it from the cycle in which they are handed over (--backend flow).",
+    )
     nic_latency: PerDimension[Time] = Field(
         default=written("0 ns"), description=f"Of a network interface, passed twice by each message. {_ONE}"
     )
@@ -40,5 +45,5 @@ class Analytical(Table):
     def summands(self) -> tuple[str, ...]:
         """The keys that say something that only ASTRA-sim 1 knows."""
         neutral = type(self)()
-        keys = [key for key in type(self).model_fields if key != "forwarding"]
+        keys = [key for key in type(self).model_fields if key not in ("forwarding", "sending")]
         return tuple(key for key in keys if getattr(self, key) != getattr(neutral, key))

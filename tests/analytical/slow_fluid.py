@@ -49,16 +49,25 @@ def slowly(
     capacity: Sequence[Fraction],
     latency: Sequence[Fraction],
     sends: Sequence[tuple[int, int, int]],
+    lanes: Sequence[int] = (),
 ) -> list[Told]:
-    """What arrives when, of (cycle, way, bytes). A message that is told of before its end ends when it is told of."""
+    """What arrives when, of (cycle, way, bytes). A message that is told of before its end ends when it is told of.
+
+    `lanes`: that of each way; a message starts when all before it in its lane have ended.
+    """
     told: list[Told] = []
+    queued: list[Message] = []
     here: list[Message] = []
     waiting = sorted((at, number, way, size) for number, (at, way, size) in enumerate(sends))
     now = Fraction(0)
-    while here or waiting:
+    while here or waiting or queued:
         while waiting and waiting[0][0] <= now:
             _, number, way, size = waiting.pop(0)
-            here.append(Message(number, way, Fraction(size)))
+            queued.append(Message(number, way, Fraction(size)))
+        for message in list(queued):
+            if not lanes or lanes[message.way] not in [lanes[other.way] for other in here]:
+                here.append(message)
+                queued.remove(message)
         rates = fair([ways[message.way] for message in here], capacity)
         ends = []
         for message, rate in zip(here, rates, strict=True):

@@ -19,18 +19,25 @@ NEAR = Fraction(1, 2**15)  # what comes so near to a whole cycle may be told as 
 Sends = list[tuple[int, int, int]]
 
 
-def engine(ways: list[Way], capacity: list[Fraction], latency: list[Fraction], flit: int = 10) -> Fluid:
+def engine(
+    ways: list[Way],
+    capacity: list[Fraction],
+    latency: list[Fraction],
+    flit: int = 10,
+    lanes: list[int] | None = None,
+) -> Fluid:
     tops = [min(capacity[link] / share for link, share in way.items()) for way in ways]
     unit = lcm(*(each.denominator for each in latency))
     rule = Exact(tops, unit)
     rule.extend(np.array([int(each * unit) for each in latency]), np.arange(len(ways)))
-    made = Fluid(rule, [float(each) for each in capacity], flit)
+    made = Fluid(rule, [float(each) for each in capacity], flit, max(lanes or [-1]) + 1)
     made.extend(
         [len(way) for way in ways],
         [link for way in ways for link in way],
         [float(share) for way in ways for share in way.values()],
         [float(each) for each in latency],
         [True] * len(ways),
+        np.array(lanes) if lanes else None,
     )
     return made
 
@@ -85,15 +92,16 @@ def same(found: list[tuple[int, int]], wanted: list[Told]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), network=networks(), slack=st.integers(0, 30))
+@given(data=st.data(), network=networks(), slack=st.integers(0, 30), in_lanes=st.booleans())
 def test_as_the_slow_model(
-    data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], slack: int
+    data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], slack: int, in_lanes: bool
 ) -> None:
     what = data.draw(sends(len(network[0])))
-    net = engine(*network)
+    lanes = [data.draw(st.integers(0, 2)) for _ in network[0]] if in_lanes else []
+    net = engine(*network, lanes=lanes)
     for at, way, size in what:
         send(net, at, (way, size))
-    same(drain(net, slack), slowly(*network, what))
+    same(drain(net, slack), slowly(*network, what, lanes))
     assert net.delivered == net.sent == len(what)
     assert net.bytes_delivered == sum(size for _, _, size in what)
     assert not net.busy
@@ -202,8 +210,15 @@ def test_messages_of_one_way_share_it_and_end_one_after_the_other() -> None:
     assert drain(net) == [(30, 2), (50, 1), (60, 0)]
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
-def test_the_example_of_the_textbook(order: list[int]) -> None:
+def test_messages_of_one_lane_leave_one_after_the_other() -> None:
+    """0 and 1 are of one lane, and share link 0 with 2: first 0 and 2, then 1 and what is left of 2, then 1 alone."""
+    net = engine(routes([0, 1], [0, 2], [0]), [Fraction(2)] * 3, [Fraction(3)] * 3, lanes=[0, 0, 1])
+    send(net, 0, (0, 10), (1, 10), (2, 15), (0, 1))
+    assert net.messages().tolist() == [1, 0, 1]
+    assert drain(net) == [(10 + 3, 0), (15 + 3, 2), (17 + 3, 1), (18 + 3, 3)]
+
+
+def test_the_example_of_the_textbook() -> None:
     """A long way over three links, each with others on it: 1/4 on the crowded link, the others get what is left."""
     ways = [routes([0, 1, 2])[0], *routes([0], [1], [1], [1], [2])]
     net = engine(ways, [Fraction(1)] * 3, free(ways))
@@ -313,5 +328,7 @@ def test_faults() -> None:
         send(net, 4, (0, 1))
     with pytest.raises(ValueError, match="a way without links"):
         net.extend([0], [], [], [0.0], [True])
+    with pytest.raises(ValueError, match="a lane that is not there"):
+        net.extend([1], [0], [1.0], [0.0], [True], np.array([0]))
     with pytest.raises(ValueError, match="a link that is not there"):
         net.extend([1], [1], [1.0], [0.0], [True])

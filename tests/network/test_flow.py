@@ -37,6 +37,9 @@ def network(window: int = 1000, **table: Any) -> FlowNetwork:
     return FlowNetwork(*made({"bandwidth": "1 GB/s", "latency": "5 ns", **table}), window=window)
 
 
+TOGETHER = {"sending": "together"}
+
+
 def ends(*pairs: tuple[int, int]) -> tuple[Any, Any]:
     return np.array([src for src, _ in pairs]), np.array([dst for _, dst in pairs])
 
@@ -112,7 +115,7 @@ def line(path: Any) -> dict[str, Any]:
 
 
 def test_links_of_their_own(tmp_path: Any) -> None:
-    net = network(**line(tmp_path / "line.graphml"))
+    net = network(**line(tmp_path / "line.graphml"), analytical=TOGETHER)
     send(net, 1000, (0, 2), (0, 1))
     # The one to 2 has no more than 1 byte per cycle anyway; the other has the 3 that are left.
     assert drain(net) == {0: 15 + 1000, 1: 10 + floor(Fraction(1000, 3))}
@@ -131,9 +134,28 @@ def test_incast(topology: str) -> None:
 
 
 def test_all_to_all_over_a_switch() -> None:
-    net = network(topology="switch", shape=[16])
+    """At once, and one after the other: who sends in the order of a permutation is in nobody's way."""
+    net = network(topology="switch", shape=[16], analytical=TOGETHER)
     send(net, 1000, *[(a, b) for a in range(16) for b in range(16) if a != b])
     assert set(drain(net).values()) == {15 * 1000 + 10}
+    net = network(topology="switch", shape=[16])
+    send(net, 1000, *[(a, (a + b) % 16) for a in range(16) for b in range(1, 16)])
+    assert sorted(drain(net).values()) == [1000 * step + 10 for step in range(1, 16) for _ in range(16)]
+
+
+def test_messages_of_one_lane_leave_one_after_the_other() -> None:
+    """Clockwise 0 to 1, then 0 to 2, which has the link from 1 to 2 alone when that from 1 has gone; back is free."""
+    net = network(topology="ring", shape=[6])
+    send(net, 1000, (0, 1), (0, 2), (1, 2), (0, 5))
+    assert drain(net) == {0: 1005, 1: 2010, 2: 1005, 3: 1005}
+
+
+def test_what_adapts_takes_the_lanes_of_its_npu_by_turns() -> None:
+    net = network(topology="mesh", shape=[2, 2], router={"routing": "minimal-adaptive"})
+    # 0 to 1 and 0 to 3 leave by the same lane, as 3 - 1 is the number of lanes; 0 to 2 by the other one.
+    send(net, 1000, (0, 1), (0, 3), plane=-1)
+    send(net, 1000, (0, 2), plane=-1)
+    assert drain(net) == {0: 1005, 2: 1005, 1: 2010}
 
 
 def test_a_permutation_over_a_fat_tree_runs_at_full_speed() -> None:
@@ -145,16 +167,19 @@ def test_a_permutation_over_a_fat_tree_runs_at_full_speed() -> None:
 
 
 def test_npus_at_one_router_have_a_lane_out_and_a_lane_in() -> None:
-    net = network(topology="k-ary-n-tree", options={"k": 4, "n": 1})
-    send(net, 100, (0, 1), (0, 2), (1, 2), (3, 0))
-    # 0 sends twice and 2 receives twice; nothing is in the way of 3 to 0. No link carries anything.
-    assert drain(net) == {0: 200, 1: 200, 2: 200, 3: 100}
-    assert net.totals()["flits"].tolist() == []
+    times = []
+    for sending in ("together", "in-order"):
+        net = network(topology="k-ary-n-tree", options={"k": 4, "n": 1}, analytical={"sending": sending})
+        send(net, 100, (0, 1), (0, 2), (1, 2), (3, 0))
+        times.append(drain(net))
+        assert net.totals()["flits"].tolist() == []
+    # 0 sends twice and 2 receives twice; nothing is in the way of 3 to 0.
+    assert times == [{0: 200, 1: 200, 2: 200, 3: 100}, {0: 100, 1: 200, 2: 100, 3: 100}]
 
 
 def test_lanes_are_as_wide_as_the_links_of_their_router() -> None:
     """What goes out over several links of a router is no more than the NPU's lane carries."""
-    net = network(topology="leaf-spine", options={"npus": 3, "leaves": 2, "spines": 3})
+    net = network(topology="leaf-spine", options={"npus": 3, "leaves": 2, "spines": 3}, analytical=TOGETHER)
     send(net, 1000, (0, 3), (0, 4), (0, 1), plane=-1)
     assert drain(net) == {0: 3010, 1: 3010, 2: 3000}
 
@@ -191,7 +216,7 @@ def test_a_spread_message_pays_the_latency_of_its_longest_path() -> None:
 
 def test_messages_that_adapt_share_what_all_their_ways_carry() -> None:
     """Two from corner to corner of a square: half of each over either side."""
-    net = network(topology="mesh", shape=[2, 2], router={"routing": "minimal-adaptive"})
+    net = network(topology="mesh", shape=[2, 2], router={"routing": "minimal-adaptive"}, analytical=TOGETHER)
     send(net, 1000, (0, 3), (1, 2), plane=-1)
     assert drain(net) == {0: 1010, 1: 1010}
     send(net, 1000, (0, 3), (0, 1), plane=-1, at=2000)
@@ -282,7 +307,7 @@ def test_counts() -> None:
 def test_a_message_that_takes_too_long() -> None:
     with pytest.raises(SimulationError, match="takes more cycles than can be counted"):
         send(network(topology="ring", shape=[4]), 2**61, (0, 1))
-    net = network(topology="ring", shape=[4])
+    net = network(topology="ring", shape=[4], analytical=TOGETHER)
     send(net, 2**59, (0, 1), (0, 1), (0, 1))
     with pytest.raises(SimulationError, match="take more cycles than can be counted"):
         drain(net)
