@@ -123,23 +123,25 @@ class PacketNetwork:
 
     def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
         """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
-        tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
+        tags = [0] * len(src)
+        if self.attribution:
+            tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1).tolist()
         if len(src) < FEW or not self._fixed_lanes:
-            rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
+            rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), tags, strict=True)
             return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
         sizes, size_of = np.unique(nbytes, return_inverse=True)
         packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
         _, one, pair_of = np.unique((src * self.npus + dst) * PLANES + plane, return_index=True, return_inverse=True)
         pairs = zip(src[one].tolist(), dst[one].tolist(), plane[one].tolist(), strict=True)
         inject, eject = np.array([self._lanes.get(pair) or self._find_lanes(*pair) for pair in pairs]).T[:, pair_of]
-        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
+        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags if self.attribution else 0)
         self._next_start = min(self._next_start, at)
         self._bytes += nbytes.tolist()
         self._src += src.tolist()
         self._dst += dst.tolist()
         if self.attribution:
             self._at += [at] * len(src)
-            self._tags += tags.tolist()
+            self._tags += tags
         return int(first)
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:

@@ -83,9 +83,8 @@ def _blame(network: PacketNetwork) -> dict[str, Longs]:
 
 
 def _stays(network: PacketNetwork) -> dict[str, Longs]:
-    """In the order of the messages, as the whole network knows them; in that of their way of one packet."""
+    """In the order in which packets arrived, and of each in that of its way."""
     rows = network.engine.stays() if network.attribution > 1 else np.zeros((0, len(STAYS)), np.int64)
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     return dict(zip(STAYS, rows.T, strict=True))
 
 
