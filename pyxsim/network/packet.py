@@ -134,7 +134,7 @@ class PacketNetwork:
         _, one, pair_of = np.unique((src * self.npus + dst) * PLANES + plane, return_index=True, return_inverse=True)
         pairs = zip(src[one].tolist(), dst[one].tolist(), plane[one].tolist(), strict=True)
         inject, eject = np.array([self._lanes.get(pair) or self._find_lanes(*pair) for pair in pairs]).T[:, pair_of]
-        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags if self.attribution else 0)
+        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
         self._bytes += nbytes.tolist()
         self._src += src.tolist()
