@@ -40,6 +40,35 @@ class Busiest:
     cycles: int
 
 
+@dataclass(frozen=True)
+class Chain:
+    """What the time of the packets hung on: messages that followed each other, up to the last arrival.
+
+    `messages`: how many; `spent`: cycles by what they were spent on, in all the time of the run: GAPS between an
+    arrival and what it set off, KNOWN to the model without congestion, what PACKETS take more when nothing is in their
+    way (headers, flits that are not full, routers), and the parts of waiting. `unaware`: the time that a model without
+    congestion would tell, as it follows from what all messages waited.
+    """
+
+    messages: int
+    spent: Mapping[str, int]
+    unaware: int
+
+
+@dataclass(frozen=True)
+class Cheap:
+    """What is known of packets before any is simulated. `overhead`: what messages take more than the model without
+    congestion says when nothing is in their way, of the latter; `starved`: links that their buffers cannot keep busy;
+    `certain`: whether the routes are known, so that no run is faster than the busiest link."""
+
+    overhead: float
+    starved: bool
+    certain: bool
+
+
+GAPS, KNOWN, PACKETS = "endpoints", "bytes and wires", "packets and routers"
+
+
 @dataclass(eq=False)
 class Compared:
     """One experiment on several backends.
@@ -58,6 +87,8 @@ class Compared:
     variant: str | None = None
     experiment_toml: str = ""
     loops: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    chain: Chain | None = None
+    cheap: Cheap | None = None
 
     def result(self, backend: str) -> Result | None:
         """The result on a backend; None where there is none."""

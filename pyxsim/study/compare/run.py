@@ -16,6 +16,7 @@ from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
 from pyxsim.study.backends import BACKENDS
+from pyxsim.study.compare.chains import chain_of
 from pyxsim.study.prepare import PathLike, Prepared, credit_loops, prepare
 from pyxsim.study.run import simulate
 
@@ -182,6 +183,7 @@ def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
     if result.backend == PACKET:
         loops = credit_loops(prepared.experiment, prepared.network)  # type: ignore[arg-type]
         compared.loops = {loop.kind: (loop.needed, loop.flits) for loop in loops}
+        compared.chain = chain_of(prepared, result) if result.complete else None
 
 
 def _reason(error: InputError) -> str:

@@ -1,0 +1,166 @@
+"""Which messages the time of a packet run hung on, and what it would be if some of their time were not spent.
+
+A message is sent when something arrives: its *trigger*, the last message that came in at its sender before (what is
+issued at a time of its own has none). The chain of triggers that ends with the last arrival of all makes up the time of
+the run, to the cycle: what its messages took, and the gaps between an arrival and what it triggered.
+
+With less time for each message, each chain of triggers becomes shorter, and the longest of them is a time that the same
+messages take at least: a model that knows only the time that was left to them says that or more. So for a model that
+does not know of waiting the measured run itself tells by how much it can be wrong at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.output.attribution import PARTS
+from pyxsim.output.comparison import GAPS, KNOWN, PACKETS, Chain
+from pyxsim.output.result import Result
+from pyxsim.study.compare.alone import delays
+from pyxsim.study.prepare import Prepared
+from pyxsim.system import System
+
+Longs = NDArray[np.int64]
+ALONE = ("serialisation", "hops")
+"""The parts of the latency of a message that meets no other."""
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The messages of a run, in the order in which they were sent, as int64[K] each. `trigger`: the message whose
+    arrival each followed, -1 for none. `parts`: int64[K, 8] of the latency; `known`: cycles that the model without
+    congestion gives it."""
+
+    sent: Longs
+    arrived: Longs
+    trigger: Longs
+    parts: Longs
+    known: Longs
+
+    @classmethod
+    def of(cls, prepared: Prepared, latency: dict[str, Longs]) -> Messages:
+        """From the rows of /latency."""
+        order = np.argsort(latency["sent"], kind="stable")
+        rows = {name: values[order] for name, values in latency.items()}
+        pauses = np.array(prepared.system.options.endpoint_delays(prepared.network.npus), np.int64)
+        issued = {each.start for asked in prepared.job.asked for each in asked.issued}
+        issued |= {message.start for message in prepared.system.messages}
+        issued |= {start + pause for start in issued for pause in np.unique(pauses).tolist()}
+        parts = np.stack([rows[name] for name in PARTS], axis=1) if len(order) else np.zeros((0, len(PARTS)), np.int64)
+        return cls(
+            rows["sent"],
+            rows["arrived"],
+            _triggers(rows, pauses, np.array(sorted(issued), np.int64), rows["traffic"] < len(prepared.job.asked)),
+            parts,
+            _known(prepared, rows, parts),
+        )
+
+    def over(self, spent: Longs) -> int:
+        """The end of the longest chain of triggers if each message took `spent` cycles."""
+        arrived = np.zeros(len(spent), np.int64)
+        times, triggers, gaps = spent.tolist(), self.trigger.tolist(), self._gaps.tolist()
+        ends = arrived.tolist()
+        for message, trigger in enumerate(triggers):
+            ends[message] = (ends[trigger] if trigger >= 0 else 0) + gaps[message] + times[message]
+        return max(ends, default=0)
+
+    @property
+    def _gaps(self) -> Longs:
+        """From the arrival of the trigger (or from the beginning) to the sending."""
+        return self.sent - np.where(self.trigger >= 0, self.arrived[self.trigger], 0)
+
+    @property
+    def last(self) -> Longs:
+        """The chain that ends with the last arrival, the first message first."""
+        chain: list[int] = []
+        message = int(np.argmax(self.arrived)) if len(self.arrived) else -1
+        while message >= 0:
+            chain.append(message)
+            message = int(self.trigger[message])
+        return np.array(chain[::-1], np.int64)
+
+
+def chain_of(prepared: Prepared, result: Result) -> Chain | None:
+    """What the time of a packet run hung on; None where that was not recorded, or not of all messages."""
+    told = result.attribution
+    if told is None or told.left_out.get("latency") or not len(told.latency["sent"]):
+        return None
+    if not isinstance(prepared.system, System) or prepared.system.options.boost:
+        return None  # ASTRA-sim's own endpoints, and NPUs of which only one is simulated
+    messages = Messages.of(prepared, told.latency)
+    last = messages.last
+    parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))
+    alone, known = sum(parts.pop(part) for part in ALONE), int(messages.known[last].sum())
+    taken = int((messages.arrived - messages.sent)[last].sum())
+    spent = {GAPS: result.time_cycles - taken, KNOWN: known, PACKETS: alone - known, **parts}
+    after = result.time_cycles - int(messages.arrived.max())  # the last endpoint
+    return Chain(len(last), spent, messages.over(messages.known) + after)
+
+
+def _triggers(rows: dict[str, Longs], pauses: Longs, issued: Longs, collective: NDArray[np.bool_]) -> Longs:
+    """The message that each one followed; -1 for what goes out when it is issued. `collective`: which are of one.
+
+    That is what came in exactly one pause before (the endpoint has taken it in), or two (another phase begins), or
+    what of one's own was delivered then; or somewhere else the end of a phase made room for this one. Else it is the
+    last of one's own events that is a pause away.
+    """
+    found = np.full(len(rows["sent"]), -1, np.int64)
+    anywhere = _Events.of(rows, collective)
+    for npu in np.unique(rows["src"]).tolist():
+        mine = np.flatnonzero(rows["src"] == npu)
+        mine = mine[collective[mine] & ~np.isin(rows["sent"][mine], issued)]
+        pause, sent = int(pauses[npu]), rows["sent"][mine]
+        came, own = (_Events.of(rows, collective & (rows[end] == npu)) for end in ("dst", "src"))
+        chosen = np.full(len(mine), -1, np.int64)
+        for events, count in ((came, 1), (came, 2), (own, 2), (own, 1), (anywhere, 2)):
+            chosen = np.where(chosen < 0, events.at(sent - count * pause), chosen)
+        last = np.stack([events.until(sent - pause) for events in (came, own)])
+        times = np.where(last >= 0, rows["arrived"][last], -1)
+        found[mine] = np.where(chosen < 0, last[times.argmax(axis=0), np.arange(len(mine))], chosen)
+    return found
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Arrivals in order: the cycle, and the message."""
+
+    cycles: Longs
+    messages: Longs
+
+    @classmethod
+    def of(cls, rows: dict[str, Longs], which: NDArray[np.bool_]) -> _Events:
+        messages = np.flatnonzero(which)
+        messages = messages[np.argsort(rows["arrived"][messages], kind="stable")]
+        return cls(rows["arrived"][messages], messages)
+
+    def until(self, cycles: Longs) -> Longs:
+        """The last message up to each cycle; -1 for none."""
+        place = np.searchsorted(self.cycles, cycles, side="right") - 1
+        return np.where(place >= 0, self.messages[place], -1) if len(self.messages) else np.full(len(cycles), -1)
+
+    def at(self, cycles: Longs) -> Longs:
+        """A message in each cycle; -1 for none."""
+        place = np.searchsorted(self.cycles, cycles, side="right") - 1
+        there = (place >= 0) & (self.cycles[place] == cycles) if len(self.messages) else np.zeros(len(cycles), bool)
+        return np.where(there, self.messages[place], -1) if there.any() else np.full(len(cycles), -1)
+
+
+def _known(prepared: Prepared, rows: dict[str, Longs], parts: Longs) -> Longs:
+    """Cycles that each message takes in a network without congestion, routers and packets.
+
+    Where messages of a pair go several ways it is that of the longest one that is not longer than what was measured.
+    """
+    traffic = np.unique(prepared.system.traffic()[:, :4], axis=0)
+    ways: dict[tuple[int, int, int], list[int]] = {}
+    for (src, dst, _, size), delay in zip(traffic.tolist(), delays(prepared, traffic).tolist(), strict=True):
+        ways.setdefault((src, dst, size), []).append(delay)
+    alone = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1).tolist()
+    keys = zip(rows["src"].tolist(), rows["dst"].tolist(), rows["bytes"].tolist(), strict=True)
+    found = [
+        max((delay for delay in ways[key] if delay <= most), default=min(ways[key]))
+        for key, most in zip(keys, alone, strict=True)
+    ]
+    return np.array(found, np.int64)
