@@ -58,6 +58,10 @@ class _OnLinks:
         self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
         self.widest = ways.widest
 
+    def _extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+        steps = self.ways.steps(src, dst, plane)
+        self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
+
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         return flits[: self.ways.links]
 
@@ -82,7 +86,7 @@ class Queued(_OnLinks):
         self.engine: CutThrough = CutThrough(ticks, network.flit, whole=whole, window=window, rows=rows)
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        self.engine.extend(*self.ways.steps(src, dst, plane))
+        self._extend(src, dst, plane)
 
 
 class Stored(_OnLinks):
@@ -112,4 +116,4 @@ class Stored(_OnLinks):
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
         # It goes clockwise to the opposite NPU of a ring, whatever the queue.
-        self.engine.extend(*self.ways.steps(src, dst, np.zeros_like(plane)))
+        self._extend(src, dst, np.zeros_like(plane))

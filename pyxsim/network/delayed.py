@@ -57,7 +57,7 @@ class Engine(Protocol):
 class Model(Protocol):
     """What the backend wants of a model. `rates`: bytes per cycle of each link; `latencies`: cycles, perhaps broken.
 
-    `widest`: bytes per cycle of the widest link, and of what stays within a router.
+    `widest`: bytes per cycle of the widest link.
     """
 
     @property

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analytical.alike import alike
 from pyxsim.analytical.free_flight import FreeFlight
 from pyxsim.analytical.hops import hop_table
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delayed import Model
 from pyxsim.network.protocol import Longs
-from pyxsim.network.ways import in_cycles, routes, widest, wires_of
+from pyxsim.network.ways import Ways, in_cycles, routes, widest, wires_of
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.routing.relation import Ints, Relation
 from pyxsim.settings import Network
@@ -146,16 +147,17 @@ def _shortest(block: Block) -> Ints:
 
 
 class Routed(_Free):
-    """Any topology: the links of a route, one after the other; the narrowest of them counts."""
+    """Any topology: the links and lanes of a way, one after the other; the narrowest of them counts."""
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         super().__init__(topology, network)
-        rates = sorted(set(self.rates)) or [self.widest]
-        arithmetic = Arithmetic(network, compat, rates, self.latencies)
-        place = {rate: number for number, rate in enumerate(rates)}
-        # Behind the last link: what is no link takes no time and is as wide as the widest.
-        self._kind = np.array([*(place[rate] for rate in self.rates), len(rates) - 1])
-        self._late = np.append(arithmetic.latency(self.latencies), 0)
+        self._ways = Ways(topology, network)
+        some, which = alike(self._ways.rates)
+        rates = sorted(set(some))
+        arithmetic = Arithmetic(network, compat, rates, self._ways.latencies)
+        # Behind the last of them: what is none takes no time and is as wide as the widest.
+        self._kind = np.append(np.array([rates.index(rate) for rate in some], np.int64)[which], len(rates) - 1)
+        self._late = np.append(arithmetic.latency(self._ways.latencies), 0)
         if network.analytical.summands:
             raise InputError(
                 f"belongs to networks of dimensions, which '{topology.name}' is not",
@@ -164,6 +166,5 @@ class Routed(_Free):
         self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        steps = routes(self.topology.relation, src, dst, plane)
-        latency, kind = self._late[steps].sum(axis=1), self._kind[steps].min(axis=1, initial=self._kind[-1])
-        self.engine.extend(latency, kind)
+        steps = self._ways.steps(src, dst, plane)
+        self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))

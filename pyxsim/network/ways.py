@@ -11,7 +11,7 @@ from pyxsim.analytical.alike import alike
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.protocol import Longs
 from pyxsim.routing.explore import decide
-from pyxsim.routing.relation import Relation
+from pyxsim.routing.relation import Ints, Relation
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Duration, parse_bandwidth, parse_duration, to_seconds
@@ -97,27 +97,35 @@ def _one_of(relation: Relation, plane: int, router: Longs, dst: Longs, turn: Lon
 
 
 class Ways:
-    """The links of a topology, and behind them, where NPUs share a router, a lane of each NPU.
+    """The links of a topology, and behind them, where NPUs share a router, a lane out and a lane in of every NPU.
 
-    `rates`, `latencies`: of links and lanes. What an NPU sends to others at its own router takes its lane, which is as
-    wide as the widest link and has no latency. `links`: how many of them are links.
+    `rates`, `latencies`: of links, lanes out, lanes in. A lane is as wide as the widest link that it serves, and has no
+    latency. `links`: how many are links.
     """
 
     def __init__(self, topology: Topology, network: Network) -> None:
-        self.links = topology.links
-        rates, latencies = wires_of(topology, network)
-        self.widest = widest(topology, network, rates)
-        lanes = topology.npus if len(np.unique(topology.home)) < topology.npus else 0
-        self.rates: list[Fraction] = [*rates, *[self.widest] * lanes]
-        self.latencies: list[Fraction] = [*latencies, *[Fraction(0)] * lanes]
-        self._relation = topology.relation
+        self.links, self._npus, self._relation = topology.links, topology.npus, topology.relation
+        self.rates, self.latencies = wires_of(topology, network)
+        self.widest = widest(topology, network, self.rates)
+        self._shares = np.bincount(topology.home)[topology.home] > 1
+        if self._shares.any():
+            lanes = [*self._lanes(topology.link_src), *self._lanes(topology.link_dst)]
+            self.rates += lanes
+            self.latencies += [Fraction(0)] * len(lanes)
 
-    def steps(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
-        """How many links, or lanes, each pair's way has, and which, one way behind the other. Raises UnreachableError.
+    def _lanes(self, ends: Ints) -> list[Fraction]:
+        """Bytes per cycle of the lanes of all NPUs, by the links that have these ends at their routers."""
+        found: dict[int, Fraction] = {}
+        for router, rate in zip(ends.tolist(), self.rates, strict=False):
+            if rate is not found.get(router):
+                found[router] = max(found.get(router, rate), rate)
+        return [found.get(router, self.widest) for router in self._relation.home.tolist()]
 
-        Each pair keeps to one route (see `routes`), also where packets draw theirs or adapt.
+    def steps(self, src: Longs, dst: Longs, plane: Longs) -> Longs:
+        """int64[K, most]: the links and lanes of each pair's way, in order; -1 where it has none.
+
+        Each pair keeps to one route (see `routes`), also where packets draw theirs or adapt. Raises UnreachableError.
         """
-        steps = routes(self._relation, src, dst, plane)
-        within = np.where((steps < 0).all(axis=1), self.links + src, -1)
-        steps = np.hstack([within[:, None], steps])
-        return (steps >= 0).sum(axis=1), steps[steps >= 0]
+        out = np.where(self._shares[src], self.links + src, -1)
+        into = np.where(self._shares[dst], self.links + self._npus + dst, -1)
+        return np.column_stack([out, routes(self._relation, src, dst, plane), into])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ def congested(compat: str | None = None, **table: Any) -> DelayedNetwork:
 # -- alone -------------------------------------------------------------------------------------------------------------
 
 BANDWIDTH = st.sampled_from(["1 GB/s", "7 GB/s", "12.5 GiB/s", "53.3 GB/s", "256 GB/s"])
-LATENCY = st.sampled_from(["0.01 ns", "1/7 ns", "1 ns", "2.5 ns", "1/3 us"])
+LATE = ("0.01 ns", "1/7 ns", "1 ns", "2.5 ns", "1/3 us")
+LATENCY = st.sampled_from(LATE)
 BLOCKS = st.sampled_from(["ring", "fully-connected", "switch", "mesh"])
 PRODUCTS = st.lists(st.tuples(BLOCKS, st.integers(2, 4), BANDWIDTH, LATENCY), min_size=1, max_size=3).map(
     lambda rows: {"dims": dims(*rows)}
@@ -56,6 +58,24 @@ def test_alone_it_is_the_analytical_backend_to_the_cycle(data: st.DataObject, ta
     plane = data.draw(st.sampled_from([plane] if topology.confined else [plane, -1]))
     net = network(**table), congested(**table)
     assert delay(net[0], src, dst, size, plane) == delay(net[1], src, dst, size, plane)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(),
+    table=st.sampled_from([table for table in MORE if table["topology"] != "torus"]),
+    size=st.integers(1, 2**40),
+)
+def test_and_so_it_is_where_every_link_has_its_own(data: st.DataObject, table: Any, size: int) -> None:
+    topology = topology_of(table)
+    widths, waits = (
+        st.lists(of, min_size=topology.links, max_size=topology.links) for of in (BANDWIDTH, st.sampled_from(LATE))
+    )
+    topology = replace(topology, link_bandwidth=data.draw(widths), link_latency=data.draw(waits))
+    src, dst, plane = data.draw(st.sampled_from(topology.pairs().tolist()))
+    told = Network.model_validate(table)
+    times = [delay(made(topology, told), src, dst, size, plane) for made in (AnalyticalNetwork, CongestionNetwork)]
+    assert times[0] == times[1]
 
 
 @pytest.mark.parametrize("table", MORE, ids=lambda table: table["topology"])
@@ -123,7 +143,19 @@ def test_in_several_dimensions() -> None:
     assert drain(net) == [(2, 105), (0, 205), (1, 210)]
 
 
-def test_what_stays_at_a_router_queues_for_the_lane_of_its_npu() -> None:
+def test_npus_at_a_router_have_a_lane_out_and_a_lane_in() -> None:
+    """Three leaves of three NPUs, two spines: what an NPU sends, or gets, over both is no more than one carries."""
+    net = congested(
+        topology="leaf-spine", options={"npus": 3, "leaves": 3, "spines": 2}, bandwidth="1 GB/s", latency="5 ns"
+    )
+    # From NPU 0 over both spines; to NPU 1 from two leaves.
+    for src, dst in (((0, 0), (3, 4)), ((3, 6), (1, 1))):
+        begin = net.now
+        net.send_many(np.array(src), np.array(dst), np.full(2, 100), np.full(2, -1), begin)
+        assert [cycle - begin for _, cycle in drain(net)] == [110, 210]
+
+
+def test_what_stays_at_a_router_queues_for_the_lanes_of_its_npus() -> None:
     """Two messages of NPU 0 go one after the other, the one of NPU 1 beside them; no link carries anything."""
     net = congested(topology="k-ary-n-tree", options={"k": 4, "n": 1}, bandwidth="1 GB/s", latency="5 ns")
     net.send_many(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 100), np.zeros(3, np.int64), 0)

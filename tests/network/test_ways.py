@@ -1,7 +1,8 @@
-"""Which links a pair of NPUs keeps to: the route of the relation, and, where that has a choice, the one that is its turn."""
+"""Which links a pair of NPUs keeps to: the route of the relation; where that has a choice, one whose turn it is."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -86,17 +87,29 @@ def test_where_there_is_no_way() -> None:
         routes(relation, np.array([0]), np.array([1]), np.array([0]))
 
 
+def test_lanes_are_as_wide_as_the_widest_link_that_they_serve() -> None:
+    topology = topology_of({"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 2}})
+    widths = ["1 GB/s", "4 GB/s", "2 GB/s", "8 GB/s", *["3 GB/s"] * (topology.links - 4)]
+    ways = Ways(replace(topology, link_bandwidth=widths), Network.model_validate({"topology": "leaf-spine"}))
+    for npu in range(topology.npus):
+        for ends, lane in ((topology.link_src, 0), (topology.link_dst, topology.npus)):
+            mine = np.flatnonzero(ends == topology.home[npu]).tolist()
+            assert ways.rates[topology.links + lane + npu] == max(ways.rates[link] for link in mine)
+
+
 def test_lanes_are_behind_the_links() -> None:
     table = {**OTHERS[2], "bandwidth": "3 GB/s", "latency": "5 ns"}
     topology = topology_of(table)
     ways = Ways(topology, Network.model_validate(table))
-    assert (ways.links, len(ways.rates)) == (topology.links, topology.links + topology.npus)
+    npus, links = topology.npus, topology.links
+    assert (ways.links, len(ways.rates), len(ways.latencies)) == (links, links + 2 * npus, links + 2 * npus)
     assert (ways.rates[-1], ways.latencies[-1], ways.widest) == (3, 0, 3)
     assert (ways.rates[0], ways.latencies[0]) == (Fraction(3), 5)
     near = int(np.flatnonzero(topology.home == topology.home[0])[1])
     far = int(np.flatnonzero(topology.home != topology.home[0])[0])
-    count, links = ways.steps(np.array([near, 0]), np.array([0, far]), np.array([-1, -1]))
-    assert links[0] == topology.links + near
-    assert (count[0], count.sum()) == (1, len(links))
+    for src, dst in ((near, 0), (0, far)):
+        way = [step for step in ways.steps(np.array([src]), np.array([dst]), np.array([-1]))[0].tolist() if step >= 0]
+        between = [link for link, _ in topology.relation.route(src, dst)]
+        assert way == [links + src, *between, links + npus + dst]
     plain = topology_of({"topology": "torus", "shape": [4]})
     assert len(Ways(plain, Network.model_validate({"topology": "torus", "shape": [4]})).rates) == plain.links
