@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache, partial
 
 import numpy as np
@@ -73,32 +72,33 @@ class Flows:
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
         self._fixed = cache(partial(fixed, topology.relation))
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
-        lanes = self._lanes(topology.link_src), self._lanes(topology.link_dst)
-        rates = [*self.rates, *lanes[0], *lanes[1]]
-        kinds = sorted(set(rates))
-        arithmetic = Arithmetic(network, None, kinds, self.latencies)
+        rates = sorted({*self.rates, self.widest})
+        arithmetic = Arithmetic(network, None, rates, self.latencies)
         self._late: Longs = arithmetic.latency(self.latencies).astype(np.int64)
         self._per_cycle = arithmetic.unit
-        place = {rate: number for number, rate in enumerate(kinds)}
-        self._of_kind = np.array([float(rate) for rate in kinds])
-        self._kind = np.array([place[rate] for rate in rates], np.int64)
-        self._out, self._into = (np.array([place[rate] for rate in lane], np.int64) for lane in lanes)
+        # Kinds are numbers of bandwidths, in their order.
+        kind = {rate: number for number, rate in enumerate(rates)}
+        links = np.array([kind[rate] for rate in self.rates], np.int64)
+        self._out, self._into = (self._lanes(links, ends) for ends in (topology.link_src, topology.link_dst))
+        self._kind = np.concatenate([links, self._out, self._into])
+        self._of_kind = np.array([float(rate) for rate in rates])
         self._degree = np.bincount(topology.link_src, minlength=topology.relation.routers)
         self._outgoing = np.argsort(topology.link_src, kind="stable")
         self._first_out = np.cumsum(self._degree) - self._degree
         # Lanes of messages that leave one after the other: of links, and of NPUs that share a router.
         self._in_order = network.analytical.sending == "in-order"
-        rule = arithmetic.rule([False] * len(kinds))
+        rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
         # Of every way, one behind the other: links, and how much of the way goes over each.
         self._told: list[tuple[Longs, Longs, Floats]] = []
 
-    def _lanes(self, ends: NDArray[np.int32]) -> list[Fraction]:
-        """Bytes per cycle of the lanes of all NPUs, by the links that have these ends."""
-        found = [Fraction(0)] * self._relation.routers
-        for router, rate in zip(ends.tolist(), self.rates, strict=True):
-            found[router] = max(found[router], rate)
-        return [found[router] or self.widest for router in self._relation.home.tolist()]
+    def _lanes(self, kinds: Longs, ends: NDArray[np.int32]) -> Longs:
+        """The kinds of the lanes of all NPUs, by the links that have these ends."""
+        found = np.full(self._relation.routers, -1)
+        np.maximum.at(found, ends, kinds)
+        found[found < 0] = kinds.max(initial=0)  # where no link ends, the widest of all
+        lanes: Longs = found[self._relation.home]
+        return lanes
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
         way, link, share, latency, first = self._over_links(src, dst, plane)
@@ -108,7 +108,6 @@ class Flows:
         lanes = self._links + src[out], self._links + self._npus + dst[into], len(self._kind) + np.arange(len(own))
         link = np.concatenate([link, *lanes])
         share = np.concatenate([share, np.ones(len(out) + len(into) + len(own))])
-        # Kinds are in the order of their rates.
         kinds = np.minimum(self._out[src[own]], self._into[dst[own]])
         self._kind = np.concatenate([self._kind, kinds])
         self.engine.filling.add_links(self._of_kind[kinds])
