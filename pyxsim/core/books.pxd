@@ -62,7 +62,6 @@ cdef struct VcBook:
     int32_t target           # the VC that it wants credits of
     int8_t front_by          # the traffic of its first packet
     int8_t queue_by          # and of the last one before this run
-    int8_t holder            # upstream end: of the packet that holds it, or did last
 
 
 cdef struct LinkBook:
@@ -74,10 +73,11 @@ cdef struct LinkBook:
 
 
 cdef struct Winner:
-    # Who won an input or an output of the switch last.
+    # Who won an input or an output of the switch last, or (no tick, no VC) who holds an output VC, or did last.
+    int64_t serial           # message
     int64_t tick
     int32_t vc
-    int32_t by
+    int32_t by               # traffic
 
 
 cdef struct LaneBook:
@@ -109,10 +109,10 @@ cdef struct PacketBook:
     int64_t arrived
     int64_t cum[STATES]      # of the VC, then
     int64_t before[WAITS]    # what the flits before it had waited by then
-    int64_t left             # the switch won
-    int64_t entered          # the output queue; NONE: it did not have to
+    int64_t left             # for the link: the cycle in which it could start first
     int64_t own              # cycles that the message's flits had used the link by then
     int64_t spare            # pipeline that it may still have spent
+    int64_t queued           # what its message had waited in the output queue by then
     int32_t sequence         # the run of its head
     int32_t first            # stays that are over
     int32_t last
@@ -129,7 +129,10 @@ cdef struct Rider:
     # A message with flits in an output queue.
     int64_t serial
     int64_t own              # cycles in which its flits were those that started last, up to the last launch
-    int32_t flits
+    int64_t begun            # when one of them came to be the only one in the queue
+    int64_t base             # own, then
+    int32_t flits            # won the switch, and did not start
+    int32_t inside           # of them, those that are in the queue (as far as it has been looked at)
     int32_t other_by         # the last other traffic whose flit was that
     int32_t next
 
@@ -149,12 +152,13 @@ cdef struct StayRow:
 
 
 cdef struct Books:
-    int32_t pipeline         # what a head takes of it in a router, at most
+    int64_t pipeline         # what a head takes in a router up to its link, alone
     VcBook* vc               # [vcs]
     LinkBook* link           # [links]
     LaneBook* lane           # [lanes]
     Winner* output_won       # [links]
     Winner* input_won        # [inputs of switches]
+    Winner* holder           # [vcs] of their upstream ends
     int32_t* rivals          # scratch: VCs that ask in this tick
     int32_t rival_count
     int32_t* lost_to         # scratch [vcs]: the lowest output VC that another input VC got

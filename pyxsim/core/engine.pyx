@@ -61,7 +61,7 @@ NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 
 SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router),
          "vc_book": sizeof(VcBook), "link_book": sizeof(LinkBook), "lane_book": sizeof(LaneBook),
-         "output_won": sizeof(Winner), "input_won": sizeof(Winner)}
+         "output_won": sizeof(Winner), "input_won": sizeof(Winner), "holder": sizeof(Winner)}
 
 
 cdef class Engine:
@@ -372,7 +372,7 @@ cdef class Engine:
         cdef bint kept = s.attribution > 0
         inputs = len(self.arrays["in_links"]) * s.parts
         sizes = {"vc_book": s.vcs, "link_book": s.links, "lane_book": s.injection_links, "output_won": s.links,
-                 "input_won": inputs}
+                 "input_won": inputs, "holder": s.vcs}
         for kind, (fields, plain) in BOOKS.items():
             records = self._records(kind, fields, sizes[kind] if kept else 0)
             for name, value in plain.items():
@@ -382,9 +382,10 @@ cdef class Engine:
         s.books.lane = <LaneBook*> self._address(self.records["lane_book"])
         s.books.output_won = <Winner*> self._address(self.records["output_won"])
         s.books.input_won = <Winner*> self._address(self.records["input_won"])
+        s.books.holder = <Winner*> self._address(self.records["holder"])
         s.books.rivals = self._ints("rivals", np.zeros(self.records["router"]["input_vcs"].max(initial=0)), False)
         s.books.lost_to = self._ints("lost_to", np.zeros(s.vcs if kept else 0), False)
-        s.books.pipeline = -(-(s.rc + s.va) // s.ticks)
+        s.books.pipeline = (s.rc + s.va + (s.st if s.ticks > 1 else 0) - s.speculative) // s.ticks
         s.books.stay_free = s.books.rider_free = NONE
 
     def _make_calendar(self):

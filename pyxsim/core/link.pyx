@@ -23,7 +23,7 @@ from pyxsim.core.state cimport (
     new_node,
     note,
 )
-from pyxsim.core.wait cimport catch_up, is_queued, starts, traffic_of
+from pyxsim.core.wait cimport catch_up, is_held, is_queued, starts
 
 
 cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
@@ -32,7 +32,7 @@ cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
     clear_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
     push_packet(s, vc, packet)
     if s.attribution:
-        s.books.vc[vc].holder = traffic_of(s, packet)
+        is_held(s, vc, packet)
 
 
 cdef void release_vc(State* s, int32_t vc) noexcept nogil:

@@ -115,7 +115,6 @@ VC_BOOK = {
     "target": "i4",
     "front_by": "i1",
     "queue_by": "i1",
-    "holder": "i1",
 }
 LINK_BOOK = {"serial": "i8", "at": "i8", "riders": "i4", "unseen": "i4", "by": "i4"}
 LANE_BOOK = {
@@ -132,20 +131,21 @@ LANE_BOOK = {
     "credit_by": "i1",
     "other_by": "i1",
 }
-WINNER = {"tick": "i8", "vc": "i4", "by": "i4"}
+WINNER = {"serial": "i8", "tick": "i8", "vc": "i4", "by": "i4"}
 
 # The books of attribution (books.pxd), with what does not begin as 0. -1: none, nobody; 7: a lane that is silent.
 NEVER = -(2**62)
 BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "vc_book": (
         VC_BOOK,
-        dict.fromkeys(("by", "culprit", "whom", "whom_before", "front_by", "queue_by", "holder", "serial", "node"), -1)
+        dict.fromkeys(("by", "culprit", "whom", "whom_before", "front_by", "queue_by", "serial", "node"), -1)
         | dict.fromkeys(("waited", "waited_before", "noted"), NEVER),
     ),
     "link_book": (LINK_BOOK, {"serial": -1, "riders": -1, "unseen": -1, "by": -1}),
     "lane_book": (LANE_BOOK, {"after": 7, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
     "output_won": (WINNER, {"tick": -1}),
     "input_won": (WINNER, {"tick": -1}),
+    "holder": (WINNER, {"serial": -1, "by": -1}),
 }
 
 # Fields that only count, or are scratch: they do not decide what happens next.

@@ -113,7 +113,7 @@ cdef void tell(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil
         stay.culprit[SOURCE] = lane.other_by
     else:
         stay.culprit[SOURCE] = <int8_t> s.books.link[link].by
-    p.left, p.entered, p.spare = t, NONE, 0
+    p.left, p.spare = t, 0
 
 
 cdef void rests(State* s, int32_t link, int32_t opened, int64_t t) noexcept nogil:

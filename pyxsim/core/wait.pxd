@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
-from pyxsim.core.books cimport LinkBook
+from pyxsim.core.books cimport Winner
 from pyxsim.core.state cimport State
 
 
@@ -12,7 +12,13 @@ cdef inline int8_t traffic_of(State* s, int32_t packet) noexcept nogil:
 
 cdef inline int8_t holder_of(State* s, int32_t link, int32_t low, int32_t high) noexcept nogil:
     """Whose packet holds the first VC of a range, or held it last."""
-    return s.books.vc[s.link[link].base + low].holder if low < high else <int8_t> -1
+    return <int8_t> s.books.holder[s.link[link].base + low].by if low < high else <int8_t> -1
+
+
+cdef inline void is_held(State* s, int32_t vc, int32_t packet) noexcept nogil:
+    """An output VC goes to a packet."""
+    s.books.holder[vc].serial = s.messages[s.packets[packet].message].serial
+    s.books.holder[vc].by = traffic_of(s, packet)
 
 
 # Arrivals.

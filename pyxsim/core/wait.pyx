@@ -23,6 +23,7 @@ from pyxsim.core.books cimport (
     SERIALISATION,
     STATES,
     WAITS,
+    LinkBook,
     PacketBook,
     Rider,
     Stay,
@@ -84,6 +85,16 @@ cdef inline void turn(State* s, int32_t vc, int8_t doing, int8_t by, int64_t t) 
             is_over(s, b, t)
         b.since = t
     b.doing, b.by = doing, by
+
+
+cdef inline void loses(State* s, int32_t vc, Winner* winner) noexcept nogil:
+    """Another flit was chosen. To one of the same message nothing is lost. NULL: nobody was."""
+    if winner == NULL:
+        turn(s, vc, LOST, NOBODY, s.now)
+    elif winner.serial == s.messages[s.packets[s.vc[vc].packet].message].serial:
+        turn(s, vc, MOVING, NOBODY, s.now)
+    else:
+        turn(s, vc, LOST, <int8_t> winner.by, s.now)
 
 
 cdef inline void sums(VcBook* b, int64_t t, int64_t* cum) noexcept nogil:
@@ -186,14 +197,14 @@ cdef void lose_ranges(State* s) noexcept nogil:
         v = &s.vc[s.books.rivals[i]]
         if v.state == WAITING:
             base = s.link[v.want].base
-            turn(s, s.books.rivals[i], LOST, s.books.vc[base + s.out[base + v.low].va_next - 1].holder, s.now)
+            loses(s, s.books.rivals[i], &s.books.holder[base + s.out[base + v.low].va_next - 1])
     s.books.rival_count = 0
 
 
 cdef void lose_matrix(State* s, int32_t asked) noexcept nogil:
     """Heads that asked for many VCs, and were granted none: who has the first of them that anybody was granted?"""
     cdef int32_t i
-    cdef int8_t by
+    cdef int32_t i_lost
     cdef int32_t* lost_to = s.books.lost_to
     cdef Request* r
     for i in range(asked):
@@ -205,10 +216,8 @@ cdef void lose_matrix(State* s, int32_t asked) noexcept nogil:
     for i in range(asked):
         r = &s.requests[i]
         if s.vc[r.vc].state == WAITING:
-            by = NOBODY
-            if lost_to[r.vc] != NONE:
-                by = s.books.vc[s.requests[lost_to[r.vc]].target].holder
-            turn(s, r.vc, LOST, by, s.now)
+            i_lost = lost_to[r.vc]
+            loses(s, r.vc, NULL if i_lost == NONE else &s.books.holder[s.requests[i_lost].target])
 
 
 # --- the switch -----------------------------------------------------------------------------------------------------
@@ -216,6 +225,7 @@ cdef void lose_matrix(State* s, int32_t asked) noexcept nogil:
 cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     """Why a front flit cannot ask for the switch; 0: it asks."""
     cdef Vc* v = &s.vc[vc]
+    cdef Winner older
     if cause == 0:
         s.books.rivals[s.books.rival_count] = vc
         s.books.rival_count += 1
@@ -230,7 +240,9 @@ cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     elif cause == STALL_VC:
         lacks_vc(s, vc)
     elif cause == STALL_ARBITRATION:   # ordered: behind an older packet
-        turn(s, vc, LOST, traffic_of(s, s.vc[s.oldest[v.want]].packet), s.now)
+        older.serial = s.messages[s.packets[s.vc[s.oldest[v.want]].packet].message].serial
+        older.by = traffic_of(s, s.vc[s.oldest[v.want]].packet)
+        loses(s, vc, &older)
 
 
 cdef inline Winner* input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
@@ -245,9 +257,10 @@ cdef void wins(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) noexc
     cdef Winner* at_input = input_of(s, router, vc)
     turn(s, vc, MOVING, NOBODY, t)
     at_input.tick, at_input.vc, at_input.by = u, vc, traffic_of(s, v.packet)
+    at_input.serial = s.messages[s.packets[v.packet].message].serial
     s.books.output_won[v.want] = at_input[0]
     if v.left == 1:
-        tail_leaves(s, vc, t)
+        tail_leaves(s, vc, t, u)
 
 
 cdef void lose_switch(State* s, int32_t router, int64_t u) noexcept nogil:
@@ -262,13 +275,13 @@ cdef void lose_switch(State* s, int32_t router, int64_t u) noexcept nogil:
             continue
         at_output = &s.books.output_won[s.vc[vc].want]
         if at_output.tick == u:
-            turn(s, vc, LOST, <int8_t> at_output.by, s.now)
+            loses(s, vc, at_output)
         else:
-            turn(s, vc, LOST, <int8_t> at_input.by if at_input.tick == u else <int8_t> NOBODY, s.now)
+            loses(s, vc, at_input if at_input.tick == u else NULL)
     s.books.rival_count = 0
 
 
-cdef void tail_leaves(State* s, int32_t vc, int64_t t) noexcept nogil:
+cdef void tail_leaves(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Its stay is over, but for the output queue: what did it wait for?"""
     cdef VcBook* b = &s.books.vc[vc]
     cdef int32_t packet = s.vc[vc].packet
@@ -276,7 +289,8 @@ cdef void tail_leaves(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef PacketBook* p = &s.books.packets[packet]
     cdef int64_t cum[STATES]
     cdef int64_t* before = p.cum
-    cdef int64_t moved
+    cdef int64_t entered = t if s.ticks == 1 else (u + s.st) // s.ticks
+    cdef int64_t moved, alone
     cdef int32_t i
     if s.failed:
         return
@@ -289,10 +303,14 @@ cdef void tail_leaves(State* s, int32_t vc, int64_t t) noexcept nogil:
         stay.culprit[FIRST_WAIT + i] = b.culprit[i]
     stay.culprit[QUEUE] = b.queue_by
     moved = cum[MOVING] - before[MOVING] + cum[PIPELINE] - before[PIPELINE]
-    stay.parts[HOPS] = min(moved, <int64_t> s.books.pipeline)
-    p.spare = s.books.pipeline - stay.parts[HOPS]
-    p.left, p.entered = t, NONE
+    alone = s.books.pipeline - min(entered - t, s.books.pipeline)
+    stay.parts[HOPS] = min(moved, alone)
+    p.spare = alone - stay.parts[HOPS]
     share(stay, p.before, moved - stay.parts[HOPS])
+    # Of the way through the switch what was more than alone; then the wait in the output queue, if there will be one.
+    stay.parts[SERIALISATION] += max(entered - t - s.books.pipeline, 0)
+    stay.parts[HOPS] += min(entered - t, s.books.pipeline)
+    p.left = entered
     if b.node == s.vc[vc].head:
         b.node = NONE
 
@@ -344,12 +362,10 @@ cdef void is_queued(State* s, int32_t link, int32_t node) noexcept nogil:
         if s.failed:
             return
         rider = &s.books.riders[index]
-        rider.serial, rider.own, rider.flits, rider.other_by = serial, 0, 0, NOBODY
+        rider.serial, rider.own, rider.flits, rider.inside, rider.other_by = serial, 0, 0, 0, NOBODY
         rider.next = book.riders
         book.riders = index
     rider.flits += 1
-    if s.nodes_pool[node].flit == s.packets[packet].flits - 1:
-        s.books.packets[packet].entered = s.nodes_pool[node].at
     if book.unseen == NONE:
         book.unseen = node
 
@@ -358,15 +374,20 @@ cdef void catch_up(State* s, int32_t link, int64_t t) noexcept nogil:
     """Before a launch from the queue: tails in it note how long their message had used the link when they came."""
     cdef LinkBook* book = &s.books.link[link]
     cdef int32_t packet
-    cdef int64_t serial, at
+    cdef int64_t serial, at, own
+    cdef Rider* rider
     while book.unseen != NONE and s.nodes_pool[book.unseen].at <= t:
         packet = s.nodes_pool[book.unseen].packet
+        at = s.nodes_pool[book.unseen].at
+        serial = s.messages[s.packets[packet].message].serial
+        rider = rider_of(s, link, serial)
+        own = rider.own + (at - book.at if serial == book.serial else 0)
+        if rider.inside == 0:
+            rider.begun, rider.base = at, own
+        rider.inside += 1
         if s.nodes_pool[book.unseen].flit == s.packets[packet].flits - 1:
-            serial = s.messages[s.packets[packet].message].serial
-            at = s.nodes_pool[book.unseen].at
-            s.books.packets[packet].own = rider_of(s, link, serial).own
-            if serial == book.serial:
-                s.books.packets[packet].own += at - book.at
+            s.books.packets[packet].own = own
+            s.books.packets[packet].queued = at - rider.begun - (own - rider.base)
         book.unseen = s.nodes_pool[book.unseen].next
 
 
@@ -376,7 +397,7 @@ cdef void starts(State* s, int32_t link, int32_t packet, int32_t flit, int64_t t
     cdef PacketBook* p = &s.books.packets[packet]
     cdef Stay* stay
     cdef Rider* rider = NULL
-    cdef int64_t own
+    cdef int64_t own, others
     cdef int64_t serial = s.messages[s.packets[packet].message].serial
     if s.failed:
         return
@@ -390,15 +411,17 @@ cdef void starts(State* s, int32_t link, int32_t packet, int32_t flit, int64_t t
     if flit == s.packets[packet].flits - 1:
         stay = &s.books.stays[p.last]
         stay.parts[HOPS] += arrival - t
-        if p.entered != NONE:
+        if t > p.left:   # it was in an output queue
             own = rider.own - p.own
-            stay.parts[HOPS] += p.entered - p.left + min(own, p.spare)
-            stay.parts[SERIALISATION] += own - min(own, p.spare)
-            if t - p.entered > own:
-                stay.parts[LINK_WAIT] += t - p.entered - own
+            stay.parts[HOPS] += min(own, p.spare)
+            others = t - p.left - own + min(max(own - p.spare, 0), p.queued)
+            stay.parts[LINK_WAIT] += others
+            stay.parts[SERIALISATION] += t - p.left - min(own, p.spare) - others
+            if others:
                 stay.culprit[LINK_WAIT] = <int8_t> rider.other_by
     if rider != NULL:
         rider.flits -= 1
+        rider.inside -= 1
         if rider.flits == 0:
             drop_rider(s, book, serial)
     book.serial, book.at, book.by = serial, t, traffic_of(s, packet)
