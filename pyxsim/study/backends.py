@@ -39,6 +39,12 @@ def _congestion(experiment: Experiment, topology: Topology, window: int, tick: T
 
 
 def _flow(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> FlowNetwork:
+    if summands := experiment.network.analytical.summands:
+        raise InputError(
+            "belongs to the delays of ASTRA-sim 1",
+            key=f"network.analytical.{summands[0]}",
+            allowed="nothing here, or --backend analytical",
+        )
     return FlowNetwork(topology, experiment.network, window=window, tick=tick)
 
 

@@ -324,11 +324,11 @@ def test_every_mixture(tables: dict[str, Any], backend: str) -> None:
     check(tables, backend)
 
 
-@given(mixtures(shapes=([2], [5], [7])), st.sampled_from(["ring", "mesh", "switch"]))
+@given(mixtures(), st.sampled_from(["cut-through", "store-and-forward"]))
 @settings(max_examples=30)
-def test_every_mixture_where_messages_queue(tables: dict[str, Any], block: str) -> None:
-    """The analytical backend with congestion."""
-    check({**tables, "network": {**tables["network"], "topology": block}}, "analytical-congestion")
+def test_every_mixture_where_messages_queue(tables: dict[str, Any], forwarding: str) -> None:
+    network = {**tables["network"], "analytical": {"forwarding": forwarding}}
+    check({**tables, "network": network}, "analytical-congestion")
 
 
 @pytest.mark.slow
