@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from pyxsim.core.engine import Engine
 from pyxsim.core.options import (
     CAUSES,
     CUT_THROUGH,
@@ -18,6 +22,16 @@ from pyxsim.core.options import (
     WORMHOLE,
 )
 from tests.oracle.attribution import Attribution, Blame
+from tests.oracle.cases import (
+    Case,
+    adaptive_nets,
+    cases,
+    classed_nets,
+    nets,
+    ranked_options,
+    risky_nets,
+    speculative_options,
+)
 from tests.oracle.helpers import finish, oracle, short
 from tests.oracle.machine import Oracle
 from tests.oracle.networks import BOOKSIM, Stages, garnet, line, style
@@ -26,6 +40,10 @@ ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 G1 = garnet(1)
 OWN = ("serialisation", "hops")  # what nobody else is to blame for
 Parts = dict[str, int]
+
+FAR = 6_000  # who is not done by then goes round in circles
+few = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=3000, suppress_health_check=list(HealthCheck))
 
 
 def split(machine: Oracle, message: int) -> Parts:
@@ -170,6 +188,24 @@ def test_the_link_is_busy_with_another() -> None:
         assert waits(machine) == {(5, 1, 0, "link"): 3}
 
 
+def test_two_share_an_output_queue() -> None:
+    machine = oracle(short(3, G1, vcs=2, s=2, output_queue=True), G1)
+    for node in (0, 1):
+        machine.send(node, 2, 2, 0, 1, 4, 4, 0, tag=node)
+    finish(machine)
+    # Switch: 0 in 2, 4, 6, 8 and 1 in 3, 5, 7, 9; the flits behind it have come in 2 to 5. Start: 0 in 2, 6, 10, 14 and
+    # 1 in 4, 8, 12, 16. Tail 0 is in the queue from 8 on, behind 1 in 8, 9, 12, 13 and behind 0 in 10 and 11; a flit of
+    # 0 is there from 6 on, and nobody else has the link up to 8. Tail 1 is there from 9 on, behind 0 in 10, 11, 14, 15
+    # and behind 1 in 9, 12, 13, of which two go to `link`: flits of 1 are there from 5 on, behind 0 in 6 and 7.
+    assert waits(machine) == {
+        (5, 0, 1, "arbitration"): 3,
+        (5, 0, 1, "link"): 4,
+        (5, 1, 0, "arbitration"): 4,
+        (5, 1, 0, "link"): 6,
+    }
+    assert split(machine, 1) == {"serialisation": 4, "hops": 5, "arbitration": 4, "link": 6}
+
+
 def test_messages_take_their_turn_at_the_source() -> None:
     machine = oracle(short(3, G1), G1)
     machine.send(0, 2, 2, 0, 2, 3, 3, 0, tag=0)
@@ -191,3 +227,79 @@ def test_stays_tell_the_way() -> None:
         assert before[1] < after[1]
     last = [row for row in rows if row[1] == 2]
     assert sum(sum(row[3:]) for row in last) == machine.message_times(0)[2]
+
+
+# The engine
+
+
+def engine_waits(engine: Engine) -> dict[Blame, tuple[int, int]]:
+    told = engine.waits()
+    rows = zip(*(told[name].tolist() for name in ("link", "victim", "culprit", "cause")), strict=True)
+    keys = [(link, victim, culprit, CAUSES[cause]) for link, victim, culprit, cause in rows]
+    assert len(set(keys)) == len(keys)
+    return dict(zip(keys, zip(told["cycles"].tolist(), told["packets"].tolist(), strict=True), strict=True))
+
+
+def same(engine: Engine, machine: Oracle) -> None:
+    """All that is told of what has arrived by now; first what differs, which is short."""
+    expected = Attribution(machine)
+    rows, others = (Counter(tuple(row) for row in some) for some in (engine.stays().tolist(), expected.stays()))
+    assert sorted((rows - others).elements()) == sorted((others - rows).elements()), ("message, packet, link", CAUSES)
+    assert engine.splits().tolist() == expected.splits()
+    mine, other = engine_waits(engine), expected.waits()
+    assert {key: row for key, row in mine.items() if other.get(key) != row} == {
+        key: row for key, row in other.items() if mine.get(key) != row
+    }
+
+
+def both(case: Case, slices: list[int], tags: list[int]) -> None:
+    """Compared at every stop, and at the end."""
+    wiring = case.net.routers, case.net.links(), case.net.routes(), case.options
+    engine, machine = Engine(*wiring, attribution=2), Oracle(*wiring, every=100)
+    for i, send in enumerate(case.messages):
+        tag = tags[i % len(tags)]
+        assert engine.send(*send, tag) == machine.send(*send, tag)
+    until = 0
+    for wait in [*slices, FAR]:
+        until += wait
+        while engine.now < until and engine.run(until).reason == "delivered":
+            pass
+        machine.run(engine.now)
+        machine.arrive()
+        same(engine, machine)
+        engine.check()
+
+
+tags = st.lists(st.integers(0, 31), min_size=1, max_size=4)
+slices = st.lists(st.integers(1, 60), max_size=3)
+
+
+@few
+@given(case=cases(limit=12), slices=slices, tags=tags)
+def test_engine_agrees(case: Case, slices: list[int], tags: list[int]) -> None:
+    both(case, slices, tags)
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "every kind": {"limit": 20},
+    "crowded rings": {"of": classed_nets(), "vcs": st.integers(2, 7), "limit": 30},
+    "deadlocks": {"of": risky_nets(), "vcs": st.integers(1, 2), "limit": 20},
+    "adaptive": {"of": adaptive_nets(), "vcs": st.integers(1, 3), "limit": 16, "how": ranked_options},
+    "speculative": {"of": nets(), "vcs": st.integers(1, 3), "limit": 16, "how": speculative_options, "longest": 3},
+    "many VCs": {"vcs": st.sampled_from([1, 31, 64, 70]), "limit": 6},
+}
+
+
+@pytest.mark.parametrize("kind", list(KINDS)[1:])
+@settings(few, max_examples=15)
+@given(data=st.data(), slices=slices, tags=tags)
+def test_engine_agrees_where_it_is_hard(kind: str, data: st.DataObject, slices: list[int], tags: list[int]) -> None:
+    both(data.draw(cases(**KINDS[kind])), slices, tags)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@many
+@given(data=st.data(), slices=slices, tags=tags)
+def test_engine_agrees_many(kind: str, data: st.DataObject, slices: list[int], tags: list[int]) -> None:
+    both(data.draw(cases(**KINDS[kind])), slices, tags)
