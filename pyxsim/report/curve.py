@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.output.attribution import PARTS
 from pyxsim.output.curve import Curve
 from pyxsim.output.hdf5 import check_writable
-from pyxsim.report.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.report.attribution import WORDS
+from pyxsim.report.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +22,8 @@ HEADROOM = 6  # times the lowest latency: what is above is a wall, not a value
 
 
 def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
-    """Mean packet latency over offered load with 95 % intervals, and p99; the bound of the load as a line."""
+    """Mean packet latency over offered load with 95 % intervals, and p99; the bound of the load as a line. Where the
+    curve knows them, areas below: what the mean is made of."""
     ax = axes(ax, 6, 4)
     loads, means = curve.column("offered_load"), curve.column("packet_latency")
     steady = curve.column("saturated") == 0
@@ -30,6 +33,7 @@ def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
     half = np.nan_to_num(curve.column("packet_latency_interval"))
     top = max(float(np.nanmin(known)) * HEADROOM, float(np.nanmax(known)) * 1.05)
     ax.errorbar(loads[steady], known[steady], half[steady], color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
+    _parts(curve, ax, steady)
     tail = curve.column("packet_latency_p99")
     ax.plot(loads[steady], tail[steady], color=colour(0), lw=0.9, ls=":")
     _bounds(curve, ax, named=True)
@@ -37,6 +41,16 @@ def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
     ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="packet latency (cycles)")
     titled(ax, curve.title)
     return ax
+
+
+def _parts(curve: Curve, ax: Axes, steady: Any) -> None:
+    known = {part: curve.column(f"latency_{part}")[steady] for part in PARTS}
+    if not all(np.isfinite(values).all() for values in known.values()):
+        return
+    names = [WORDS.get(part, part) for part in PARTS]
+    loads = curve.column("offered_load")[steady]
+    ax.stackplot(loads, *known.values(), colors=[PART_COLOURS[part] for part in PARTS], labels=names, lw=0, zorder=0)
+    ax.legend(loc="upper left", reverse=True, frameon=False)  # from above, as the areas are
 
 
 def throughput(curve: Curve, ax: Axes | None = None) -> Axes:

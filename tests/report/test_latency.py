@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pyxsim.report
+from pyxsim.output.attribution import PARTS
 from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import PERCENTILES, Traffic
@@ -182,4 +183,21 @@ def test_plots_of_curves(tmp_path: Path) -> None:
     save(Curve("no bound", points[:1]), tmp_path / "one.svg")
     save(Curve("nothing", [{"offered_load": 0.1, "error": "deadlock"}]), tmp_path / "none.pdf")
     assert len(list(tmp_path.iterdir())) == 3
+    matplotlib.pyplot.close("all")
+
+
+def test_a_curve_that_knows_what_latency_is_made_of_shows_it() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    made = {f"latency_{part}": cycles for cycles, part in enumerate(PARTS)}
+    points = [{**SUMMARY, **made, "offered_load": load} for load in (0.1, 0.2)]
+    ax = Curve("a torus", points, 0.5).plot()
+    legend = ax.get_legend()
+    assert legend is not None
+    # From above, as the areas are: each ends where the next one begins, the last one at the mean.
+    assert [text.get_text() for text in legend.get_texts()] == ["VC" if part == "vc" else part for part in PARTS[::-1]]
+    tops = [area.get_paths()[0].get_extents().y1 for area in ax.collections if area.get_label() in ("VC", *PARTS)]
+    assert tops == [0, 1, 3, 6, 10, 15, 21, 28]
+    del points[1]["latency_source"]
+    assert Curve("one that does not", points, 0.5).plot().get_legend() is None
     matplotlib.pyplot.close("all")
