@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,6 +146,21 @@ def _blame_table(told: Attribution) -> RenderableType:
     return table
 
 
+def html(result: Result) -> str:
+    """The parts for a notebook; nothing where the run did not tell."""
+    told = result.attribution
+    if told is None or not told.messages.any():
+        return ""
+    titles = "".join(f"<th>{title}</th>" for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)))
+    lines = "".join(
+        f"<tr><td style='text-align:left'>{escape(row.name)}</td><td>{number(row.latency)}</td>"
+        + "".join(f"<td>{_share(share)}</td>" for share in row.shares)
+        + "</tr>"
+        for row in rows(told)[: MOST_TRAFFICS + 1]
+    )
+    return f"<table><tr><th style='text-align:left'>where the time went</th>{titles}</tr>{lines}</table>"
+
+
 def parts(result: Result, ax: Axes | None = None) -> Axes:
     """Bars: what the time of the messages of each traffic was spent on, on average."""
     ax = axes(ax, 7, 2.5)
@@ -164,7 +180,8 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0, labelsize=8)
     ax.set(ylim=(max(3, len(found)) - 0.5, -0.5), xlim=(0, 1))
     percent_axis(ax.xaxis)
-    titled(ax, f"Where the time went, of {plural(int(told.messages.sum()), 'message')}")
+    what = "message" if result.traffic is None else "measured packet"
+    titled(ax, f"Where the time went, of {plural(int(told.messages.sum()), what)}")
     ax.spines["left"].set_visible(False)
     _legend(ax)
     return ax

@@ -198,6 +198,7 @@ def html(result: Result) -> str:
     return (
         f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
         + (f"<table>{head}{links}</table>" if links else "")
+        + attribution.html(result)
         + "".join(f"<div>{escape(note)}</div>" for note in notes)
         + "</div>"
     )

@@ -11,7 +11,7 @@ import pytest
 from pyxsim.output.attribution import BLAME, PARTS, Attribution
 from pyxsim.output.result import Result
 from pyxsim.report.attribution import blame, rows
-from pyxsim.report.summary import text
+from pyxsim.report.summary import html, text
 from tests.output.conftest import make_attribution
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -94,6 +94,14 @@ def test_the_summary_has_its_size_whatever_there_is_to_tell(build: Callable[...,
 
 def test_without_attribution_nothing_is_said(result: Result) -> None:
     assert "where the time went" not in text(result)
+    assert "where the time went" not in html(result)
+
+
+def test_a_notebook(build: Callable[..., Result]) -> None:
+    shown = html(build(attribution=make_attribution(traffic_names=["<b>", "hot"])))
+    assert "<td style='text-align:left'>hot</td><td>90</td><td>22.2 %</td><td>-</td><td>44.4 %</td>" in shown
+    assert "&lt;b&gt;" in shown
+    assert shown.count("<tr>") == shown.count("</tr>")
 
 
 def test_a_run_in_which_nobody_waited_says_what_there_is(build: Callable[..., Result]) -> None:
