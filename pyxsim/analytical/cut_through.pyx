@@ -38,7 +38,8 @@ cdef struct Message:
 cdef class CutThrough:
     """Messages on links; `extend` tells routes over them, which messages name.
 
-    `window`, `rows`: what links began with is counted in windows of so many cycles, at most so many; else they double.
+    `window`, `rows`: what links began with, and the cycles in which somebody waited for them, are counted in windows
+    of so many cycles, at most so many; else they double.
     """
 
     cdef readonly Ticks ticks
@@ -51,8 +52,9 @@ cdef class CutThrough:
     cdef int64_t[::1] starts
     cdef int32_t[::1] links
     cdef int128_t *free_at
+    cdef int64_t[::1] waited   # until when somebody has waited for each link, as far as it is counted
     cdef int64_t row, row_begin, row_end
-    cdef int64_t[:, ::1] begun
+    cdef int64_t[:, ::1] begun, waits
     cdef object table          # what advance finds: rows of messages and cycles,
     cdef int64_t[:, ::1] rows  # and the same for C
 
@@ -68,7 +70,8 @@ cdef class CutThrough:
         self.now = self.sent = self.delivered = self.bytes_delivered = self.flits_sent = 0
         self.messages, self.room, self.unused = NULL, 0, NOBODY
         self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int32)
-        self.begun = np.zeros((rows, ticks.links), np.int64)
+        self.waited = np.zeros(ticks.links, np.int64)
+        self.begun, self.waits = np.zeros((rows, ticks.links), np.int64), np.zeros((rows, ticks.links), np.int64)
         self.row, self.row_begin, self.row_end = 0, 0, window
         self.table = self.rows = np.empty((2, 16), np.int64)
 
@@ -95,8 +98,8 @@ cdef class CutThrough:
 
     @property
     def windows(self):
-        """int64[rows, links]: the same by windows of `window` cycles."""
-        return np.asarray(self.begun)
+        """(int64[rows, links], the same): flits, and cycles in which somebody waited, by windows of `window` cycles."""
+        return np.asarray(self.begun), np.asarray(self.waits)
 
     # -- messages --
 
@@ -149,6 +152,7 @@ cdef class CutThrough:
         if self.free_at[link] > begin:
             begin = self.free_at[link]
             cycle = self.ticks.cycle(begin)
+            self._wait(link, max(event.cycle, self.waited[link]), cycle)
         end = begin + serial
         if message.tail > end:
             end = message.tail
@@ -176,21 +180,30 @@ cdef class CutThrough:
         self.begun[self.row, link] += flits
         return 0
 
+    cdef int _wait(self, int64_t link, int64_t since, int64_t until) except -1:
+        """Somebody waits for the link in these cycles, which nobody has been counted for yet."""
+        cdef int64_t row
+        while since < until:
+            row = since // self.window
+            if row >= self.begun.shape[0]:
+                self._double()
+                continue
+            self.waits[row, link] += min(until, (row + 1) * self.window) - since
+            since = (row + 1) * self.window
+        self.waited[link] = max(self.waited[link], until)
+        return 0
+
     cdef int _double(self) except -1:
         """Windows of twice the length."""
-        before = np.asarray(self.begun)
-        after = np.zeros_like(before)
-        after[: (len(before) + 1) // 2] = before[::2]
-        after[: len(before) // 2] += before[1::2]
-        self.begun = after
+        self.begun, self.waits = merged(np.asarray(self.begun)), merged(np.asarray(self.waits))
         self.window *= 2
+        self.row_begin = self.row_end = 0
         return 0
 
     def widen(self, int64_t cycles):
         """Make the windows so long that those of the first `cycles` cycles are few enough."""
         while self.begun.shape[0] * self.window < cycles:
             self._double()
-        self.row_begin = self.row_end = 0
 
     # -- time --
 
@@ -222,3 +235,11 @@ cdef class CutThrough:
     def wait(self, int64_t cycle):
         """Let time pass in which nothing happens."""
         self.now = max(self.now, cycle)
+
+
+def merged(rows):
+    """Every second row with the one behind it, and as many rows of zeros."""
+    found = np.zeros_like(rows)
+    found[: (len(rows) + 1) // 2] = rows[::2]
+    found[: len(rows) // 2] += rows[1::2]
+    return found

@@ -12,14 +12,14 @@ from pyxsim.analytical.ticks import Ticks
 from pyxsim.errors import InputError
 from pyxsim.network.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delayed import DelayedNetwork
-from pyxsim.network.ledger import Counted
+from pyxsim.network.ledger import COUNTED, Counted
 from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import Ways
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 
 MOST_WINDOWS = 256
-MOST_CELLS = 2**20  # windows x links
+MOST_CELLS = 2**19  # windows x links
 
 
 class CongestionNetwork(DelayedNetwork):
@@ -46,6 +46,15 @@ class CongestionNetwork(DelayedNetwork):
         model = Queued(network, ways, window)
         windows = Counted(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
+
+
+    def totals(self) -> dict[str, Longs]:
+        """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""
+        engine = self.model.engine
+        if not isinstance(engine, CutThrough):
+            return super().totals()
+        tables = (table.sum(axis=0)[: self.topology.links] for table in engine.windows)
+        return dict(zip(COUNTED, tables, strict=True))
 
 
 class _OnLinks:

@@ -12,6 +12,7 @@ from pyxsim.network.windows import Windows
 
 Longs = NDArray[np.int64]
 NEVER = 1 << 62
+COUNTED = ("flits", "stall_serial")  # what an engine counts by itself
 
 
 class Recorder(Protocol):
@@ -33,12 +34,15 @@ class Recorder(Protocol):
 
 
 class Counter(Protocol):
-    """An engine that knows itself when its links begin: int64[rows, links] by windows of `window` cycles."""
+    """An engine that counts by links what they began with, and the cycles in which somebody waited for them.
+
+    Each int64[rows, links], by windows of `window` cycles.
+    """
 
     @property
     def window(self) -> int: ...
     @property
-    def windows(self) -> Longs: ...
+    def windows(self) -> tuple[Longs, Longs]: ...
 
     def widen(self, cycles: int) -> None:
         """Make the windows so long that those of the first `cycles` cycles are few enough."""
@@ -63,12 +67,13 @@ class Counted:
 
     def finish(self, cycle: int, flits: Longs) -> None:
         self._counter.widen(cycle)
-        begun = np.flatnonzero(self._counter.windows.any(axis=1))
+        begun = np.flatnonzero(self._counter.windows[0].any(axis=1))
         self._end = max(-(-cycle // self.window), int(begun[-1]) + 1 if len(begun) else 0)
 
     def table(self) -> Windows:
-        rows = self._counter.windows[: self._end, : self._links].astype(np.uint64)
-        return Windows(np.arange(len(rows), dtype=np.int64) * self.window, self.window, {"flits": rows})
+        rows = (table[: self._end, : self._links].astype(np.uint64) for table in self._counter.windows)
+        counts = dict(zip(COUNTED, rows, strict=True))
+        return Windows(np.arange(self._end, dtype=np.int64) * self.window, self.window, counts)
 
 
 class Ledger:

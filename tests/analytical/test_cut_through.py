@@ -62,6 +62,7 @@ class Slow:
     whole: bool
     taken: dict[int, Fraction] = field(default_factory=dict)
     begun: list[tuple[Fraction, int, int]] = field(default_factory=list)  # when, which link, how many flits
+    waits: set[tuple[int, int]] = field(default_factory=set)  # cycles in which somebody waited for a link
 
     def run(self, sends: Sequence[Send]) -> list[tuple[int, int]]:
         """(cycle, message) of all arrivals, in order."""
@@ -87,6 +88,7 @@ class Slow:
         gone = [max(came[0], self.taken.get(link, Fraction(0)))]
         for byte in came[1:]:
             gone.append(max(byte, gone[-1] + 1 / rate))
+        self.waits |= {(cycle, link) for cycle in range(floor(came[0]), floor(gone[0]))}
         self.begun.append((gone[0], link, -(-(len(gone) - 1) // FLIT)))
         self.taken[link] = gone[-1]
         message.here = [byte + latency for byte in gone]
@@ -128,11 +130,13 @@ def test_as_the_slow_model(load: tuple[Net, list[Send]], whole: bool, slack: int
     assert engine.delivered == engine.sent == len(sends)
     assert engine.bytes_delivered == sum(size for _, _, size in sends)
     assert engine.flits_sent == sum(-(-size // FLIT) for _, _, size in sends)
-    windows = np.zeros_like(engine.windows)
-    for when, link, flits in slow.begun:
-        windows[floor(when) // engine.window, link] += flits
-    assert engine.windows.tolist() == windows.tolist()
-    assert engine.flits.tolist() == windows.sum(axis=0).tolist()
+    flits, waits = np.zeros_like(engine.windows)
+    for when, link, count in slow.begun:
+        flits[floor(when) // engine.window, link] += count
+    for cycle, link in slow.waits:
+        waits[cycle // engine.window, link] += 1
+    assert [table.tolist() for table in engine.windows] == [flits.tolist(), waits.tolist()]
+    assert engine.flits.tolist() == flits.sum(axis=0).tolist()
 
 
 @given(load=loads(), whole=st.booleans())
@@ -188,10 +192,10 @@ def test_stored_and_forwarded() -> None:
 def test_windows_double() -> None:
     engine = THREE.engine(window=10, rows=2)
     engine.send(np.array([1, 1, 1]), np.array([100, 100, 100]), 0)
-    # Begun in 0, 25 and 50.
-    assert (engine.window, engine.windows[:, 1].tolist()) == (40, [20, 10])
+    # Begun in 0, 25 and 50; the others wait until then.
+    assert (engine.window, *(table[:, 1].tolist() for table in engine.windows)) == (40, [20, 10], [40, 10])
     engine.widen(161)
-    assert (engine.window, engine.windows[:, 1].tolist()) == (160, [30, 0])
+    assert (engine.window, *(table[:, 1].tolist() for table in engine.windows)) == (160, [30, 0], [50, 0])
 
 
 def test_records_are_used_again() -> None:
