@@ -41,6 +41,10 @@ MORE: list[dict[str, Any]] = [
     {"topology": "fat-tree", "options": {"children": [2, 3], "parents": [2]}},
     {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}},
     {"topology": "torus", "shape": [4, 4], "router": {"routing": "valiant"}},
+    {"topology": "torus", "shape": [4, 4], "router": {"routing": "minimal-adaptive"}},
+    {"topology": "random-regular", "options": {"routers": 8, "degree": 3, "p": 2}},
+    {"topology": "hyperx", "options": {"routers": [3, 2], "concentration": 2, "floor_plan": True}},
+    {"topology": "slim-fly", "options": {"q": 3}},
 ]
 WITH_LINKS = st.builds(
     lambda table, bandwidth, latency: {**table, "bandwidth": bandwidth, "latency": latency},
