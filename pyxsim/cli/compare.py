@@ -17,11 +17,13 @@ from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.comparison import PACKET, Compared, Comparison
 from pyxsim.output.comparison_file import check_comparison, save
-from pyxsim.report.comparison import collectives, dimensions, overview, phases, times
+from pyxsim.report import why
+from pyxsim.report.comparison import details, overview, said, times, told
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 from pyxsim.study.prepare import Prepared
 
 MOST_ROWS = 40  # of points on a terminal
+MOST_SENTENCES = 3  # about links; the files have ten
 
 
 def read_share(text: str) -> float:
@@ -51,7 +53,7 @@ def show_comparison(
     )
     found = _run(talk, plan, share)
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot)
-    talk.put(found.json())
+    talk.put(told(found))
     talk.say(*_tables(found))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
@@ -112,7 +114,12 @@ def _tables(found: Comparison) -> Iterator[Any]:
         yield Text(f"{worst.label}: here the models differ most", style="bold")
     yield ""
     yield times(worst, found.within).rich()
-    several = collectives(worst)
-    for sheet in ([several] if len(several.rows) > 1 else []) + [phases(worst), dimensions(worst)]:
+    yield ""
+    yield from said(worst, found.within)
+    for sheet in details(worst):
         yield ""
         yield sheet.rich()
+    links = why.hottest(worst)[:MOST_SENTENCES]
+    if links:
+        yield ""
+        yield from (why.sentence(worst, link) for link in links)

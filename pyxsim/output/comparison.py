@@ -57,12 +57,15 @@ class Chain:
 
 @dataclass(frozen=True)
 class Cheap:
-    """What is known of packets before any is simulated. `overhead`: what messages take more than the model without
-    congestion says when nothing is in their way, of the latter; `starved`: links that their buffers cannot keep busy;
-    `certain`: whether the routes are known, so that no run is faster than the busiest link."""
+    """What is known of packets before any is simulated.
+
+    overhead  what messages take more than the model without congestion says when nothing is in their way, of the latter
+    covered   share of the time for which the smallest buffers can keep their links busy
+    certain   whether the routes are known: then no run is faster than its busiest link
+    """
 
     overhead: float
-    starved: bool
+    covered: float
     certain: bool
 
 

@@ -36,7 +36,9 @@ def save(comparison: Comparison, path: Path_) -> None:
 
 
 def _json(comparison: Comparison) -> bytes:
-    return (json.dumps({**comparison.json(), **comparison.provenance}, indent=1) + "\n").encode()
+    from pyxsim.report.comparison import told
+
+    return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
 
 
 def _markdown(comparison: Comparison) -> bytes:

@@ -10,7 +10,19 @@ import numpy as np
 
 from pyxsim.output.comparison import BUSIEST, LINKS, PACKET, Compared, Comparison, Entry, ends
 from pyxsim.output.result import Result
-from pyxsim.report.facts import percent
+from pyxsim.output.verdict import (
+    BEFORE,
+    NOT_SAFE,
+    SPENT,
+    UNAWARE,
+    UNKNOWN,
+    Verdict,
+    beforehand,
+    by_waiting,
+    verdicts,
+)
+from pyxsim.report import why
+from pyxsim.report.facts import percent, plural
 from pyxsim.report.sheets import Sheet
 from pyxsim.units import format_time_ns
 
@@ -29,7 +41,8 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
     has_packet = PACKET in comparison.backends
     head = ["point", *([PACKET] if has_packet else [])]
     for name in [*names, LINKS]:
-        head += [name] if short or not has_packet else [name, f"{name} / {PACKET}"]
+        head += [_brief(name)] if short or not has_packet else [name, f"{name} / {PACKET}"]
+    head.append(good := f"within {comparison.within:.0%}")
     rows, marked = [], set()
     for number, point in enumerate(comparison.points):
         row = [point.label, *([_time(point, point.cycles(PACKET))] if has_packet else [])]
@@ -40,8 +53,21 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
             error = point.error(name)
             if error is not None and abs(error) > comparison.within:
                 marked.add((number, len(row) - 1))
-        rows.append(row)
-    return Sheet(head, rows, marked=frozenset(marked))
+        good_ones = _good(point, comparison.within)
+        rows.append([*row, _brief(good_ones) if short else good_ones])
+    return Sheet(head, rows, (good,), frozenset(marked))
+
+
+def _brief(names: str) -> str:
+    return names.replace("analytical-congestion", "congestion")
+
+
+def _good(point: Compared, within: float) -> str:
+    """The backends whose answers are good enough; those of which that cannot be told have a question mark."""
+    found = verdicts(point, within)
+    names = [each.backend + "?" * (each.says == UNKNOWN) for each in found if each.says != NOT_SAFE]
+    all_of_them = len(names) == len(found) > 1 and not any("?" in name for name in names)
+    return "all" if all_of_them else ", ".join(names) or "none"
 
 
 def times(point: Compared, within: float) -> Sheet:
@@ -86,6 +112,41 @@ def _part(cycles: int | Fraction | None, whole: int | Fraction | None) -> str:
     return f"{float(cycles / whole):.3f}" if cycles is not None and whole else NOTHING
 
 
+def said(point: Compared, within: float) -> list[str]:
+    """A line for each backend without packets: whether its answer is good enough here, and why."""
+    lines = [_said(each, within) for each in verdicts(point, within)]
+    waited = by_waiting(point, within)
+    if waited is not None and UNAWARE in point.others:
+        lines.append(f"from what the packets waited alone: {UNAWARE} is {waited.says}, {_off(waited.error)}")
+    return lines
+
+
+def _said(each: Verdict, within: float) -> str:
+    words = f"{each.backend}: {each.says} within {within:.0%}"
+    if each.error is not None:
+        words += f", {_off(each.error, least=each.by == BEFORE)}"
+    return f"{words} ({each.why})" if each.why else words
+
+
+def _off(error: float | None, *, least: bool = False) -> str:
+    if error is None:
+        return ""
+    return f"{'at least ' if least else ''}{abs(error):.1%} too {'short' if error < 0 else 'long'}"
+
+
+def spent(point: Compared) -> Sheet:
+    """What the time of the packets was spent on, along the messages that it hung on."""
+    chain, packet = point.chain, point.cycles(PACKET)
+    if chain is None or not packet:
+        return Sheet(("", "time", "share"), ())
+    rows = [
+        [SPENT.get(name, name), _time(point, cycles), percent(cycles / packet)]
+        for name, cycles in chain.spent.items()
+        if cycles
+    ]
+    return Sheet((f"the chain of {plural(chain.messages, 'message')} that ended last", "time", "share"), rows)
+
+
 def collectives(point: Compared) -> Sheet:
     """A row for each collective and message: how long it took on each backend."""
     names = _names(point)
@@ -120,16 +181,17 @@ def phase_means(point: Compared) -> Iterator[tuple[str, str, dict[str, float]]]:
 
 def dimensions(point: Compared) -> Sheet:
     """A row for each dimension: what a message takes in the network there, on average."""
+    rows = [[_dimension(point, dim), *_means(point, means)] for dim, means in dimension_means(point)]
+    return Sheet(("a message in", *_names(point)), rows)
+
+
+def dimension_means(point: Compared) -> Iterator[tuple[int, dict[str, float]]]:
+    """(dimension, backend -> cycles) of those in which there were messages."""
     found: dict[int, dict[str, float]] = {}
     for name, result in _results(point):
         for dim, mean in zip(*(result.by_dimension.get(key, ()) for key in ("dimension", "network")), strict=True):
             found.setdefault(int(dim), {})[name] = float(mean)
-    rows = [[_dimension(point, dim), *_means(point, means)] for dim, means in found.items() if _any(means)]
-    return Sheet(("a message in", *_names(point)), rows)
-
-
-def _any(means: Mapping[str, float]) -> bool:
-    return any(not np.isnan(mean) for mean in means.values())
+    yield from ((dim, means) for dim, means in found.items() if not all(np.isnan(mean) for mean in means.values()))
 
 
 def _means(point: Compared, means: Mapping[str, float]) -> Iterator[str]:
@@ -159,6 +221,42 @@ def _collective(point: Compared, number: int) -> str:
     return str(result.collectives[number].get("name", number))
 
 
+def told(comparison: Comparison) -> dict[str, Any]:
+    """All of it for scripts."""
+    whole = comparison.json()
+    for point, row in zip(comparison.points, whole["points"], strict=True):
+        row.update(_told(point, comparison.within))
+    return whole
+
+
+def _told(point: Compared, within: float) -> dict[str, Any]:
+    waited = by_waiting(point, within)
+    others = [name for name in point.others if point.cycles(name) is not None]
+    chain = None
+    if point.chain is not None:
+        spent = {name: point.ns(cycles) for name, cycles in point.chain.spent.items()}
+        chain = {"messages": point.chain.messages, "spent_ns": spent, "analytical_ns": point.ns(point.chain.unaware)}
+    return {
+        "verdicts": [vars(each) for each in verdicts(point, within)],
+        "from_waiting": None if waited is None else vars(waited),
+        "beforehand": [vars(beforehand(point, name, within)) for name in others],
+        "chain": chain,
+        "phases": [
+            {"phase": phase, "dimension": dimension, "mean_ns": _means_ns(point, means)}
+            for phase, dimension, means in phase_means(point)
+        ],
+        "dimensions": [
+            {"dimension": _dimension(point, dim), "message_ns": _means_ns(point, means)}
+            for dim, means in dimension_means(point)
+        ],
+        "links": [why.told(point, link) for link in why.hottest(point)],
+    }
+
+
+def _means_ns(point: Compared, means: Mapping[str, float]) -> dict[str, float]:
+    return {name: point.ns(Fraction(mean)) for name, mean in means.items() if not np.isnan(mean)}
+
+
 def page(comparison: Comparison) -> str:
     """All of it as Markdown."""
     parts = [f"# {comparison.title}\n"]
@@ -169,7 +267,19 @@ def page(comparison: Comparison) -> str:
     for point in comparison.points:
         if len(comparison.points) > 1:
             parts.append(f"## {point.label}\n")
-        several = collectives(point)
-        sheets = [times(point, comparison.within), *([several] if len(several.rows) > 1 else [])]
-        parts += [sheet.markdown() for sheet in [*sheets, phases(point), dimensions(point)] if sheet.rows]
-    return "\n".join(parts)
+        parts.append(times(point, comparison.within).markdown())
+        parts.append(_items(said(point, comparison.within)))
+        parts += [sheet.markdown() for sheet in details(point)]
+        parts.append(_items([why.sentence(point, link) for link in why.hottest(point)]))
+    return "\n".join(part for part in parts if part)
+
+
+def details(point: Compared) -> list[Sheet]:
+    """The tables of one point that have rows."""
+    several = collectives(point)
+    sheets = [*([several] if len(several.rows) > 1 else []), phases(point), dimensions(point), spent(point)]
+    return [sheet for sheet in [*sheets, why.sheet(point)] if sheet.rows]
+
+
+def _items(lines: list[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)

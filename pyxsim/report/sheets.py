@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,7 +28,10 @@ class Sheet:
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for number, title in enumerate(self.head):
             word = not number or title in self.words
-            table.add_column(title, justify="left" if word else "right", no_wrap=True, overflow="ellipsis")
+            widest = max([len(title), *(len(row[number]) for row in self.rows)])
+            # What is too wide for the terminal is cut off in texts, never in numbers.
+            look: Any = {"justify": "left"} if word else {"justify": "right", "min_width": widest}
+            table.add_column(title, no_wrap=True, overflow="ellipsis", **look)
         for row, cells in enumerate(self.rows[:most]):
             styles = ("bold yellow" if (row, column) in self.marked else "" for column in range(len(cells)))
             table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.comparison import Cheap
-from pyxsim.study.prepare import COVERED, Prepared, credit_loops
+from pyxsim.study.prepare import Prepared, credit_loops
 
 Longs = NDArray[np.int64]
 
@@ -27,8 +27,8 @@ def cheap(prepared: Prepared) -> Cheap:
     alone = np.array([_alone(network, *row) for row in rows[:, :4].tolist()])
     total = float((known * rows[:, 4]).sum())
     overhead = float((alone * rows[:, 4]).sum()) / total - 1 if total else 0.0
-    starved = any(loop.share < COVERED for loop in credit_loops(prepared.experiment, network))
-    return Cheap(max(0.0, overhead), starved, prepared.topology.relation.deterministic)
+    covered = min((loop.share for loop in credit_loops(prepared.experiment, network)), default=1.0)
+    return Cheap(max(0.0, overhead), min(1.0, covered), prepared.topology.relation.deterministic)
 
 
 def delays(prepared: Prepared, rows: Longs) -> Longs:

@@ -16,6 +16,7 @@ from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
 from pyxsim.study.backends import BACKENDS
+from pyxsim.study.compare.alone import cheap
 from pyxsim.study.compare.chains import chain_of
 from pyxsim.study.prepare import PathLike, Prepared, credit_loops, prepare
 from pyxsim.study.run import simulate
@@ -139,6 +140,8 @@ def compare(
                 compared.entries.append(entry)
                 if entry.result is not None and not entry.result.complete and not entry.reason:
                     raise KeyboardInterrupt
+            if PACKET not in plan.backends:
+                _beforehand(plan, point, compared)
         except KeyboardInterrupt:
             found.complete = False
         found.points.append(compared)
@@ -176,6 +179,15 @@ def _run(plan: Plan, step: Step, compared: Compared, tick: Callable[[], None] | 
     return Entry(step.backend, result)
 
 
+def _beforehand(plan: Plan, point: Point, compared: Compared) -> None:
+    """What is known of packets without running any."""
+    try:
+        prepared = plan.prepared(point, PACKET)
+    except (InputError, SimulationError):
+        return  # there is no such machine
+    compared.cheap = cheap(prepared)
+
+
 def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
     """What is known of a point when it was run on whatever backend."""
     compared.title = result.title
@@ -184,6 +196,7 @@ def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
         loops = credit_loops(prepared.experiment, prepared.network)  # type: ignore[arg-type]
         compared.loops = {loop.kind: (loop.needed, loop.flits) for loop in loops}
         compared.chain = chain_of(prepared, result) if result.complete else None
+        compared.cheap = cheap(prepared)
 
 
 def _reason(error: InputError) -> str:

@@ -1,0 +1,114 @@
+"""Whether the answer of a model without packets is good enough, and how that is known. docs/compare.md has the rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyxsim.output.attribution import WAITING
+from pyxsim.output.comparison import GAPS, PACKET, PACKETS, Compared
+
+SAFE, NOT_SAFE, UNKNOWN = "safe", "not safe", "cannot tell"
+UNAWARE = "analytical"
+AWARE = ("analytical-congestion", "flow")
+MEASURED, WAITED, BEFORE = "measured", "waiting", "beforehand"
+"""How a verdict is known: from the times of both, from what the packets waited, or before there are packets."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one backend. `says`: SAFE, NOT_SAFE or UNKNOWN; `error`: by how much its time is off, as a share of that of
+    the packets, as far as it is known; `why`: in words."""
+
+    backend: str
+    says: str
+    by: str
+    error: float | None = None
+    why: str = ""
+
+
+def verdicts(point: Compared, within: float) -> list[Verdict]:
+    """Of each backend without packets that has a time: what was measured where there are packets, else the rule of
+    what is known beforehand."""
+    names = [name for name in point.others if point.cycles(name) is not None]
+    if point.cycles(PACKET) is None:
+        return [beforehand(point, name, within) for name in names]
+    return [measured(point, name, within) for name in names]
+
+
+def measured(point: Compared, backend: str, within: float) -> Verdict:
+    """The time of a backend against that of the packets."""
+    error = point.error(backend)
+    assert error is not None
+    why = missing(point) if backend == UNAWARE and error < 0 else ""
+    return Verdict(backend, _says(error, within), MEASURED, error, why)
+
+
+def by_waiting(point: Compared, within: float) -> Verdict | None:
+    """The verdict on the model without congestion from the packets alone: what they waited is what it does not know."""
+    packet = point.cycles(PACKET)
+    if point.chain is None or not packet:
+        return None
+    error = point.chain.unaware / packet - 1
+    return Verdict(UNAWARE, _says(error, within), WAITED, error, missing(point))
+
+
+def beforehand(point: Compared, backend: str, within: float) -> Verdict:
+    """The verdict on a backend before any packet is simulated.
+
+    Not safe: it is faster by more than is allowed than what no packets can beat, or than all models that know of
+    congestion. Safe: these models agree with it, what packets take more when they are alone is known to be little, the
+    routes are known, the buffers keep their links busy; all that may be off together is allowed.
+    """
+    cycles = point.cycles(backend)
+    assert cycles is not None
+    least = float(point.physical)
+    if point.busiest is not None and point.cheap is not None and point.cheap.certain:
+        least = max(least, float(point.busiest.cycles))
+    if least and cycles < (1 - within) * least:
+        return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, "its links cannot carry the bytes in that time")
+    aware = [time for time in map(point.cycles, AWARE) if time]
+    if len(aware) < len(AWARE) or point.cheap is None:
+        return Verdict(backend, UNKNOWN, BEFORE, why=f"only {' and '.join(AWARE)} together tell more")
+    if cycles < (1 - within) * min(aware):
+        why = "every model that knows of congestion says so"
+        return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
+    times = [*aware, cycles]
+    off = max(times) / min(times) - 1 + point.cheap.overhead if min(times) else 0.0
+    doubts = [
+        *([] if point.cheap.certain else ["packets choose their ways"]),
+        *([] if point.cheap.covered >= COVERED else [f"buffers keep links busy {point.cheap.covered:.0%} of the time"]),
+        *([] if off <= within else [f"models, and packets that are alone, are {off:.0%} apart"]),
+    ]
+    if doubts:
+        return Verdict(backend, UNKNOWN, BEFORE, why="; ".join(doubts))
+    return Verdict(backend, SAFE, BEFORE, why=f"models, and packets that are alone, are {off:.1%} apart")
+
+
+COVERED = 0.995  # of a credit loop
+
+
+def missing(point: Compared) -> str:
+    """What the model without congestion does not know, as shares of the time of the packets, the largest first."""
+    packet = point.cycles(PACKET)
+    if point.chain is None or not packet:
+        return ""
+    unknown = {name: point.chain.spent.get(name, 0) / packet for name in (PACKETS, "source", *WAITING)}
+    told = sorted(((share, name) for name, share in unknown.items() if share >= 0.005), reverse=True)
+    return ", ".join(f"{SPENT[name]} {share:.0%}" for share, name in told)
+
+
+SPENT = {
+    GAPS: "endpoints and their queues",
+    PACKETS: "headers, half-full flits and routers",
+    "source": "behind other messages of the NPU",
+    "vc": "no free virtual channel",
+    "credit": "full buffers",
+    "link": "links that send others",
+    "arbitration": "others' turns",
+    "queue": "behind packets of others",
+}
+"""What the time of packets was spent on, in words."""
+
+
+def _says(error: float, within: float) -> str:
+    return SAFE if abs(error) <= within else NOT_SAFE
