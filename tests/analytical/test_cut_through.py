@@ -119,8 +119,18 @@ def loads(draw: st.DrawFn) -> tuple[Net, list[Send]]:
 @given(load=loads(), whole=st.booleans(), slack=st.integers(0, 20))
 @settings(max_examples=200, deadline=None)
 def test_as_the_slow_model(load: tuple[Net, list[Send]], whole: bool, slack: int) -> None:
+    check(*load, whole=whole, slack=slack)
+
+
+@pytest.mark.slow
+@given(load=loads(), whole=st.booleans(), slack=st.integers(0, 20))
+@settings(max_examples=5000, deadline=None)
+def test_many_more(load: tuple[Net, list[Send]], whole: bool, slack: int) -> None:
+    check(*load, whole=whole, slack=slack)
+
+
+def check(net: Net, sends: list[Send], *, whole: bool, slack: int) -> None:
     """All sent beforehand, and windows of cycles."""
-    net, sends = load
     slow = Slow(net, whole)
     expected = slow.run(sends)
     engine = net.engine(whole=whole, window=3, rows=6)

@@ -48,6 +48,13 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
         ("tests/system/test_carry.py",),
         5,
     ),
+    "queues": (
+        "Messages that queue for links arrive in the cycle in which a slow model has them, byte by byte in fractions; "
+        "one that is alone takes what the formula says, on every topology",
+        "tests/analytical, tests/network",
+        ("tests/analytical/test_cut_through.py", "tests/analytical/test_ticks.py", "tests/network/test_congestion.py"),
+        60,
+    ),
     "proof": (
         "The deadlock proof says what a slow one says, and what it refuses does hang",
         "tests/routing",
