@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pyxsim.core.options import CAUSES, STORE_AND_FORWARD
 from tests.oracle.lane import Lane
 from tests.oracle.machine import Oracle
-from tests.oracle.parts import Event, InputVC, Message, Packet, State
+from tests.oracle.parts import Event, InputVC, Message, Packet, State, Visit
 
 HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
 NOBODY = -1
@@ -165,11 +165,9 @@ class Attribution:
     def in_the_vc(self, stay: Stay, packet: Packet, vc: InputVC, cycles: range, alone: int) -> int:
         """`alone`: the K of the page. Returns H."""
         arrival, won = cycles.start, cycles.stop
-        run, before = self.run(vc, packet)
-        began = vc.first[run[0]] // self.ticks
-        came = [(u // self.ticks, flit, empty) for u, flit, empty in vc.arrivals]
-        first_flit = next(t for t, flit, _ in came if flit.packet is run[0])
-        filled = max(t for t, _, empty in came if t <= arrival and empty)
+        run, before = self.run(vc, packet, arrival)
+        began, first_flit = run[0].first // self.ticks, run[0].head // self.ticks
+        filled = max(u // self.ticks for u in vc.filled if u // self.ticks <= arrival)
 
         here = self.states(vc, range(max(arrival, began), won))
         counts = Counter(here.values())
@@ -221,14 +219,14 @@ class Attribution:
         for part, cycles in shares.items():
             stay.spend(part, cycles)
 
-    def run(self, vc: InputVC, packet: Packet) -> tuple[list[Packet], Message | None]:
-        """The packets of its message that came one after the other, up to this one; and whose was before them."""
-        packets = list(dict.fromkeys(flit.packet for _, flit, _ in vc.arrivals))
-        last = packets.index(packet)
+    def run(self, vc: InputVC, packet: Packet, arrival: int) -> tuple[list[Visit], Message | None]:
+        """Those of its message that came one after the other, up to this one; and whose packet was before them."""
+        visits = vc.visits
+        last = next(i for i, v in enumerate(visits) if v.packet is packet and v.tail // self.ticks == arrival)
         first = last
-        while first > 0 and packets[first - 1].message is packet.message:
+        while first > 0 and visits[first - 1].packet.message is packet.message:
             first -= 1
-        return packets[first : last + 1], packets[first - 1].message if first else None
+        return visits[first : last + 1], visits[first - 1].packet.message if first else None
 
     def states(self, vc: InputVC, cycles: range) -> dict[int, str]:
         """The parts of the states of a VC in some cycles."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.oracle.allocators import rotate
-from tests.oracle.parts import MOVING, Flit, Kind, Link, Message, Packet, State
+from tests.oracle.parts import IDLE, MOVING, Flit, Kind, Link, Message, Packet, State
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ class Lane:
         opened, flit = self.open_packet(t), self.launch_flit(t)
         state = MOVING if flit is not None or not available else self.silence(t)
         self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking
-        self.states[t] = replace(state, since=self.lacking)
+        self.states[t] = state if self.lacking < 0 else replace(state, since=self.lacking)
         for queue in self.queues:
             if queue and queue[0].first < 0:
                 queue[0].first = t + 1
@@ -58,7 +58,7 @@ class Lane:
             return State("credit", self.link.number, rotate(list(self.open), self.launch_pointer))
         waiting = [kind for kind in self.kinds if self.queues[kind.number]]
         if not waiting:
-            return State("idle")
+            return IDLE
         vcs = self.link.ranges[waiting[0].vnet][0]
         free = [vc for vc in vcs if self.link.outputs[vc].free(t)]
         if free:

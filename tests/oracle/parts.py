@@ -137,17 +137,27 @@ class Candidate:
 
 @dataclass(frozen=True)
 class State:
-    """What the front of an input VC, or a lane, did in a tick: "moving", "pipeline", or the cause of a stall."""
+    """What the front of an input VC, or a lane, did in a tick: "moving", "pipeline", "idle", or why it stalls."""
 
     what: str
     link: int = -1  # the one it waits for, and the VC there if it lacks a credit
     vc: int = -1
     culprit: Packet | None = None
-    packet: Packet | None = None  # which is first in the VC
+    packet: Packet | None = None  # whose it is
     since: int = -1  # the cycle since when it lacks credits
 
 
-MOVING, PIPELINE = State("moving"), State("pipeline")
+MOVING, PIPELINE, IDLE = State("moving"), State("pipeline"), State("idle")
+
+
+@dataclass(eq=False)
+class Visit:
+    """Of a packet, in an input VC; it may come again. Times are ticks."""
+
+    packet: Packet
+    head: int  # when its first flit came
+    tail: int = -1  # and its last
+    first: int = -1  # since when it has been the first in the VC
 
 
 @dataclass(eq=False)
@@ -162,8 +172,9 @@ class InputVC:
     candidates: Sequence[Candidate] = ()  # its route, from f on
     output: Link | None = None  # the link and the VC that it has been granted
     granted: int = -1
-    arrivals: list[tuple[int, Flit, bool]] = field(default_factory=list)  # (tick, flit, was it empty)
-    first: dict[Packet, int] = field(default_factory=dict)  # since which tick each packet has been the first in it
+    visits: list[Visit] = field(default_factory=list)  # in order
+    left: int = 0  # how many of them are over
+    filled: list[int] = field(default_factory=list)  # ticks in which a flit came while there was none
     states: dict[int, State] = field(default_factory=dict)  # by cycle: that of its last tick
     lacking: int = -1  # the cycle since when its front lacks credits
 
@@ -177,9 +188,14 @@ class InputVC:
 
     def put(self, flit: Flit, u: int) -> None:
         before = self.front
-        self.arrivals.append((u, flit, not self.fifo))
+        if flit.head:
+            self.visits.append(Visit(flit.packet, u))
+        if flit.tail:
+            self.visits[-1].tail = u
+        if not self.fifo:
+            self.filled.append(u)
         self.fifo.append(flit)
-        self.first.setdefault(self.fifo[0].packet, u)
+        self.look(u)
         if before is None and self.front is not None and self.front.head:
             self.front_time = u
         self.most = max(self.most, len(self.fifo))
@@ -192,9 +208,14 @@ class InputVC:
         if flit.tail:
             self.output, self.granted, self.candidates = None, -1, ()
             self.front_time = u + 1 if self.front is not None else -1
-            if self.fifo:
-                self.first[self.fifo[0].packet] = u + 1
+            self.left += 1
+            self.look(u + 1)
         return flit
+
+    def look(self, u: int) -> None:
+        """Note since when the first packet has been the first."""
+        if self.left < len(self.visits) and self.visits[self.left].first < 0:
+            self.visits[self.left].first = u
 
 
 @dataclass(eq=False)

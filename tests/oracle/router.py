@@ -88,15 +88,15 @@ class Router:
     def tick(self, t: int, u: int) -> bool:
         """Step 4 in tick `u` of cycle `t`: VCs, then the switch. True if anything was granted or routed."""
         places = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
-        first = [(place, vc, vc.fifo[0].packet) for place, vc in places if vc.fifo]
+        used = [(place, vc) for place, vc in places if vc.fifo]
         self.states.clear()
         fronts = self.fronts()
         changed = self.allocate(fronts, t, u) if fronts else False
-        for place, vc, packet in first:
+        for place, vc in used:
             state = self.states.get(place, PIPELINE)
             vc.lacking = -1 if state.what != "credit" else t if vc.lacking < 0 else vc.lacking
             if (u + 1) % self.options.speedup == 0:
-                vc.states[t] = replace(state, packet=packet, since=vc.lacking)
+                vc.states[t] = state if vc.lacking < 0 else replace(state, since=vc.lacking)
         return changed
 
     def allocate(self, fronts: list[Front], t: int, u: int) -> bool:
@@ -129,7 +129,7 @@ class Router:
     def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
         """`vc`: the one of that link that it has, if it lacks a credit."""
         self.causes.add((link.number, cause))
-        self.states.setdefault(front.place, State(cause, link.number, vc, culprit))
+        self.states.setdefault(front.place, State(cause, link.number, vc, culprit, front.flit.packet))
 
     # VA
 

@@ -42,7 +42,7 @@ OWN = ("serialisation", "hops")  # what nobody else is to blame for
 Parts = dict[str, int]
 
 FAR = 6_000  # who is not done by then goes round in circles
-few = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 many = settings(max_examples=3000, suppress_health_check=list(HealthCheck))
 
 
@@ -291,7 +291,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[1:])
-@settings(few, max_examples=15)
+@settings(few, max_examples=10)
 @given(data=st.data(), slices=slices, tags=tags)
 def test_engine_agrees_where_it_is_hard(kind: str, data: st.DataObject, slices: list[int], tags: list[int]) -> None:
     both(data.draw(cases(**KINDS[kind])), slices, tags)
