@@ -33,16 +33,28 @@ MOST_ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class HotLink:
-    """A link, or a lane, at which packets waited. `cycles`: how long, over all packets; `causes`, `victims` and
-    `culprits` divide them, each the most first. `busy`: share of the run in which it was sending; NaN for a lane."""
+    """A link, or a lane, at which packets waited, and those `like` it: of the same kind, where as much was waited for
+    the same, by the same and because of the same.
+
+    `cycles`: how long, over all packets; `waiting`: how many waited there on average over the run. `causes`, `victims`
+    and `culprits` divide the cycles, each the most first. `busy`: share of the run in which it was sending; NaN for a
+    lane. Of several links that are alike these are the numbers of the first one.
+    """
 
     name: str
     link: int
     cycles: int
+    waiting: float
     causes: dict[str, int]
     victims: dict[str, int]
     culprits: dict[str, int]
     busy: float
+    like: list[int] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """Its name, and how many are like it."""
+        return f"{self.name} and {len(self.like):,} like it" if self.like else self.name
 
 
 def _none(names: tuple[str, ...]) -> dict[str, Longs]:
@@ -123,30 +135,79 @@ class Attribution:
 
 
 def hot_links(result: Result, count: int = 10) -> list[HotLink]:
-    """The links and lanes at which packets waited longest; none where the run did not tell."""
+    """The links and lanes at which packets waited longest, those that are alike as one; none where the run did not
+    tell."""
     told = result.attribution
     if told is None:
         return []
-    waits = told.waits
-    total = np.bincount(waits["link"], waits["cycles"], minlength=len(told.link_names))
-    found = [int(link) for link in np.argsort(-total, kind="stable")[:count] if total[link]]
-    culprits = [*told.traffic_names, NOBODY]  # where -1 is the last one
-    links = []
-    for link in found:
-        mine = {name: values[waits["link"] == link] for name, values in waits.items()}
-        cycles = mine["cycles"]
-        links.append(
-            HotLink(
-                name=told.link_names[link],
-                link=link,
-                cycles=int(cycles.sum()),
-                causes=_added(mine["cause"], cycles, PARTS),
-                victims=_added(mine["victim"], cycles, told.traffic_names),
-                culprits=_added(mine["culprit"], cycles, culprits),
-                busy=float(result.link_utilization[link]) if link < len(result.links) else float("nan"),
-            )
-        )
-    return links
+    waits, network = told.waits, len(result.links)
+    total = np.zeros(len(told.link_names), np.int64)
+    np.add.at(total, waits["link"], waits["cycles"])
+    order = np.argsort(-total, kind="stable")
+    order = order[: np.count_nonzero(total)]
+    looks = _looks(told, total)
+    groups: list[list[int]] = []
+    alike: dict[tuple[str, int, int], list[list[int]]] = {}
+    for link in order.tolist():
+        kind = f"{result.links.dim[link]}" if link < network else told.link_names[link].partition(" ")[0]
+        mates = alike.setdefault((kind, *looks.most[link]), [])
+        for group in mates:
+            first = group[0]
+            near = total[first] - total[link] <= ALIKE * total[first]
+            if near and np.abs(looks.causes[link] - looks.causes[first]).max() <= ALIKE:
+                group.append(link)
+                break
+        else:
+            if len(groups) == count:
+                if total[link] < (1 - ALIKE) * total[groups[-1][0]]:
+                    break  # nobody that follows is like one of these
+                continue
+            groups.append([link])
+            mates.append(groups[-1])
+    return [_hot_link(result, told, group) for group in groups]
+
+
+ALIKE = 0.01
+"""Links that are alike differ by no more in the cycles waited, and in the share of each cause."""
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """What tells links from each other: float64[L, 5], the shares of what was waited for; and of each the traffic that
+    waited longest, and the one that was waited for longest."""
+
+    causes: NDArray[np.float64]
+    most: list[tuple[int, int]]
+
+
+def _looks(told: Attribution, total: Longs) -> _Looks:
+    waits, links, traffics = told.waits, len(told.link_names), len(told.traffic_names)
+
+    def sums(column: str, width: int) -> Longs:
+        found = np.zeros((links, width), np.int64)
+        np.add.at(found, (waits["link"], waits[column]), waits["cycles"])  # nobody, -1, is the last one
+        return found
+
+    causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]
+    most = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
+    return _Looks(causes, list(zip(*(each.tolist() for each in most), strict=True)))
+
+
+def _hot_link(result: Result, told: Attribution, group: list[int]) -> HotLink:
+    link, *like = group
+    mine = {name: values[told.waits["link"] == link] for name, values in told.waits.items()}
+    cycles = mine["cycles"]
+    return HotLink(
+        name=told.link_names[link],
+        link=link,
+        cycles=int(cycles.sum()),
+        waiting=int(cycles.sum()) / max(1, result.time_cycles),
+        causes=_added(mine["cause"], cycles, PARTS),
+        victims=_added(mine["victim"], cycles, told.traffic_names),
+        culprits=_added(mine["culprit"], cycles, [*told.traffic_names, NOBODY]),  # where -1 is the last one
+        busy=float(result.link_utilization[link]) if link < len(result.links) else float("nan"),
+        like=like,
+    )
 
 
 def _added(keys: Longs, cycles: Longs, names: tuple[str, ...] | list[str]) -> dict[str, int]:
@@ -181,7 +242,9 @@ def told(result: Result) -> dict[str, Any] | None:
         "links": [
             {
                 "link": each.name,
+                "like": [found.link_names[link] for link in each.like],
                 "cycles": each.cycles,
+                "waiting": each.waiting,
                 "busy": None if np.isnan(each.busy) else each.busy,
                 "causes": each.causes,
                 "victims": each.victims,

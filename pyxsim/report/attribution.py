@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_TRAFFICS = 6  # rows of a table, and bars
 MOST_CULPRITS = 4  # columns
-MOST_LETTERS = 12  # of a traffic's name beside others
+MOST_LETTERS = 10  # of a traffic's name beside others
 WORDS = {"vc": "VC"}
 """Parts that are not called as their column is."""
 
@@ -87,26 +87,28 @@ def _links_table(links: list[HotLink]) -> RenderableType:
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("packets waited most at", no_wrap=True, overflow="ellipsis", max_width=25)
-    for title in ("cycles", "busy"):
+    # How many links are alike, and of one of them how many packets waited there at a time.
+    for title in ("links", "waiting", "busy"):
         table.add_column(title, justify="right", no_wrap=True)
-    for title, width in (("for (%)", 26), ("victims (%)", 16), ("because of (%)", 16)):
+    for title, width in (("for (%)", 25), ("victims (%)", 14), ("by (%)", 14)):
         table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=width)
     for link in links:
         busy = "" if np.isnan(link.busy) else percent(link.busy)
+        numbers = (f"{1 + len(link.like):,}", number(link.waiting, 3), busy)
         shares = (_most(link.causes, 2), _most(link.victims), _most(link.culprits))
-        table.add_row(Text(link.name), rounded(link.cycles, ""), busy, *(Text(share) for share in shares))
+        table.add_row(Text(link.name), *numbers, *(Text(share) for share in shares))
     return table
 
 
 def _most(cycles: Mapping[str, int], count: int = 1) -> str:
     """The first of them, with their shares in percent: "credit 60, queue 20"."""
     total = sum(cycles.values())
-    told = [f"{_short(WORDS.get(name, name))} {100 * each / total:.0f}" for name, each in cycles.items()]
-    return ", ".join(told[:count])
+    first = list(cycles.items())[:count]
+    return ", ".join(f"{_short(WORDS.get(name, name))} {100 * each / total:.0f}" for name, each in first)
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\u2026"
+    return name if name in PARTS or len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\u2026"
 
 
 def blame(told: Attribution) -> tuple[list[str], list[str], np.ndarray]:
@@ -188,21 +190,20 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
-    """Bars: the links and lanes where packets waited longest, and for what."""
+    """Bars: the links and lanes where packets waited longest, and for what: how many waited there on average."""
     ax = axes(ax, 6, 3)
     links = hot_links(result, count)
     if not links:
         return nothing(ax, "no packet waited" if result.attribution else "the run did not tell who waited")
     places, left = np.arange(len(links)), np.zeros(len(links))
     for part in (part for part in PARTS if any(part in link.causes for link in links)):
-        cycles = np.array([float(link.causes.get(part, 0)) for link in links])
-        ax.barh(places, cycles, left=left, height=0.7, color=PART_COLOURS[part], label=WORDS.get(part, part))
-        left += cycles
-    ax.set_yticks(places, [link.name for link in links])
+        packets = np.array([link.causes.get(part, 0) / link.cycles * link.waiting for link in links])
+        ax.barh(places, packets, left=left, height=0.7, color=PART_COLOURS[part], label=WORDS.get(part, part))
+        left += packets
+    ax.set_yticks(places, [f"{link.name} (+{len(link.like):,})" if link.like else link.name for link in links])
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(ylim=(max(5, len(links)) - 0.4, -0.6), xlim=(0, float(left.max()) * 1.02))
-    ax.xaxis.set_major_formatter(lambda cycles, _: rounded(cycles, ""))
-    titled(ax, "Where packets waited longest, in cycles of all together")
+    titled(ax, "Where packets waited: how many at a time (+: links like this one)")
     ax.spines["left"].set_visible(False)
     _legend(ax)
     return ax

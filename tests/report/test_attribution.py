@@ -65,8 +65,24 @@ def test_the_parts_on_the_terminal(told: Result) -> None:
 
 def test_the_hot_links_on_the_terminal(told: Result) -> None:
     _, first, second = lines(told, "packets waited most at")
-    assert " ".join(first) == "d0+:(0)->(1) 30 68.8% arbitration 50, credit 33 hot 67 gradients 67"
-    assert " ".join(second) == "ejection lane of NPU 1 15 queue 67, link 33 hot 67 gradients 67"
+    # 30 and 15 of 250 cycles
+    assert " ".join(first) == "d0+:(0)->(1) 1 0.12 68.8% arbitration 50, credit 33 hot 67 gradients 67"
+    assert " ".join(second) == "ejection lane of NPU 1 1 0.06 queue 67, link 33 hot 67 gradients 67"
+
+
+def test_links_that_are_alike_are_one_line(build: Callable[..., Result]) -> None:
+    told = crowd(2)
+    result = build(attribution=told)
+    # The first four are network links, the others are not. At each traffic 0 waits 1 + 1 cycles for somebody, traffic 1
+    # 2 + 2, and 1 for nobody: 7 of 250.
+    told.blame["cycles"][told.blame["link"] == 7] *= 100
+    _, one, four, others = (" ".join(cells) for cells in lines(result, "packets waited most at"))
+    assert one == "a link with a rather lon… 1 2.8 credit 100 the traff… 71 the traff… 43"
+    assert four == "a link with a rather lon… 4 0.028 68.8% credit 100 the traff… 71 the traff… 43"
+    assert others.split(maxsplit=6)[6].startswith("7 0.028")
+    ax = result.plot.waits()
+    assert [tick.get_text() for tick in ax.get_yticklabels()][1] == "a link with a rather long name 0 (+3)"
+    matplotlib.pyplot.close("all")
 
 
 def test_who_waited_for_whom_on_the_terminal(told: Result) -> None:
@@ -124,7 +140,7 @@ def test_plots_show_the_numbers(told: Result) -> None:
     assert widths[0] == pytest.approx([25 / 270, 5 / 180, 20 / 90])
     waits = told.plot.waits()
     assert [tick.get_text() for tick in waits.get_yticklabels()] == ["d0+:(0)->(1)", "ejection lane of NPU 1"]
-    assert sum(bar.get_width() for part in waits.containers for bar in part) == 45
+    assert sum(bar.get_width() for part in waits.containers for bar in part) == pytest.approx(45 / 250)
     culprits = told.plot.culprits()
     assert culprits.images[0].get_array().tolist() == [[0, 1, 0], [1 / 3, 0, 2 / 3]]
     assert {label.get_text() for label in culprits.texts} == {"100.0 %", "33.3 %", "66.7 %"}
