@@ -69,7 +69,7 @@ class Cheap:
     certain: bool
 
 
-GAPS, KNOWN, PACKETS = "endpoints", "bytes and wires", "packets and routers"
+GAPS, KNOWN, PACKETS = "endpoints", "bytes", "packets"
 
 
 @dataclass(eq=False)

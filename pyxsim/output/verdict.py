@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyxsim.output.attribution import WAITING
-from pyxsim.output.comparison import GAPS, PACKET, PACKETS, Compared
+from pyxsim.output.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared
 
 SAFE, NOT_SAFE, UNKNOWN = "safe", "not safe", "cannot tell"
 UNAWARE = "analytical"
@@ -99,6 +99,7 @@ def missing(point: Compared) -> str:
 
 SPENT = {
     GAPS: "endpoints and their queues",
+    KNOWN: "bytes and wires",
     PACKETS: "headers, half-full flits and routers",
     "source": "behind other messages of the NPU",
     "vc": "no free virtual channel",

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.output.comparison import LINKS, PACKET, Compared, Comparison
+from pyxsim.output.comparison import GAPS, KNOWN, LINKS, PACKET, PACKETS, Compared, Comparison
 from pyxsim.output.hdf5 import check_writable
+from pyxsim.output.result import Result
+from pyxsim.output.verdict import SPENT
 from pyxsim.report.attribution import parts, waits
 from pyxsim.report.comparison import backends_of, phase_means
-from pyxsim.report.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.report.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ FAR = 3  # a ratio beyond that wants a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 46
 MOST_PHASES = 8
+
+
+SHIFT = {"analytical": -0.2, "flow": 0.2}  # rows: marks of the same time are to be seen, too
+SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_COLOURS}
 
 
 def _tint(backend: str) -> str:
@@ -47,7 +53,7 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
         look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
         if name != LINKS:
             look = {"marker": MARKS[name], "color": _tint(name), "ms": 5, "alpha": 0.9}
-        ax.plot(shown, places, ls="", label=name, **look)
+        ax.plot(shown, np.array(places) + SHIFT.get(name, 0), ls="", label=name, **look)
         values += shown[np.isfinite(shown)].tolist()
     packets = PACKET in comparison.backends
     if packets:
@@ -92,8 +98,11 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
     rows.append((LINKS, point.ns(point.physical), GREY))
     packet = point.cycles(PACKET)
-    for place, (_, time, tint) in enumerate(rows):
-        ax.barh(place, time, height=0.6, color=tint, alpha=0.85)
+    for place, (name, time, tint) in enumerate(rows):
+        if name == PACKET and point.chain is not None:
+            _stacked(ax, point, place)
+        else:
+            ax.barh(place, time, height=0.6, color=tint, alpha=0.85)
         ratio = f", {time / point.ns(packet):.3f} x" if packet and place else ""
         ax.annotate(
             f"{format_time_ns(Fraction(time))}{ratio}",
@@ -106,10 +115,22 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     ax.tick_params(axis="y", length=0)
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
-    ax.xaxis.set_major_formatter(lambda time, _: format_time_ns(Fraction(time)))
+    _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    titled(ax, "The time on each backend")
+    titled(ax, "The time on each backend" if point.chain is None else "The time; of packets: what it was spent on")
+    if point.chain is not None:
+        _legend(ax, 2)
     return ax
+
+
+def _stacked(ax: Axes, point: Compared, place: int) -> None:
+    """The time of the packets by what it was spent on, along the chain of messages that ended last."""
+    left = 0.0
+    for name, cycles in point.chain.spent.items() if point.chain is not None else ():
+        if cycles > 0:
+            time = point.ns(cycles)
+            ax.barh(place, time, left=left, height=0.6, color=SPENT_COLOURS[name], label=SPENT[name])
+            left += time
 
 
 def phases(point: Compared, ax: Axes | None = None) -> Axes:
@@ -127,11 +148,24 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(table)), [f"{phase}\n{dimension}" for phase, dimension, _ in table])
     ax.tick_params(axis="y", length=0, labelsize=7.5)
     ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.xaxis.set_major_formatter(lambda time, _: format_time_ns(Fraction(time)))
+    _time_axis(ax)
     ax.spines["left"].set_visible(False)
     titled(ax, "A chunk in each phase, mean over the NPUs")
     _legend(ax, 4)
     return ax
+
+
+def _time_axis(ax: Axes) -> None:
+    """Nanoseconds in a unit that leaves few digits."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(lambda time, _: _round(time))
+
+
+def _round(time: float) -> str:
+    unit, size = next(((u, s) for u, s in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if abs(time) >= s), ("ns", 1.0))
+    return f"{time / size:g} {unit}" if time else "0"
 
 
 def _legend(ax: Axes, columns: int) -> None:
@@ -169,14 +203,23 @@ def figure(comparison: Comparison) -> Figure:
             rows = left.subgridspec(2, 1, height_ratios=(1, 1.3))
             times(point, page.add_subplot(rows[0]))
             phases(point, page.add_subplot(rows[1]))
-        grid = right.subgridspec(3 if several else 2, 1, height_ratios=(1.3, 0.8, 1.5) if several else (0.8, 1.5))
-        panels = [phases] if several else []
-        for number, panel in enumerate(panels):
-            titled(panel(point, page.add_subplot(grid[number])), f"{_short(point.label)}: a chunk in each phase")
+        if not several:
+            if packets is not None:
+                grid = right.subgridspec(2, 1, height_ratios=(0.8, 1.5))
+                parts(packets, page.add_subplot(grid[0]))
+                _waits(packets, page.add_subplot(grid[1]))
+            return page
+        grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
+        upper = times(point, page.add_subplot(grid[0]))
+        titled(upper, f"{_short(point.label)}: here the models differ most")
+        phases(point, page.add_subplot(grid[1]))
         if packets is not None:
-            parts(packets, page.add_subplot(grid[len(panels)]))
-            waits(packets, page.add_subplot(grid[len(panels) + 1]))
+            _waits(packets, page.add_subplot(grid[2]))
     return page
+
+
+def _waits(packets: Result, ax: Axes) -> None:
+    titled(waits(packets, ax), "Where packets waited: how many at a time")
 
 
 def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from pyxsim.output.attribution import NOBODY, PARTS, HotLink, hot_links
 from pyxsim.output.comparison import PACKET, Compared
-from pyxsim.report.facts import percent, rounded
+from pyxsim.report.facts import percent
+from pyxsim.report.latency import number
 from pyxsim.report.sheets import Sheet
 
 COUNT = 10
@@ -68,17 +69,17 @@ def sheet(point: Compared) -> Sheet:
     whole = max(1, total_waiting(point))
     rows = [
         [
-            link.name,
+            link.title,
             "-" if np.isnan(link.busy) else percent(link.busy),
-            rounded(link.cycles, ""),
-            percent(link.cycles / whole),
+            number(link.waiting, 3),
+            percent(link.cycles * (1 + len(link.like)) / whole),
             _shares({SHORT[name]: cycles for name, cycles in causes(point, link).items()}),
             _shares(link.victims),
             _shares(link.culprits),
         ]
         for link in hottest(point)
     ]
-    head = ("packets waited at", "busy", "cycles", "of all", "because", "victims", "for")
+    head = ("packets waited at", "busy", "at a time", "of all", "because", "victims", "for")
     return Sheet(head, rows, ("because", "victims", "for"))
 
 
@@ -96,8 +97,9 @@ def sentence(point: Compared, link: HotLink) -> str:
         if share >= LITTLE:
             parts.append(f"{share:.0%} because {REASONS[name]}{_needed(point, link) if name == LOOP else ''}")
     busy = "" if np.isnan(link.busy) else f" (busy {percent(link.busy)} of the time)"
-    victims, culprits = (_who(each) for each in (link.victims, link.culprits))
-    return f"{link.name}{busy}: packets of {victims} waited {link.cycles:,} cycles for {culprits}: {'; '.join(parts)}."
+    culprits = _who({name: cycles for name, cycles in link.culprits.items() if name != NOBODY})
+    of = f" because of {culprits}" if culprits else ""
+    return f"{link.title}{busy}: packets of {_who(link.victims)} waited {link.cycles:,} cycles{of}: {'; '.join(parts)}."
 
 
 def told(point: Compared, link: HotLink) -> dict[str, Any]:
@@ -105,8 +107,10 @@ def told(point: Compared, link: HotLink) -> dict[str, Any]:
     return {
         "link": link.name,
         "busy": None if np.isnan(link.busy) else link.busy,
+        "like": len(link.like),
         "cycles": link.cycles,
-        "share": link.cycles / max(1, total_waiting(point)),
+        "waiting": link.waiting,
+        "share": link.cycles * (1 + len(link.like)) / max(1, total_waiting(point)),
         "causes": causes(point, link),
         "victims": link.victims,
         "culprits": link.culprits,
@@ -125,4 +129,4 @@ def _needed(point: Compared, link: HotLink) -> str:
 def _who(cycles: Mapping[str, int]) -> str:
     whole = sum(cycles.values())
     told = [name for name, each in cycles.items() if each >= LITTLE * whole]
-    return " and ".join("nobody" if name == NOBODY else name for name in told[:3]) or "nobody"
+    return " and ".join(told[:3])
