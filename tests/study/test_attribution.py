@@ -307,3 +307,34 @@ def test_a_curve_has_the_parts_at_each_load() -> None:
     mean = sum(found.column(f"latency_{part}") for part in PARTS)
     assert mean == pytest.approx(found.column("packet_latency"))
     assert found.column("latency_arbitration")[1] > found.column("latency_arbitration")[0]
+
+
+@pytest.mark.parametrize("after", [1, 3, 8])
+def test_open_traffic_that_is_interrupted(after: int) -> None:
+    ticks = iter(range(after))
+
+    def tick() -> None:
+        if next(ticks, None) is None:
+            raise KeyboardInterrupt
+
+    prepared = prepare(
+        load_experiment(TRAFFIC | {"output": {"attribution": "links", "window": "50 cycles"}}), tick=tick
+    )
+    result = simulate(prepared)
+    assert not result.complete
+    told = result.attribution
+    assert told is not None
+    assert told.messages.sum() <= result.counts["messages"]
+    # Every packet that has arrived is in the tables of the whole run, measured or not.
+    assert told.blame["cycles"].sum() >= told.parts.sum()
+
+
+@pytest.mark.slow
+@given(crowds())
+@settings(max_examples=2000)
+def test_sums_are_exact_in_many_more_runs(tables: dict[str, Any]) -> None:
+    try:
+        check(run(tables | {"output": {"attribution": "messages"}}))
+    except InputError as error:
+        assume("ASTRA-sim" not in error.problem)
+        raise
