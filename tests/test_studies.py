@@ -1,34 +1,59 @@
-"""The studies under inputs/studies/: they can be read, and what their pages say of them is so.
+"""The studies under inputs/studies/: they can be read, and what their pages under docs/studies/ say of them is so.
 
-What theory knows of a point is computed here from its sizes; times are simulated once each.
+What theory knows of a point is computed here from its sizes. A study of QUICK is compared on all backends once, and all
+tests look at that; of the others single points are run, and their pages are for --slow.
 """
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import cache, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
 
 from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
+from pyxsim.output.comparison import Compared, Comparison
 from pyxsim.output.result import Result
+from pyxsim.report.comparison import page as markdown
 from pyxsim.settings.points import Point, points
 from pyxsim.study import run
+from pyxsim.study.compare import compare
 
 ROOT = Path(__file__).resolve().parents[1]
-STUDIES = sorted((ROOT / "inputs" / "studies").glob("*.toml"))
+INPUTS = ROOT / "inputs" / "studies"
+STUDIES = sorted(INPUTS.glob("*.toml"))
+PAGES = sorted(page for page in (ROOT / "docs" / "studies").glob("*.md") if page.name != "index.md")
+QUICK = {"algorithms", "buffers", "fat_tree", "hotspot", "shape_all_to_all", "switch_gib", "two_jobs"}
+COMMAND = re.compile(r"^pyxsim compare inputs/studies/(\w+)\.toml(.*)$", re.MULTILINE)
 KIB, MIB = 2**10, 2**20
 
 
 @cache
 def study(name: str) -> dict[str, Point]:
-    return {point.label: point for point in points(ROOT / "inputs" / "studies" / f"{name}.toml")}
+    return {point.label: point for point in points(INPUTS / f"{name}.toml")}
+
+
+@cache
+def comparison(name: str) -> Comparison:
+    # The 1 GiB are for the models alone.
+    backends = ["analytical", "analytical-congestion"] if name == "switch_gib" else []
+    return compare(INPUTS / f"{name}.toml", backends=backends)
+
+
+@cache
+def compared(name: str) -> dict[str, Compared]:
+    return {point.label: point for point in comparison(name).points}
 
 
 @cache
 def result(name: str, label: str, backend: str = "packet") -> Result:
+    if name in QUICK:
+        found = compared(name)[label].result(backend)
+        assert found is not None
+        return found
     return run(study(name)[label].experiment, backend=backend)
 
 
@@ -52,6 +77,40 @@ def test_a_study_is_read(path: Path) -> None:
     found = points(path)
     assert found
     assert all(point.experiment.collective for point in found)
+
+
+def tables(page: Path) -> list[str]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return ["\n".join(block) for is_table, block in groupby(lines, key=lambda line: line.startswith("|")) if is_table]
+
+
+def commands(page: Path) -> list[tuple[str, str]]:
+    """The studies that a page compares, and with which options."""
+    return [(match[1], match[2]) for match in COMMAND.finditer(page.read_text(encoding="utf-8"))]
+
+
+def quick_or_slow(page: Path) -> object:
+    quick = all(name in QUICK for name, _ in commands(page))
+    return pytest.param(page, id=page.stem, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [quick_or_slow(page) for page in PAGES])
+def test_a_page_has_what_its_commands_print(page: Path) -> None:
+    """To bring it up to date: `pyxsim compare ... -o OUT.md`, whose first table stands in the page."""
+    printed = "\n".join(markdown(comparison(name)) for name, _ in commands(page))
+    found = tables(page)
+    assert len(found) >= len(commands(page)) > 0
+    assert [table for table in found if table not in printed] == []
+
+
+def test_every_study_has_a_page_and_every_page_its_place() -> None:
+    assert sorted(name for page in PAGES for name, _ in commands(page)) == [path.stem for path in STUDIES]
+    index = (ROOT / "docs" / "studies" / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if f"({page.name})" not in index] == []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        named = re.compile(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)").findall(text)
+        assert [target for target in named if not (page.parent / target).exists()] == [], page.name
 
 
 # Algorithms: 16 NPUs, S = 1 MiB at 100 GB/s, two chunks
@@ -192,6 +251,7 @@ def test_one_ring_does_not_notice_the_taper() -> None:
 # Chunks
 
 
+@pytest.mark.slow
 def test_chunks_help_until_latency_counts() -> None:
     counts = [1, 2, 4, 8, 16, 32, 64]
     best = {
@@ -241,7 +301,7 @@ def test_the_switch_on_packets_is_at_its_bound() -> None:
     assert unaware("switch", "all_reduce=direct") < bound / 30
 
 
-@pytest.mark.parametrize("name", ["ring", "halving-doubling"])
+@pytest.mark.parametrize("name", [pytest.param("ring", marks=pytest.mark.slow), "halving-doubling"])
 def test_messages_that_meet_nobody_are_no_trouble_for_the_unaware_model(name: str) -> None:
     label = f"all_reduce={name}"
     assert unaware("switch", label) == pytest.approx(packet("switch", label), rel=0.02)
@@ -249,5 +309,6 @@ def test_messages_that_meet_nobody_are_no_trouble_for_the_unaware_model(name: st
 
 def test_the_switch_of_the_tutorial_on_two_models() -> None:
     bound = 39_375_000  # 2 * 63/64 of 1 GiB at 50 GiB/s, in ns
-    aware = result("switch_gib", "switch_gib", "analytical-congestion").time_ns
-    assert aware == bound + unaware("switch_gib", "switch_gib")
+    aware = result("switch_gib", "size=1 GiB", "analytical-congestion").time_ns
+    assert aware == bound + unaware("switch_gib", "size=1 GiB")
+    assert unaware("switch_gib", "size=1 GiB") == 633_217 - 1  # ASTRA-sim begins to count at 1
