@@ -2,7 +2,7 @@
 
 There are as many in a cycle as the denominators of all latencies and of all times per byte have in common. 62 bits are
 enough for that unless many odd bandwidths come together. Where they are not, a cycle has 2^62 ticks and each time
-is rounded up to the next: too late by less than 2^-62 cycles, for each link on a way.
+is rounded up to the next: too late by less than 2^-61 cycles, for each link on a way.
 """
 
 from libc.stdint cimport int64_t
