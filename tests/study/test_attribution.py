@@ -331,7 +331,7 @@ def test_open_traffic_that_is_interrupted(after: int) -> None:
 
 @pytest.mark.slow
 @given(crowds())
-@settings(max_examples=2000)
+@settings(max_examples=800)
 def test_sums_are_exact_in_many_more_runs(tables: dict[str, Any]) -> None:
     try:
         check(run(tables | {"output": {"attribution": "messages"}}))
