@@ -26,6 +26,7 @@ from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.bound import bound_cycles
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
 from pyxsim.system import AstraSystem, PointToPoint
+from pyxsim.units import format_time_ns
 from pyxsim.workload import Asked
 
 
@@ -213,9 +214,20 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
-        warnings=[*prepared.warnings, *notes(told)],
+        warnings=[*prepared.warnings, *notes(told), *(_impossible(prepared, end) if complete else ())],
         topology=prepared.topology,
     )
+
+
+def _impossible(prepared: Prepared, end: int) -> Iterator[str]:
+    """What people are told of a time that no machine with these links could reach."""
+    least = int(prepared.first + prepared.physical)
+    if end < least:
+        told = format_time_ns(least * 10**9 / prepared.experiment.network.clock)
+        yield (
+            f"no machine with these links is faster than {told}, the bytes over their capacity: "
+            "this backend does not know that messages share links"
+        )
 
 
 def _chunks(prepared: Prepared) -> dict[str, Longs]:

@@ -19,6 +19,7 @@ from pyxsim.validation.families import (
     tests_of,
     themis,
     times,
+    verdict,
     zero_load,
 )
 
@@ -32,6 +33,7 @@ ALL = (
     switch.FAMILY,
     contention_free.FAMILY,
     times.FAMILY,
+    verdict.FAMILY,
     collectives.FAMILY,
     sizes.FAMILY,
     issue_370.FAMILY,
