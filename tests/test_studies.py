@@ -7,6 +7,7 @@ tests look at that; of the others single points are run, and their pages are for
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache, partial
 from itertools import groupby, pairwise
@@ -17,6 +18,7 @@ import pytest
 from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
 from pyxsim.output.comparison import Compared, Comparison
 from pyxsim.output.result import Result
+from pyxsim.output.verdict import UNKNOWN, beforehand, by_waiting, verdicts
 from pyxsim.report.comparison import page as markdown
 from pyxsim.settings.points import Point, points
 from pyxsim.study import run
@@ -89,17 +91,17 @@ def commands(page: Path) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in COMMAND.finditer(page.read_text(encoding="utf-8"))]
 
 
-def quick_or_slow(page: Path) -> object:
-    quick = all(name in QUICK for name, _ in commands(page))
-    return pytest.param(page, id=page.stem, marks=() if quick else pytest.mark.slow)
+def quick_or_slow(name: str, studies: Iterable[str]) -> object:
+    return pytest.param(name, marks=() if QUICK.issuperset(studies) else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("page", [quick_or_slow(page) for page in PAGES])
-def test_a_page_has_what_its_commands_print(page: Path) -> None:
+@pytest.mark.parametrize("page", [quick_or_slow(page.name, [name for name, _ in commands(page)]) for page in PAGES])
+def test_a_page_has_what_its_commands_print(page: str) -> None:
     """To bring it up to date: `pyxsim compare ... -o OUT.md`, whose first table stands in the page."""
-    printed = "\n".join(markdown(comparison(name)) for name, _ in commands(page))
-    found = tables(page)
-    assert len(found) >= len(commands(page)) > 0
+    path = ROOT / "docs" / "studies" / page
+    printed = "\n".join(markdown(comparison(name)) for name, _ in commands(path))
+    found = tables(path)
+    assert len(found) >= len(commands(path)) > 0
     assert [table for table in found if table not in printed] == []
 
 
@@ -111,6 +113,21 @@ def test_every_study_has_a_page_and_every_page_its_place() -> None:
         text = page.read_text(encoding="utf-8")
         named = re.compile(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)").findall(text)
         assert [target for target in named if not (page.parent / target).exists()] == [], page.name
+
+
+@pytest.mark.parametrize(
+    "name", [quick_or_slow(path.stem, [path.stem]) for path in STUDIES if path.stem != "switch_gib"]
+)
+def test_the_verdicts_are_right_at_every_point(name: str) -> None:
+    """What the packets waited tells of the unaware model what its time does; before there are packets nothing false."""
+    found = comparison(name)
+    for point in found.points:
+        times = {verdict.backend: verdict.says for verdict in verdicts(point, found.within)}
+        waited = by_waiting(point, found.within)
+        assert waited is not None
+        assert waited.says == times["analytical"], point.label
+        for backend, says in times.items():
+            assert beforehand(point, backend, found.within).says in {says, UNKNOWN}, (point.label, backend)
 
 
 # Algorithms: 16 NPUs, S = 1 MiB at 100 GB/s, two chunks
