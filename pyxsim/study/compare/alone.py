@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.comparison import Cheap
+from pyxsim.routing.relation import EACH
+from pyxsim.routing.spread import fixed, spread
 from pyxsim.study.prepare import Prepared, credit_loops
 
 Longs = NDArray[np.int64]
 
+MOST_PAIRS = 2**16  # whose ways are looked at
 SAMPLE = 2000  # messages that are looked at, where there are more of different ends or sizes
 
 
@@ -22,13 +25,29 @@ def cheap(prepared: Prepared) -> Cheap:
     network = prepared.network
     assert isinstance(network, PacketNetwork)
     rows = prepared.system.traffic()
+    certain = _certain(prepared, rows)
     rows = rows[:: max(1, len(rows) // SAMPLE)]
     known = delays(prepared, rows)
     alone = np.array([_alone(network, *row) for row in rows[:, :4].tolist()])
     total = float((known * rows[:, 4]).sum())
     overhead = float((alone * rows[:, 4]).sum()) / total - 1 if total else 0.0
     covered = min((loop.share for loop in credit_loops(prepared.experiment, network)), default=1.0)
-    return Cheap(max(0.0, overhead), min(1.0, covered), prepared.topology.relation.deterministic)
+    return Cheap(max(0.0, overhead), min(1.0, covered), certain)
+
+
+def _certain(prepared: Prepared, rows: Longs) -> bool:
+    """Whether each message can go one way only."""
+    relation, topology = prepared.topology.relation, prepared.topology
+    for plane in np.unique(rows[:, 2]).tolist():
+        if fixed(relation, plane):
+            continue
+        pairs = np.unique(rows[rows[:, 2] == plane][:, :2], axis=0)
+        if len(pairs) > MOST_PAIRS or (relation.plane_select == EACH).any():  # where packets choose, or escape
+            return False
+        way = spread(relation, pairs[:, 0], pairs[:, 1], plane, np.ones(topology.links, np.int64))
+        if (way.share < 1).any():
+            return False
+    return True
 
 
 def delays(prepared: Prepared, rows: Longs) -> Longs:
