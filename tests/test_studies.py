@@ -7,6 +7,7 @@ tests look at that; of the others single points are run, and their pages are for
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache, partial
@@ -113,6 +114,17 @@ def test_every_study_has_a_page_and_every_page_its_place() -> None:
         text = page.read_text(encoding="utf-8")
         named = re.compile(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)").findall(text)
         assert [target for target in named if not (page.parent / target).exists()] == [], page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_what_a_page_says_to_try_next_can_be_tried(page: Path) -> None:
+    tries = re.findall(r"`--set ([^`]+)`", page.read_text(encoding="utf-8"))
+    assert tries
+    for text in tries:
+        (override,) = shlex.split(text)
+        name = commands(page)[-1][0]
+        changed = [point.experiment for point in points(INPUTS / f"{name}.toml", [override])]
+        assert changed != [point.experiment for point in study(name).values()], text
 
 
 @pytest.mark.parametrize(
