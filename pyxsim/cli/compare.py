@@ -54,7 +54,7 @@ def show_comparison(
     found = _run(talk, plan, share)
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot)
     talk.put(told(found))
-    talk.say(*_tables(found))
+    talk.say(*_tables(found, talk.console.width))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
     talk.say(*(["", f"wrote {written}"] if written else []))
@@ -99,13 +99,13 @@ def _written(found: Comparison, names: Sequence[str], plot: str | None) -> str:
     return " and ".join(names)
 
 
-def _tables(found: Comparison) -> Iterator[Any]:
+def _tables(found: Comparison, width: int) -> Iterator[Any]:
     from rich.text import Text
 
     yield Text(found.title, style="bold")
     if len(found.points) > 1:
         yield ""
-        yield overview(found, short=True).rich(MOST_ROWS)
+        yield overview(found, short=True).rich(MOST_ROWS, width)
     worst = found.worst
     if worst is None:
         return
@@ -113,13 +113,13 @@ def _tables(found: Comparison) -> Iterator[Any]:
         yield ""
         yield Text(f"{worst.label}: here the models differ most", style="bold")
     yield ""
-    yield times(worst, found.within).rich()
+    yield times(worst, found.within).rich(width=width)
     yield ""
-    yield from said(worst, found.within)
+    yield from map(Text, said(worst, found.within))
     for sheet in details(worst):
         yield ""
-        yield sheet.rich()
+        yield sheet.rich(width=width)
     links = why.hottest(worst)[:MOST_SENTENCES]
     if links:
         yield ""
-        yield from (why.sentence(worst, link) for link in links)
+        yield from (Text(why.sentence(worst, link)) for link in links)

@@ -128,8 +128,12 @@ class Compared:
 
     @property
     def busiest(self) -> Busiest | None:
-        """Of all links the one that the routes put most on, if a backend knows what links carry."""
-        for result in (self.result(each) for each in (*self.others, PACKET)):
+        """Of all links the one that the routes put most on, if a backend knows what links carry.
+
+        Where packets choose their ways it is what they did; without packets, what those would do that choose evenly.
+        """
+        certain = self.cheap is not None and self.cheap.certain
+        for result in map(self.result, (*self.others, PACKET) if certain else (PACKET, *reversed(self.others))):
             if result is not None and result.complete and result.busy_total.any():
                 link = int(np.argmax(result.busy_total))
                 return Busiest(result.links.name[link], int(result.busy_total[link]))

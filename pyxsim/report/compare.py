@@ -117,8 +117,9 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    titled(ax, "The time on each backend" if point.chain is None else "The time; of packets: what it was spent on")
-    if point.chain is not None:
+    told = point.chain is not None and bool(packet)
+    titled(ax, "The time; of packets: what it was spent on" if told else "The time on each backend")
+    if told:
         _legend(ax, 2)
     return ax
 

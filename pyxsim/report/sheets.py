@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+WIDTH, GAP, LEAST = 100, 2, 8
+"""Columns of a terminal, between two columns of a table, and that a text keeps."""
+
+
 @dataclass(frozen=True)
 class Sheet:
     """A table. `head`: the titles of its columns; the first column is a name, those in `words` are texts, the others
@@ -20,28 +24,40 @@ class Sheet:
     words: Sequence[str] = ()
     marked: frozenset[tuple[int, int]] = frozenset()
 
-    def rich(self, most: int | None = None) -> RenderableType:
-        """For a terminal; at most so many rows."""
+    def rich(self, most: int | None = None, width: int = WIDTH) -> RenderableType:
+        """For a terminal of so many columns; at most so many rows. Too wide texts are cut off, never numbers."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-        for number, title in enumerate(self.head):
-            word = not number or title in self.words
-            widest = max([len(title), *(len(row[number]) for row in self.rows)])
-            # What is too wide for the terminal is cut off in texts, never in numbers.
-            look: Any = {"justify": "left"} if word else {"justify": "right", "min_width": widest}
+        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+        more = f"and {len(self.rows) - most} more" if most is not None and len(self.rows) > most else ""
+        widths = self._widths(width)
+        widths[0] = max(widths[0], len(more))
+        for number, (title, wide) in enumerate(zip(self.head, widths, strict=True)):
+            look: Any = {"justify": "left" if self._is_text(number) else "right", "width": wide}
             table.add_column(title, no_wrap=True, overflow="ellipsis", **look)
         for row, cells in enumerate(self.rows[:most]):
             styles = ("bold yellow" if (row, column) in self.marked else "" for column in range(len(cells)))
             table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
-        if most is not None and len(self.rows) > most:
-            table.add_row(f"and {len(self.rows) - most} more")
+        if more:
+            table.add_row(more)
         return table
+
+    def _is_text(self, number: int) -> bool:
+        return not number or self.head[number] in self.words
+
+    def _widths(self, width: int) -> list[int]:
+        """Of each column, in a terminal: the widest texts give way first."""
+        columns = range(len(self.head))
+        widths = [max(len(row[number]) for row in (self.head, *self.rows)) for number in columns]
+        texts = [number for number in columns if self._is_text(number)]
+        while sum(widths) + GAP * len(widths) > width and max(widths[number] for number in texts) > LEAST:
+            widths[max(texts, key=lambda number: widths[number])] -= 1
+        return widths
 
     def markdown(self) -> str:
         """For a page: one row of titles, the name in the first column."""
-        ends = ["---" if not number or title in self.words else "--:" for number, title in enumerate(self.head)]
+        ends = ["---" if self._is_text(number) else "--:" for number in range(len(self.head))]
         return "\n".join(_line(row) for row in [self.head, ends, *self.rows]) + "\n"
 
 

@@ -14,10 +14,10 @@ from pyxsim.report.latency import number
 from pyxsim.report.sheets import Sheet
 
 COUNT = 10
-LOOP = "credit loop"
+LOOP = "round trip"
 REASONS = {
     "credit": "the buffer behind it was full",
-    LOOP: "credits were on their way: its buffer is too small for the round trip",
+    LOOP: "credits were on their way back",
     "vc": "no virtual channel was free behind it",
     "link": "it was sending other messages",
     "arbitration": "other packets had their turn",
@@ -26,7 +26,7 @@ REASONS = {
 """What a packet waited for, by cause."""
 SHORT = {
     "credit": "buffer full",
-    LOOP: "credit loop",
+    LOOP: "credits on their way",
     "vc": "no free VC",
     "link": "link in use",
     "arbitration": "others' turn",
@@ -42,7 +42,7 @@ def hottest(point: Compared, count: int = COUNT) -> list[HotLink]:
 
 
 def causes(point: Compared, link: HotLink) -> dict[str, int]:
-    """Cycles by cause, the most first; of waiting for credits what nobody is to blame for is the credit loop."""
+    """Cycles by cause, the most first; of waiting for credits what nobody is to blame for is their round trip."""
     found = dict(link.causes)
     result = point.result(PACKET)
     assert result is not None
@@ -123,7 +123,7 @@ def _needed(point: Compared, link: HotLink) -> str:
     if result is None or link.link >= len(result.links):
         return ""
     needed, flits = point.loops.get(int(result.links.dim[link.link]), (0, 0))
-    return f" ({flits} flits in each VC, {needed} cover it)" if needed > flits else ""
+    return f" (its VCs hold {flits} flits, {needed} cover the round trip)" if needed > flits else ""
 
 
 def _who(cycles: Mapping[str, int]) -> str:

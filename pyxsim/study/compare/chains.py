@@ -58,6 +58,11 @@ class Messages:
             _known(prepared, rows, parts),
         )
 
+    @property
+    def alone(self) -> Longs:
+        """Cycles that are no waiting."""
+        return _alone(self.parts)
+
     def over(self, spent: Longs) -> int:
         """The end of the longest chain of triggers if each message took `spent` cycles."""
         arrived = np.zeros(len(spent), np.int64)
@@ -83,6 +88,11 @@ class Messages:
         return np.array(chain[::-1], np.int64)
 
 
+def _alone(parts: Longs) -> Longs:
+    found: Longs = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
+    return found
+
+
 def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     """What the time of a packet run hung on; None where that was not recorded, or not of all messages."""
     told = result.attribution
@@ -93,9 +103,12 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     messages = Messages.of(prepared, told.latency)
     last = messages.last
     parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))
-    alone, known = sum(parts.pop(part) for part in ALONE), int(messages.known[last].sum())
+    # Where flits wait one by one, less is left for the bytes than they take alone: what was waited covers it.
+    alone = messages.alone[last]
+    known = int(np.minimum(alone, messages.known[last]).sum())
+    packets = sum(parts.pop(part) for part in ALONE) - known
     taken = int((messages.arrived - messages.sent)[last].sum())
-    spent = {GAPS: result.time_cycles - taken, KNOWN: known, PACKETS: alone - known, **parts}
+    spent = {GAPS: result.time_cycles - taken, KNOWN: known, PACKETS: packets, **parts}
     after = result.time_cycles - int(messages.arrived.max())  # the last endpoint
     return Chain(len(last), spent, messages.over(messages.known) + after)
 
@@ -157,7 +170,7 @@ def _known(prepared: Prepared, rows: dict[str, Longs], parts: Longs) -> Longs:
     ways: dict[tuple[int, int, int], list[int]] = {}
     for (src, dst, _, size), delay in zip(traffic.tolist(), delays(prepared, traffic).tolist(), strict=True):
         ways.setdefault((src, dst, size), []).append(delay)
-    alone = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1).tolist()
+    alone = _alone(parts).tolist()
     keys = zip(rows["src"].tolist(), rows["dst"].tolist(), rows["bytes"].tolist(), strict=True)
     found = [
         max((delay for delay in ways[key] if delay <= most), default=min(ways[key]))

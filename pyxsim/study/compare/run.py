@@ -88,7 +88,8 @@ def plan_of(
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
     plan = Plan(found, wanted, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
-    raise_all([fault for point in found for fault in _faults(plan, point)])
+    faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
+    raise_all(list(faults.values()))
     return plan
 
 
