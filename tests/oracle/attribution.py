@@ -19,6 +19,7 @@ NOBODY = -1
 
 StayRow = tuple[int, ...]  # message, packet, link, and the eight parts
 Blame = tuple[int, int, int, str]  # link, victim, culprit, cause
+Wait = tuple[int, int]  # for credits: which states, since when
 
 
 @dataclass
@@ -72,16 +73,15 @@ class Attribution:
             cycles, messages = self.starts.setdefault(link, ([], []))
             cycles.append(t)
             messages.append(machine.messages[message])
+        self.ends: dict[Wait, int] = {}  # of waits for credits: the last cycle
+        self.guilty: dict[Wait, Message | None] = {}
         self.packets = [(packet, self.stays_of(packet)) for packet, _ in machine.done]
-        for packet, end in machine.done:
-            spent = sum(sum(stay.parts.values()) for stay in self.of(packet))
+        for (packet, stays), (_, end) in zip(self.packets, machine.done, strict=True):
+            spent = sum(sum(stay.parts.values()) for stay in stays)
             if spent != end - packet.message.at:
                 raise AssertionError(f"{packet.message.number}.{packet.index}: {spent} of {end - packet.message.at}")
 
     # What is told
-
-    def of(self, packet: Packet) -> list[Stay]:
-        return next(stays for other, stays in self.packets if other is packet)
 
     def stays(self) -> list[StayRow]:
         """Every stay of every packet that has arrived, sorted."""
@@ -254,25 +254,31 @@ class Attribution:
 
     def passed_on(self, states: dict[int, State], t: int) -> Message | None:
         """A wait for credits has the culprit of the last wait downstream that counted when it was over."""
-        start = states[t].since
-        end = last_of(states, t)
+        wait = id(states), states[t].since
+        if wait not in self.guilty:
+            self.guilty[wait] = self.downstream(states, states[t].since, self.last_of(states, t))
+        return self.guilty[wait]
+
+    def downstream(self, states: dict[int, State], start: int, end: int) -> Message | None:
         link = self.machine.links[states[end].link]
         downstream = link.inputs[states[end].vc].states
-        for before in range(end, start - link.credit_delay - 1, -1):
-            part = self.part(downstream[before], before) if before in downstream else "nothing"
-            if part == "credit" and last_of(downstream, before) >= end:
+        for t in range(end, start - link.credit_delay - 1, -1):
+            part = self.part(downstream[t], t) if t in downstream else "nothing"
+            if part == "credit" and self.last_of(downstream, t) >= end:
                 continue  # it is not over
             if part in HELD_UP:
-                return self.culprit(downstream, before)
+                return self.culprit(downstream, t)
         return None
+
+    def last_of(self, states: dict[int, State], t: int) -> int:
+        """The last cycle of the wait for credits of cycle `t`."""
+        wait = id(states), states[t].since
+        if wait not in self.ends:
+            while t + 1 in states and states[t + 1].since == states[t].since:
+                t += 1
+            self.ends[wait] = t
+        return self.ends[wait]
 
 
 def message_of(packet: Packet | None) -> Message | None:
     return None if packet is None else packet.message
-
-
-def last_of(states: dict[int, State], t: int) -> int:
-    """The last cycle of the wait for credits of cycle `t`."""
-    while t + 1 in states and states[t + 1].since == states[t].since:
-        t += 1
-    return t
