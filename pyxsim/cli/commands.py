@@ -134,6 +134,9 @@ def compare(
     within: Annotated[
         str | None, typer.Option(metavar="10%", help="By how much an answer may be off and still be good.")
     ] = None,
+    point: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="The point to show; else where the models differ most.")
+    ] = None,
     settings: Settings = None,
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
@@ -153,6 +156,7 @@ def compare(
             files=files or (),
             plot=plot,
             within=within,
+            point=point,
             overrides=settings or (),
             backends=backends or (),
             libraries=library or (),

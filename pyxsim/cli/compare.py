@@ -42,6 +42,7 @@ def show_comparison(
     files: Sequence[str] = (),
     plot: str | None = None,
     within: str | None = None,
+    point: str | None = None,
     **options: Any,
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
@@ -51,10 +52,13 @@ def show_comparison(
     share, plan, *_ = all_or_faults(
         lambda: WITHIN if within is None else read_share(within), lambda: plan_of(path, **options), *checks
     )
+    if point is not None and point not in (labels := [each.label for each in plan.points]):
+        raise InputError("no point has that label", key="--point", allowed=labels, given=point)
     found = _run(talk, plan, share)
-    written = _written(found, [*files, *([plot] if plot is not None else [])], plot)
+    shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
+    written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
     talk.put(told(found))
-    talk.say(*_tables(found, talk.console.width))
+    talk.say(*_tables(found, talk.console.width, shown))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
     talk.say(*(["", f"wrote {written}"] if written else []))
@@ -88,30 +92,30 @@ def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
         raise InputError("cannot be written: it is an input of this run", file=name, allowed="another name")
 
 
-def _written(found: Comparison, names: Sequence[str], plot: str | None) -> str:
+def _written(found: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:
     for name in names:
         if name == plot:
             from pyxsim.report.compare import save as draw
 
-            draw(found, name)
+            draw(found, name, label)
         else:
             save(found, name)
     return " and ".join(names)
 
 
-def _tables(found: Comparison, width: int) -> Iterator[Any]:
+def _tables(found: Comparison, width: int, label: str | None) -> Iterator[Any]:
     from rich.text import Text
 
     yield Text(found.title, style="bold")
     if len(found.points) > 1:
         yield ""
         yield overview(found, short=True).rich(MOST_ROWS, width)
-    worst = found.worst
+    worst = found.worst if label is None else found.point(label)
     if worst is None:
         return
     if len(found.points) > 1:
         yield ""
-        yield Text(f"{worst.label}: here the models differ most", style="bold")
+        yield Text(worst.label + ("" if label else ": here the models differ most"), style="bold")
     yield ""
     yield times(worst, found.within).rich(width=width)
     yield ""

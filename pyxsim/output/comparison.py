@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pyxsim.errors import InputError
 from pyxsim.output.provenance import provenance
 from pyxsim.output.result import Result, plain
 
@@ -157,6 +158,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
+
+    def point(self, label: str) -> Compared:
+        """The point of that label. Raises InputError."""
+        for point in self.points:
+            if point.label == label:
+                return point
+        raise InputError("no point has that label", key=label, allowed=[p.label for p in self.points], given=label)
 
     @property
     def worst(self) -> Compared | None:

@@ -28,9 +28,10 @@ FAR = 3  # a ratio beyond that wants a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 46
 MOST_PHASES = 8
+FEW = 4  # phases whose names have room for two lines
 
 
-SHIFT = {"analytical": -0.2, "flow": 0.2}  # rows: marks of the same time are to be seen, too
+SHIFT = {"analytical": 3.5, "flow": -3.5}  # points upwards: marks of the same time are to be seen, too
 SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_COLOURS}
 
 
@@ -39,7 +40,11 @@ def _tint(backend: str) -> str:
 
 
 def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
-    """Marks: the time of each point on each backend over that of its packets; shade: what is good enough."""
+    """Marks: the time of each point on each backend over that of its packets; shade: what is good enough. At the right
+    the time that is 1."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.transforms import offset_copy
+
     points = comparison.points
     ax = axes(ax, 7, 1.2 + ROW * len(points))
     whole = [point.cycles(PACKET) or point.physical for point in points]
@@ -53,7 +58,8 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
         look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
         if name != LINKS:
             look = {"marker": MARKS[name], "color": _tint(name), "ms": 5, "alpha": 0.9}
-        ax.plot(shown, np.array(places) + SHIFT.get(name, 0), ls="", label=name, **look)
+        moved = offset_copy(ax.transData, ax.figure, y=SHIFT.get(name, 0), units="points")  # type: ignore[arg-type]
+        ax.plot(shown, places, ls="", label=name, transform=moved, **look)
         values += shown[np.isfinite(shown)].tolist()
     packets = PACKET in comparison.backends
     if packets:
@@ -62,12 +68,18 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
     low, high = min(values), max(values)
     if high / low > FAR:
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_xlim(low / 1.3, high * 1.3)
     else:
         ax.set_xlim(0, high * 1.08)
     ax.set_yticks(places, [_short(point.label) for point in points])
-    ax.tick_params(axis="y", length=0, labelsize=7.5 if len(points) <= 30 else 5.5)
+    size = 7.5 if len(points) <= 30 else 5.5
+    ax.tick_params(axis="y", length=0, labelsize=size)
+    for place, point, unit in zip(places, points, whole, strict=True):
+        look = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": size, "color": GREY}
+        ax.text(1.01, place, format_time_ns(Fraction(point.ns(unit))) if unit else "", **look)
     ax.set_ylim(places[-1] + 0.7, places[0] - 0.7)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="y", color=GREY, alpha=0.15, lw=0.6)
@@ -146,7 +158,8 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
         means = np.array([point.ns(Fraction(means.get(name, 0.0))) for _, _, means in table])
         places = np.arange(len(table)) - 0.4 + (i + 0.5) * height
         ax.barh(places, means, height=0.9 * height, color=_tint(name), label=name)
-    ax.set_yticks(range(len(table)), [f"{phase}\n{dimension}" for phase, dimension, _ in table])
+    between = "\n" if len(table) <= FEW else ", "
+    ax.set_yticks(range(len(table)), [f"{phase}{between}{dimension}" for phase, dimension, _ in table])
     ax.tick_params(axis="y", length=0, labelsize=7.5)
     ax.set_ylim(len(table) - 0.5, -0.5)
     _time_axis(ax)
@@ -180,19 +193,20 @@ def _inches(ax: Axes) -> float:
     return ax.get_position().height * float(figure.get_size_inches()[1]) if figure is not None else 1.0  # type: ignore[union-attr]
 
 
-def figure(comparison: Comparison) -> Figure:
-    """One page: all points, and of the one where the models differ most its phases, and where its packets waited."""
+def figure(comparison: Comparison, label: str | None = None) -> Figure:
+    """One page: all points, and of one (its label, or the one where the models differ most) the times by what they were
+    spent on, the phases, and where packets waited."""
     need_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    point = comparison.worst
+    point = comparison.worst if label is None else comparison.point(label)
     several = len(comparison.points) > 1
     packets = point.result(PACKET) if point is not None else None
     with rc_context(STYLE):
         height = max(8.0, 2.2 + ROW * (len(comparison.points) + 2)) if several else 7.0
-        page = Figure(figsize=(15, height), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+        page = Figure(figsize=(15, height), dpi=100, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
         page.suptitle(comparison.title or "comparison", x=0.01, ha="left", fontsize=14, fontweight="bold")
         halves = page.add_gridspec(1, 2)
         left, right = halves[0], halves[1]
@@ -212,7 +226,7 @@ def figure(comparison: Comparison) -> Figure:
             return page
         grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
         upper = times(point, page.add_subplot(grid[0]))
-        titled(upper, f"{_short(point.label)}: here the models differ most")
+        titled(upper, _short(point.label) + ("" if label else ": here the models differ most"))
         phases(point, page.add_subplot(grid[1]))
         if packets is not None:
             _waits(packets, page.add_subplot(grid[2]))
@@ -220,13 +234,17 @@ def figure(comparison: Comparison) -> Figure:
 
 
 def _waits(packets: Result, ax: Axes) -> None:
+    told = packets.attribution
+    if told is not None and not len(told.waits["cycles"]):
+        nothing(ax, "no packet waited in the network" + (": all at their NPUs" if told.of_messages["source"] else ""))
+        return
     titled(waits(packets, ax), "Where packets waited: how many at a time")
 
 
-def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:
     """Write `figure` to a file, in the format that its name ends with. InputError where that is impossible."""
     target = check_writable(path)
     try:
-        figure(comparison).savefig(target)
+        figure(comparison, label).savefig(target)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error

@@ -43,8 +43,9 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
     for name in [*names, LINKS]:
         head += [_brief(name)] if short or not has_packet else [name, f"{name} / {PACKET}"]
     head.append(good := f"within {comparison.within:.0%}")
-    rows, marked = [], set()
-    for number, point in enumerate(comparison.points):
+    rows: list[list[str]] = []
+    marked = set()
+    for point in comparison.points:
         row = [point.label, *([_time(point, point.cycles(PACKET))] if has_packet else [])]
         for name in [*names, LINKS]:
             cycles = point.physical if name == LINKS else point.cycles(name)
@@ -52,10 +53,34 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
             row += ([part] if short else [time, part]) if has_packet else [time]
             error = point.error(name)
             if error is not None and abs(error) > comparison.within:
-                marked.add((number, len(row) - 1))
+                marked.add((len(rows), len(row) - 1))
         good_ones = _good(point, comparison.within)
         rows.append([*row, _brief(good_ones) if short else good_ones])
+        rows += _by_traffic(point, names, has_packet, short)
     return Sheet(head, rows, (good,), frozenset(marked))
+
+
+def _by_traffic(point: Compared, names: list[str], has_packet: bool, short: bool) -> Iterator[list[str]]:
+    """The rows of an overview for each of several traffics: from the first start of its name to the last end."""
+    took: dict[str, dict[str, float]] = {}
+    for row in ends(point):
+        for name, end in row["end_ns"].items():
+            mine = took.setdefault(row["name"], {})
+            mine[name] = max(mine.get(name, 0.0), (end or float("nan")) - row["start_ns"])
+    for traffic, times in took.items() if len(took) > 1 else ():
+        cells = [f"{point.label}: {traffic}", *([_ns(times.get(PACKET))] if has_packet else [])]
+        for name in names:
+            time, part = _ns(times.get(name)), _share(times.get(name), times.get(PACKET))
+            cells += ([part] if short else [time, part]) if has_packet else [time]
+        yield [*cells, *[""] * (2 if not short and has_packet else 1), ""]
+
+
+def _ns(time: float | None) -> str:
+    return NOTHING if time is None or np.isnan(time) else format_time_ns(Fraction(time))
+
+
+def _share(time: float | None, whole: float | None) -> str:
+    return f"{time / whole:.3f}" if time is not None and whole and not np.isnan(time) else NOTHING
 
 
 def _brief(names: str) -> str:
@@ -84,7 +109,7 @@ def times(point: Compared, within: float) -> Sheet:
         error = point.error(entry.backend)
         if error is not None and abs(error) > within:
             marked.add((number, 2))
-    rows.append([LINKS, *_of(point, point.physical, packet), NOTHING, NOTHING, "the least on these links"])
+    rows.append([LINKS, *_of(point, point.physical, packet), NOTHING, NOTHING, "bytes over capacity"])
     if point.busiest is not None:
         cells = _of(point, point.busiest.cycles, packet)
         rows.append([BUSIEST, *cells, NOTHING, NOTHING, point.busiest.link])

@@ -71,9 +71,16 @@ def test_numbers_are_never_cut_off() -> None:
 
 def test_the_overview_has_a_row_for_each_point(two: Comparison) -> None:
     sheet = tables.overview(two)
-    assert column(sheet, "point") == ["buffer=8", "buffer=512"]
-    for number, point in enumerate(two.points):
+    labels = ["buffer=8", "buffer=512"]
+    traffics = ("", ": gradients", ": checkpoint")
+    assert column(sheet, "point") == [f"{label}{traffic}" for label in labels for traffic in traffics]
+    for number, point in zip((0, 3), two.points, strict=True):
         packet = point.cycles(PACKET) or 0
+        last = max(tables.ends(point), key=lambda row: row["end_ns"][PACKET])
+        assert [
+            cell for row in sheet.rows[number + 1 : number + 3] for cell in row[1:2] if cell == sheet.rows[number][1]
+        ]
+        assert last["end_ns"][PACKET] == point.ns(packet)
         for name in ("analytical", "flow"):
             part = float(column(sheet, f"{name} / packet")[number])
             assert part == pytest.approx((point.cycles(name) or 0) / packet, abs=6e-4)
@@ -131,7 +138,7 @@ def test_a_point_that_could_not_be_run_is_told(one: Comparison) -> None:
     assert (column(sheet, "time")[0], column(sheet, "note")[0]) == ("-", "no such machine")
     assert tables.said(point, 0.1)
     found = replace(one, points=[point])
-    assert column(tables.overview(found), "analytical / packet") == ["-"]
+    assert column(tables.overview(found), "analytical / packet") == ["-"] * 3
     assert figure(found).axes
 
 
