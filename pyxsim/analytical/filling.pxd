@@ -21,8 +21,8 @@ cdef struct Step:
 
 cdef struct Link:
     double capacity
-    double left      # while levels rise: bytes per cycle that nobody has yet,
-    double weight    # shares of those whose level still rises,
+    double left      # bytes per cycle that nobody has;
+    double weight    # while levels rise: shares of those that do,
     int64_t rising   # and how many ways they are
     double level     # at which it is full, or less
     int64_t ways     # the first step of a way that uses it now

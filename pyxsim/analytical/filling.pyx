@@ -44,7 +44,7 @@ cdef class Filling:
             self.reached = <int64_t*> room_for(self.reached, room, sizeof(int64_t))
             self.link_room = room
         for capacity in capacities:
-            self.link[self.links].capacity = capacity
+            self.link[self.links].capacity = self.link[self.links].left = capacity
             self.link[self.links].ways, self.link[self.links].seen = NOBODY, 0
             self.links += 1
 
@@ -146,9 +146,9 @@ cdef class Filling:
         if link.seen == self.epoch:
             return
         link.seen = self.epoch
+        link.left, link.weight, link.rising = link.capacity, 0, 0
         if step == NOBODY:
             return
-        link.left, link.weight, link.rising = link.capacity, 0, 0
         self.reached[self.in_reached] = number
         self.in_reached += 1
         while step != NOBODY:

@@ -18,7 +18,7 @@ from libc.stdlib cimport free
 import numpy as np
 
 from pyxsim.analytical.events cimport Event, Events
-from pyxsim.analytical.filling cimport Filling, Use, room_for
+from pyxsim.analytical.filling cimport Filling, Link, Use, room_for
 from pyxsim.analytical.rule cimport Rule
 
 cdef enum:
@@ -27,6 +27,7 @@ cdef enum:
 cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 cdef double LONGEST = <double> (<int64_t> 1 << 60)
 cdef double NEAR = 2.0 ** -16
+cdef double FULL = 1 - 2.0 ** -30  # a lane with so much of its bandwidth in use has no room
 
 cdef struct Moment:
     int64_t cycle
@@ -88,8 +89,9 @@ cdef inline int64_t up(Moment moment) noexcept nogil:
 cdef class Fluid:
     """Messages on links of some bytes per cycle each. `rule`: what ways take alone; `flit`: bytes, for statistics.
 
-    A way may leave by one of several `lanes`: messages start there one after the other, in the order of sending, each
-    when all of the one before it has left.
+    A way may have a lane, which is one of the links (numbers below `lanes`). Messages of one lane start in the order of
+    sending, each when those before it, and what else passes there, leave room on it, and nobody is on its way. So a
+    lane is full, if it can be, by as few messages as can be; where nothing holds them up they follow one another.
     """
 
     cdef readonly Rule rule
@@ -104,8 +106,10 @@ cdef class Fluid:
     cdef Way *way
     cdef int64_t *heap      # ways by their due moments
     cdef int64_t *touched   # ways on which messages have started or ended in this moment
-    cdef int64_t in_heap, in_touched, way_room
-    cdef int64_t[::1] leaving, front, back  # of each lane: the message that leaves, and those that wait
+    cdef int64_t in_heap, in_touched, in_asked, way_room
+    cdef int64_t[::1] leaving, front, back  # of each lane: how many messages leave by it, and those that wait,
+    cdef double[::1] used                   # bytes per cycle that leave by it,
+    cdef int64_t[::1] noted, asked          # the last filling that found room; and lanes that have it now
     cdef list told
 
     def __cinit__(self):
@@ -117,9 +121,11 @@ cdef class Fluid:
         self.flit = flit
         self.starts, self.arrivals = Events(), Events()
         self.sent = self.delivered = self.bytes_delivered = self.ways = self.fillings = 0
-        self.in_heap = self.in_touched = self.way_room = self.room = 0
+        self.in_heap = self.in_touched = self.in_asked = self.way_room = self.room = 0
         self.unused = NOBODY
-        self.leaving, self.front, self.back = np.full((3, lanes), NOBODY, np.int64)
+        self.front, self.back = np.full((2, lanes), NOBODY, np.int64)
+        self.leaving, self.noted, self.asked = np.zeros((3, lanes), np.int64)
+        self.used = np.zeros(lanes)
         self.moment.cycle, self.moment.part = 0, 0
         self.told = []
 
@@ -140,7 +146,7 @@ cdef class Fluid:
         cdef Way *way
         if not len(lengths) == len(latency) == len(known) == len(lane):
             raise ValueError("lengths, latencies or lanes are missing")
-        if len(lane) and not -1 <= np.min(lane) <= np.max(lane) < len(self.leaving):
+        if len(lane) and not -1 <= np.min(lane) <= np.max(lane) < min(len(self.leaving), self.filling.links):
             raise ValueError("a lane that is not there")
         self.filling.extend(lengths, links, shares)
         if room > self.way_room:
@@ -168,9 +174,9 @@ cdef class Fluid:
     @property
     def next_cycle(self):
         """The cycle up to which time must pass for something to happen; one that never comes if nothing does."""
-        return up(self.moment if self.in_touched else self._next())
+        return up(self.moment if self.in_touched else self._earliest())
 
-    cdef Moment _next(self) noexcept nogil:
+    cdef Moment _earliest(self) noexcept nogil:
         cdef Moment next
         next.cycle, next.part = NEVER, 0
         if self.in_heap:
@@ -304,23 +310,35 @@ cdef class Fluid:
 
     cdef void _hand_over(self, int64_t index) noexcept nogil:
         """A message starts, or waits for its lane."""
-        cdef int64_t lane = self.way[self.message[index].way].lane
-        if lane == NOBODY or self.leaving[lane] == NOBODY:
+        cdef int64_t way = self.message[index].way
+        cdef int64_t lane = self.way[way].lane
+        if lane == NOBODY or not self.leaving[lane]:
             self._start(index)
-        elif self.front[lane] == NOBODY:
+            return
+        if self.front[lane] == NOBODY:
             self.front[lane] = self.back[lane] = index
         else:
             self.message[self.back[lane]].sibling = index
             self.back[lane] = index
+        if self.front[lane] == index and self._has_room(lane):
+            self._touch(way)
 
-    cdef void _free_lane(self, int64_t lane) noexcept nogil:
-        """A message has left: the next one starts."""
+    cdef bint _has_room(self, int64_t lane) noexcept nogil:
+        """Whether the message that waits first for a lane may start."""
         cdef int64_t index = self.front[lane]
-        self.leaving[lane] = NOBODY
-        if index != NOBODY:
-            self.front[lane] = self.message[index].sibling
-            self.message[index].sibling = NOBODY
-            self._start(index)
+        cdef Link *link = &self.filling.link[lane]
+        if index == NOBODY or self.filling.use[self.message[index].way].messages:
+            return False
+        if not self.leaving[lane]:
+            return True
+        return self.used[lane] < link.capacity * FULL and link.left > link.capacity * (1 - FULL)
+
+    cdef void _next(self, int64_t lane) noexcept nogil:
+        """The message that waits first starts."""
+        cdef int64_t index = self.front[lane]
+        self.front[lane] = self.message[index].sibling
+        self.message[index].sibling = NOBODY
+        self._start(index)
 
     cdef void _start(self, int64_t index) noexcept nogil:
         cdef Message *message = &self.message[index]
@@ -338,7 +356,7 @@ cdef class Fluid:
         way.early += way.given
         way.carrying += flits
         if way.lane != NOBODY:
-            self.leaving[way.lane] = index
+            self.leaving[way.lane] += 1
 
     cdef int64_t _arrival(self, int64_t number, Message *message, Moment done) noexcept nogil:
         """When a message arrives whose last byte leaves at a moment."""
@@ -379,33 +397,49 @@ cdef class Fluid:
         if not use.messages:
             self.filling.leave(number)
             if way.lane != NOBODY:
-                self._free_lane(way.lane)
+                self.leaving[way.lane] -= 1
+                self.used[way.lane] = self.used[way.lane] - way.rate if self.leaving[way.lane] else 0
+                if not self.leaving[way.lane] and self.front[way.lane] != NOBODY:
+                    self._next(way.lane)
         return 0
 
     # -- rates --
 
     cdef void _fill(self) noexcept nogil:
-        """Rates of all ways that what happened in this moment may concern."""
+        """Rates of all ways that what happened in this moment may concern; who finds room on its lane then starts."""
         cdef int64_t i, number
         cdef Way *way
         cdef Use *use
-        if not self.in_touched:
-            return
-        self.fillings += 1
-        self.filling.fill(self.touched, self.in_touched)
-        for i in range(self.filling.in_found):
-            number = self.filling.found[i]
-            way, use = &self.way[number], &self.filling.use[number]
-            if way.touched or use.level != way.rate:
-                way.given += way.rate * between(way.since, self.moment)
-                way.since = self.moment
-                way.rate = use.level
-                way.alone = way.alone and way.rate == use.top
-                way.due = self._due(number)
-                self._put(number)
-        for i in range(self.in_touched):
-            self.way[self.touched[i]].touched = False
-        self.in_touched = 0
+        while self.in_touched:
+            self.fillings += 1
+            self.filling.fill(self.touched, self.in_touched)
+            for i in range(self.filling.in_found):
+                number = self.filling.found[i]
+                way, use = &self.way[number], &self.filling.use[number]
+                if way.touched or use.level != way.rate:
+                    way.given += way.rate * between(way.since, self.moment)
+                    way.since = self.moment
+                    if way.lane != NOBODY:
+                        self.used[way.lane] += use.level - way.rate
+                    way.rate = use.level
+                    way.alone = way.alone and way.rate == use.top
+                    way.due = self._due(number)
+                    self._put(number)
+                self._ask(way.lane)
+            for i in range(self.in_touched):
+                self.way[self.touched[i]].touched = False
+                self._ask(self.way[self.touched[i]].lane)
+            self.in_touched = 0
+            for i in range(self.in_asked):
+                self._next(self.asked[i])
+            self.in_asked = 0
+
+    cdef void _ask(self, int64_t lane) noexcept nogil:
+        """Notes a lane whose next message has room, once in each filling."""
+        if lane != NOBODY and self.noted[lane] != self.fillings and self._has_room(lane):
+            self.noted[lane] = self.fillings
+            self.asked[self.in_asked] = lane
+            self.in_asked += 1
 
     # -- the heap of ways --
 
@@ -466,7 +500,7 @@ cdef class Fluid:
         cdef Event event
         cdef Moment next
         while True:
-            next = self._next()
+            next = self._earliest()
             if self.in_touched and earlier(self.moment, next):
                 # The present is complete, unless the caller adds to it when told what arrived.
                 if self.told and self.moment.cycle >= stop:

@@ -24,8 +24,8 @@ Floats = NDArray[np.float64]
 class FlowNetwork(DelayedNetwork):
     """Messages that share the links of their routes, max-min fair at every moment (docs/flow.md).
 
-    Those that leave an NPU by the same lane start one after the other, unless `[network.analytical] sending` says
-    otherwise.
+    Those that leave an NPU by the same lane start in their order, when there is room, unless
+    `[network.analytical] sending` says otherwise.
     """
 
     model: Flows
@@ -85,7 +85,7 @@ class Flows:
         self._degree = np.bincount(topology.link_src, minlength=topology.relation.routers)
         self._outgoing = np.argsort(topology.link_src, kind="stable")
         self._first_out = np.cumsum(self._degree) - self._degree
-        # Lanes of messages that leave one after the other: of links, and of NPUs that share a router.
+        # Lanes by which messages leave in their order: of links, and of NPUs that share a router.
         self._in_order = network.analytical.sending == "in-order"
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)

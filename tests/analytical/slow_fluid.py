@@ -53,7 +53,7 @@ def slowly(
 ) -> list[Told]:
     """What arrives when, of (cycle, way, bytes). A message that is told of before its end ends when it is told of.
 
-    `lanes`: that of each way; a message starts when all before it in its lane have ended.
+    `lanes`: that of each way, a link; a message starts when those before it leave room there and none is on its way.
     """
     told: list[Told] = []
     queued: list[Message] = []
@@ -64,11 +64,13 @@ def slowly(
         while waiting and waiting[0][0] <= now:
             _, number, way, size = waiting.pop(0)
             queued.append(Message(number, way, Fraction(size)))
-        for message in list(queued):
-            if not lanes or lanes[message.way] not in [lanes[other.way] for other in here]:
-                here.append(message)
-                queued.remove(message)
-        rates = fair([ways[message.way] for message in here], capacity)
+        while True:
+            rates = fair([ways[message.way] for message in here], capacity)
+            more = [each for each in queued if _may_start(each, here, queued, rates, ways, capacity, lanes)]
+            if not more:
+                break
+            here += more
+            queued = [message for message in queued if message not in more]
         ends = []
         for message, rate in zip(here, rates, strict=True):
             done = now + message.left / rate
@@ -85,3 +87,24 @@ def slowly(
             told.append(Told(max(floor(exact), ceil(then)), message.number, exact))
         now, here = then, staying
     return sorted(told, key=lambda each: (each.cycle, each.number))
+
+
+def _may_start(
+    message: Message,
+    here: Sequence[Message],
+    queued: Sequence[Message],
+    rates: Sequence[Fraction],
+    ways: Sequence[Way],
+    capacity: Sequence[Fraction],
+    lanes: Sequence[int],
+) -> bool:
+    """Whether a message is the first that waits for its lane, and has room there."""
+    if not lanes:
+        return True
+    lane = lanes[message.way]
+    if message is not next(other for other in queued if lanes[other.way] == lane):
+        return False
+    mine = [rate for other, rate in zip(here, rates, strict=True) if lanes[other.way] == lane]
+    passing = sum(rate * ways[other.way].get(lane, 0) for other, rate in zip(here, rates, strict=True))
+    free = message.way not in [other.way for other in here]
+    return free and (not mine or (sum(mine) < capacity[lane] and passing < capacity[lane]))

@@ -97,7 +97,7 @@ def test_as_the_slow_model(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], slack: int, in_lanes: bool
 ) -> None:
     what = data.draw(sends(len(network[0])))
-    lanes = [data.draw(st.integers(0, 2)) for _ in network[0]] if in_lanes else []
+    lanes = [data.draw(st.integers(0, len(network[1]) - 1)) for _ in network[0]] if in_lanes else []
     net = engine(*network, lanes=lanes)
     for at, way, size in what:
         send(net, at, (way, size))
@@ -216,6 +216,15 @@ def test_messages_of_one_lane_leave_one_after_the_other() -> None:
     send(net, 0, (0, 10), (1, 10), (2, 15), (0, 1))
     assert net.messages().tolist() == [1, 0, 1]
     assert drain(net) == [(10 + 3, 0), (15 + 3, 2), (17 + 3, 1), (18 + 3, 3)]
+
+
+def test_a_lane_with_room_lets_the_next_message_start() -> None:
+    """Over link 1 goes 1 of the 4 bytes per cycle of the lane: 1 starts beside 0 and has the 3 that are left, then all
+    of it; 2 is on the way of 0, and waits until there is room again; 3 goes beside it."""
+    net = engine(routes([0, 1], [0, 2]), [Fraction(4), Fraction(1), Fraction(9)], [Fraction(1)] * 2, lanes=[0, 0])
+    send(net, 0, (0, 10), (1, 60), (0, 10), (1, 60))
+    assert net.rates().tolist() == [1, 3]
+    assert drain(net) == [(11, 0), (18, 1), (28, 2), (36, 3)]
 
 
 def test_the_example_of_the_textbook() -> None:
