@@ -89,7 +89,7 @@ cdef inline int64_t up(Moment moment) noexcept nogil:
 cdef class Fluid:
     """Messages on links of some bytes per cycle each. `rule`: what ways take alone; `flit`: bytes, for statistics.
 
-    A way may have a lane, which is one of the links (numbers below `lanes`). Messages of one lane start in the order of
+    A way may have a lane, one of its links (numbers below `lanes`). Messages of one lane start in the order of
     sending, each when those before it, and what else passes there, leave room on it, and nobody is on its way. So a
     lane is full, if it can be, by as few messages as can be; where nothing holds them up they follow one another.
     """

@@ -71,6 +71,7 @@ class Flows:
         self.widest = widest(topology, network, self.rates)
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
         self._fixed = cache(partial(fixed, topology.relation))
+        self._from = topology.link_src
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
         rates = sorted({*self.rates, self.widest})
         arithmetic = Arithmetic(network, None, rates, self.latencies)
@@ -82,9 +83,6 @@ class Flows:
         self._out, self._into = (self._lanes(links, ends) for ends in (topology.link_src, topology.link_dst))
         self._kind = np.concatenate([links, self._out, self._into])
         self._of_kind = np.array([float(rate) for rate in rates])
-        self._degree = np.bincount(topology.link_src, minlength=topology.relation.routers)
-        self._outgoing = np.argsort(topology.link_src, kind="stable")
-        self._first_out = np.cumsum(self._degree) - self._degree
         # Lanes by which messages leave in their order: of links, and of NPUs that share a router.
         self._in_order = network.analytical.sending == "in-order"
         rule = arithmetic.rule([False] * len(rates))
@@ -101,7 +99,8 @@ class Flows:
         return lanes
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
-        way, link, share, latency, first = self._over_links(src, dst, plane)
+        way, link, share, latency = self._over_links(src, dst, plane)
+        lane = self._lane_of(src, dst, way, link)
         out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
         own = np.flatnonzero(self._spreads(plane) & ~(self._shares_router[src] & self._shares_router[dst]))
         way = np.concatenate([way, out, into, own])
@@ -118,36 +117,26 @@ class Flows:
         narrowest = np.cumsum(count) - count
         self.engine.rule.extend(latency, self._kind[link[narrowest]])
         try:
-            self.engine.extend(
-                count,
-                link,
-                share,
-                latency / self._per_cycle,
-                share[narrowest] == 1,
-                self._lane_of(src, dst, plane, first),
-            )
+            self.engine.extend(count, link, share, latency / self._per_cycle, share[narrowest] == 1, lane)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
         self._told.append((count, link, share))
 
-    def _lane_of(self, src: Longs, dst: Longs, plane: Longs, first: Longs) -> Longs | None:
-        """The lane by which each pair's messages leave: that of the first link, or the one that the NPU has.
-
-        What has several routes takes the links of its router by turns.
-        """
+    def _lane_of(self, src: Longs, dst: Longs, way: Longs, link: Longs) -> Longs | None:
+        """The lane by which each pair's messages leave: that of the link by which they leave the router, or the one
+        that the NPU has. What may leave by several takes them by turns."""
         if not self._in_order:
             return None
-        router = self._relation.home[src]
-        turn = self._first_out[router] + dst % np.maximum(self._degree[router], 1)
-        spreads, order = self._spreads(plane), np.append(self._outgoing, 0)
-        lane = np.where(spreads, order[np.where(spreads, turn, -1)], first)
-        return np.where(self._shares_router[src], self._links + src, lane)
+        leaves = np.flatnonzero(self._from[link] == self._relation.home[src[way]])
+        leaves = leaves[np.argsort(way[leaves], kind="stable")]
+        count = np.bincount(way[leaves], minlength=len(src))
+        own = self._shares_router[src]
+        place = np.where(own, 0, np.cumsum(count) - count + dst % np.maximum(count, 1))
+        return np.where(own, self._links + src, np.append(link[leaves], 0)[place])
 
-    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs, Longs]:
-        """(pair, link, share) of all links of all pairs, and of each pair the latency of its longest path, and the
-        first link of its first route."""
+    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs]:
+        """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
         steps = routes(self._relation, src, dst, plane)
-        first = steps[:, 0] if steps.shape[1] else np.full(len(src), -1)
         way, place = np.nonzero(steps >= 0)
         link, share = steps[way, place], np.ones(len(way))
         latency: Longs = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
@@ -160,7 +149,7 @@ class Flows:
                 way = np.concatenate([way[others], np.repeat(which, found.count)])
                 link = np.concatenate([link[others], found.link])
                 share = np.concatenate([share[others], found.share])
-        return way, link, share, latency, first
+        return way, link, share, latency
 
     def _spreads(self, plane: Longs) -> NDArray[np.bool_]:
         """Which of the pairs have several routes, by their planes."""

@@ -25,7 +25,8 @@ class Analytical(Table):
     sending: Literal["in-order", "together"] = Field(
         default="in-order",
         description="Whether messages that leave an NPU by one lane start in their order, as packets do, each when "
-        "those before it leave room there; or all share it from the cycle in which they are handed over (--backend flow).",
+        "those before it leave room there; or all share it from the cycle in which they are handed over "
+        "(--backend flow).",
     )
     nic_latency: PerDimension[Time] = Field(
         default=written("0 ns"), description=f"Of a network interface, passed twice by each message. {_ONE}"

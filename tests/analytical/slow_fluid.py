@@ -66,8 +66,7 @@ def slowly(
             queued.append(Message(number, way, Fraction(size)))
         while True:
             rates = fair([ways[message.way] for message in here], capacity)
-            more = [each for each in queued if _may_start(each, here, queued, rates, ways, capacity, lanes)]
-            if not more:
+            if not (more := _starting(here, queued, rates, ways, capacity, lanes)):
                 break
             here += more
             queued = [message for message in queued if message not in more]
@@ -89,22 +88,27 @@ def slowly(
     return sorted(told, key=lambda each: (each.cycle, each.number))
 
 
-def _may_start(
-    message: Message,
+def _starting(
     here: Sequence[Message],
     queued: Sequence[Message],
     rates: Sequence[Fraction],
     ways: Sequence[Way],
     capacity: Sequence[Fraction],
     lanes: Sequence[int],
-) -> bool:
-    """Whether a message is the first that waits for its lane, and has room there."""
+) -> list[Message]:
+    """Those of the messages that wait that may start: by lanes that nobody uses; when there are none, where is room."""
     if not lanes:
-        return True
-    lane = lanes[message.way]
-    if message is not next(other for other in queued if lanes[other.way] == lane):
-        return False
-    mine = [rate for other, rate in zip(here, rates, strict=True) if lanes[other.way] == lane]
-    passing = sum(rate * ways[other.way].get(lane, 0) for other, rate in zip(here, rates, strict=True))
-    free = message.way not in [other.way for other in here]
-    return free and (not mine or (sum(mine) < capacity[lane] and passing < capacity[lane]))
+        return list(queued)
+    first: dict[int, Message] = {}
+    for message in queued:
+        first.setdefault(lanes[message.way], message)
+    taken = {lanes[message.way] for message in here}
+    if alone := [message for lane, message in first.items() if lane not in taken]:
+        return alone
+    found = []
+    for lane, message in first.items():
+        mine = sum(rate for other, rate in zip(here, rates, strict=True) if lanes[other.way] == lane)
+        passing = sum(rate * ways[other.way].get(lane, 0) for other, rate in zip(here, rates, strict=True))
+        if max(mine, passing) < capacity[lane] and message.way not in {other.way for other in here}:
+            found.append(message)
+    return found

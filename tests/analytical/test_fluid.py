@@ -97,7 +97,7 @@ def test_as_the_slow_model(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], slack: int, in_lanes: bool
 ) -> None:
     what = data.draw(sends(len(network[0])))
-    lanes = [data.draw(st.integers(0, len(network[1]) - 1)) for _ in network[0]] if in_lanes else []
+    lanes = [data.draw(st.sampled_from(sorted(way))) for way in network[0]] if in_lanes else []
     net = engine(*network, lanes=lanes)
     for at, way, size in what:
         send(net, at, (way, size))

@@ -150,12 +150,20 @@ def test_messages_of_one_lane_leave_one_after_the_other() -> None:
     assert drain(net) == {0: 1005, 1: 2010, 2: 1005, 3: 1005}
 
 
-def test_what_adapts_takes_the_lanes_of_its_npu_by_turns() -> None:
-    net = network(topology="mesh", shape=[2, 2], router={"routing": "minimal-adaptive"})
-    # 0 to 1 and 0 to 3 leave by the same lane, as 3 - 1 is the number of lanes; 0 to 2 by the other one.
-    send(net, 1000, (0, 1), (0, 3), plane=-1)
-    send(net, 1000, (0, 2), plane=-1)
-    assert drain(net) == {0: 1005, 2: 1005, 1: 2010}
+def test_what_may_leave_by_several_links_takes_their_lanes_by_turns() -> None:
+    """To 15 and to 11, both up and right from 0: lanes by the parity of the destination, so the same one."""
+    net = network(topology="mesh", shape=[4, 4], router={"routing": "minimal-adaptive"})
+    send(net, 1000, (0, 15), (0, 11), plane=-1)
+    assert net.model.engine.messages().tolist() == [1, 0]
+    assert drain(net) == {0: 1030, 1: 2025}
+
+
+def test_a_lane_with_room_lets_the_next_message_start() -> None:
+    """Clockwise: 0 to 3 shares the link from 2 to 3 with two others; what is left of the lane is for 0 to 1."""
+    net = network(topology="ring", shape=[8])
+    send(net, 900, (0, 3), (0, 1), (1, 3), (2, 3))
+    # A half of the link from 1 to 2, a third of the one after it.
+    assert drain(net) == {0: 2715, 1: 1355, 2: 2710, 3: 2705}
 
 
 def test_a_permutation_over_a_fat_tree_runs_at_full_speed() -> None:
