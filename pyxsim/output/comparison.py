@@ -227,6 +227,19 @@ def ends(point: Compared) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
+def by_traffic(point: Compared) -> dict[str, dict[str, float]]:
+    """Of each name of collectives and messages: ns from its first start to its last end, by backend; NaN: no end."""
+    begin: dict[str, float] = {}
+    last: dict[str, dict[str, float]] = {}
+    for row in ends(point):
+        name = row["name"]
+        begin[name] = min(begin.get(name, row["start_ns"]), row["start_ns"])
+        for backend, end in row["end_ns"].items():
+            mine = last.setdefault(name, {})
+            mine[backend] = float(np.maximum(mine.get(backend, 0.0), float("nan") if end is None else end))
+    return {name: {key: end - begin[name] for key, end in times.items()} for name, times in last.items()}
+
+
 def _asked(result: Result | None) -> Iterator[tuple[str, int, int]]:
     for row in [*result.collectives, *result.messages] if result is not None else ():
         yield str(row.get("name", "")), int(row["start"]), int(row["end"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyxsim.output.attribution import WAITING
-from pyxsim.output.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared
+from pyxsim.output.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared, by_traffic
 
 SAFE, NOT_SAFE, UNKNOWN = "safe", "not safe", "cannot tell"
 UNAWARE = "analytical"
@@ -57,8 +57,8 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
 
     Not safe: it is faster by more than is allowed than what no packets can beat, or than all models that know of
     congestion. Safe: these models agree with it, what packets take more when they are alone is known to be little, the
-    routes are known, the buffers keep their links busy; and all of that is off by no more than half of what is allowed:
-    the other half is for what is not known before there are packets.
+    routes are known, the buffers keep their links busy; and all of that is off by no more than half of what is allowed,
+    for each collective and message: the other half is for what is not known before there are packets.
     """
     cycles = point.cycles(backend)
     assert cycles is not None
@@ -73,8 +73,7 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     if cycles < (1 - within) * min(aware):
         why = "every model that knows of congestion says so"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
-    times = [*aware, cycles]
-    off = max(times) / min(times) - 1 + point.cheap.overhead if min(times) else 0.0
+    off = _apart(point, [*AWARE, backend]) + point.cheap.overhead
     doubts = [
         *([] if point.cheap.certain else ["packets choose their ways"]),
         *([] if point.cheap.covered >= COVERED else [f"buffers keep links busy {point.cheap.covered:.0%} of the time"]),
@@ -83,6 +82,13 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     if doubts:
         return Verdict(backend, UNKNOWN, BEFORE, why="; ".join(doubts))
     return Verdict(backend, SAFE, BEFORE, why=f"models, and packets that are alone, are {off:.1%} apart")
+
+
+def _apart(point: Compared, backends: list[str]) -> float:
+    """How far the times of some backends are apart at most: that of everything, and of each traffic."""
+    whole = [float(point.cycles(name) or 0) for name in backends]
+    rows = [whole, *([times.get(name, 0.0) for name in backends] for times in by_traffic(point).values())]
+    return max((max(row) / min(row) - 1 for row in rows if min(row) > 0), default=0.0)
 
 
 COVERED = 0.995  # of a credit loop

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.output.comparison import BUSIEST, LINKS, PACKET, Compared, Comparison, Entry, ends
+from pyxsim.output.comparison import BUSIEST, LINKS, PACKET, Compared, Comparison, Entry, by_traffic, ends
 from pyxsim.output.result import Result
 from pyxsim.output.verdict import (
     BEFORE,
@@ -62,11 +62,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
 
 def _by_traffic(point: Compared, names: list[str], has_packet: bool, short: bool) -> Iterator[list[str]]:
     """The rows of an overview for each of several traffics: from the first start of its name to the last end."""
-    took: dict[str, dict[str, float]] = {}
-    for row in ends(point):
-        for name, end in row["end_ns"].items():
-            mine = took.setdefault(row["name"], {})
-            mine[name] = max(mine.get(name, 0.0), (end or float("nan")) - row["start_ns"])
+    took = by_traffic(point)
     for traffic, times in took.items() if len(took) > 1 else ():
         cells = [f"{point.label}: {traffic}", *([_ns(times.get(PACKET))] if has_packet else [])]
         for name in names:

@@ -20,7 +20,7 @@ from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 Tables = dict[str, Any]
 
-FIRST, COUNT = 20_000, 300
+FIRST, COUNT = 30_000, 300
 COLUMNS = ("told safe (of these not safe)", "told not safe (of these safe)", "cannot tell (of these safe)")
 AWARE = ("analytical-congestion", "flow")
 BASELINE = ("recursive-doubling", "double-binary-tree")  # which are all-reduces, and nothing else in a hierarchy
