@@ -7,16 +7,14 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 
 
 cdef enum:
-    # What the first packet of a VC does in a cycle. The parts of a latency are CAUSES of pyxsim/core/options.py: that
-    # of a state is the next number.
-    MOVING = 0
-    PIPELINE = 1
-    NO_VC = 2        # from here on it waits
-    NO_CREDIT = 3
-    BUSY = 4         # the link is
-    LOST = 5
-    STATES = 6
-    SILENT = 7       # a lane that has nothing to send
+    # What the first packet of a VC does in a cycle: it moves or is in the pipeline, or it waits. A lane may be silent.
+    RUNS = 0
+    NO_VC = 1
+    NO_CREDIT = 2
+    BUSY = 3         # the link is
+    LOST = 4
+    CAUSES = 4       # of waiting
+    SILENT = 5
 
 
 cdef enum:
@@ -37,47 +35,57 @@ cdef enum:
 
 
 cdef struct VcBook:
-    # --- what every change of state touches: one cache line ---
-    int64_t cum[STATES]      # cycles spent in each state, up to `since`
-    int64_t since            # from here on it is in this one, for this culprit
+    # --- what every flit touches: one cache line ---
+    int64_t cum[CAUSES]      # cycles waited, by cause, in waits that are over
+    int64_t since            # from here on it does what it does, for this culprit
+    int64_t waited           # the last cycle of its last wait that is over
+    int32_t coming           # flits of the packet that is arriving that are still to come
+    int32_t node             # the packet that arrived last, or is arriving; NONE: it has left
     int8_t doing
     int8_t by                # who makes it wait now (for credits: known when the wait is over)
-    int8_t culprit[4]        # since `base`: who made it wait last, by cause
+    int8_t culprit[CAUSES]   # since `base`: who made it wait last, by cause
     int8_t whom              # who made it wait when it did last
-    int8_t whom_before       # the same, as it was before the last wait for credits was over
-    # --- ---
-    int64_t base[STATES]     # cum at the run's begin, or when a flit found it empty, whichever was later
-    int64_t waited           # the last cycle of its last wait that is over
-    int64_t waited_before
-    # --- ---
-    int64_t noted            # when the last wait for credits was over
+    int8_t based             # nothing was waited for since `base`
+    # --- and what every packet touches: another one ---
+    int64_t base[CAUSES]     # cum at the run's begin, or when a flit found it empty, whichever was later
     int64_t begun            # when the run of its first packet began
-    int64_t found_empty      # when a flit last found it empty
-    int64_t first            # when the first flit of the run that is arriving came
-    int64_t serial           # the message of that run
-    int32_t sequence         # its number among the runs
-    int32_t run              # the number of the run at the front
-    int32_t node             # the packet that arrived last, or is arriving; NONE: it has left
-    int32_t coming           # its flits that are still to come
+    int64_t first            # when the run that is arriving began to, or a flit found it empty, whichever was later
+    int64_t serial           # the message of the run that is arriving
+    int32_t sequence         # and its number among the runs
+    int32_t run              # that of the run at the front
+
+
+cdef struct VcMargin:
+    # What is seldom looked at.
+    int64_t noted            # when the last wait for credits was over
+    int64_t waited           # VcBook.waited and whom, as they were before
     int32_t target           # the VC that it wants credits of
+    int8_t whom
     int8_t front_by          # the traffic of its first packet
     int8_t queue_by          # and of the last one before this run
 
 
 cdef struct LinkBook:
-    int64_t serial           # the message whose flit started last, and when
-    int64_t at
+    int64_t serial           # the message whose flit started last
+    int64_t at               # with an output queue: when
+    int32_t packet
+    int32_t won              # its place among the winners of the switch
     int32_t riders           # messages with flits in the output queue
     int32_t unseen           # output queue: its first entry whose `own` has not been noted
     int32_t by               # the traffic of that message
 
 
-cdef struct Winner:
-    # Who won an input or an output of the switch last, or (no tick, no VC) who holds an output VC, or did last.
+cdef struct Owner:
+    # Whose packet holds an output VC, or did last.
     int64_t serial           # message
-    int64_t tick
-    int32_t vc
     int32_t by               # traffic
+
+
+cdef struct Rival:
+    # A flit that asks for the switch in this tick, or has won it; or a head that asks for an output VC.
+    int32_t vc
+    int32_t packet
+    int32_t link             # which output
 
 
 cdef struct LaneBook:
@@ -105,17 +113,19 @@ cdef struct MessageBook:
 
 
 cdef struct PacketBook:
-    # Of the stay of its tail.
+    int64_t serial           # message; here, as the messages themselves may be far away
+    int32_t by               # traffic
+    int32_t sequence         # the run of its head
+    int32_t first            # stays that are over
+    int32_t last
+    # --- the stay of its tail ---
     int64_t arrived
-    int64_t cum[STATES]      # of the VC, then
+    int64_t cum[CAUSES]      # of the VC, then
     int64_t before[WAITS]    # what the flits before it had waited by then
     int64_t left             # for the link: the cycle in which it could start first
     int64_t own              # cycles that the message's flits had used the link by then
     int64_t spare            # pipeline that it may still have spent
     int64_t queued           # what its message had waited in the output queue by then
-    int32_t sequence         # the run of its head
-    int32_t first            # stays that are over
-    int32_t last
 
 
 cdef struct Stay:
@@ -138,10 +148,10 @@ cdef struct Rider:
 
 
 cdef struct Waited:
-    # An entry of the table of all waits; cycles 0: a free place.
+    # An entry of the table of all waits: on a link, of a victim, for a culprit. Key 0: a free place.
     int64_t key
-    int64_t cycles
-    int64_t packets
+    int64_t cycles[PARTS]
+    int64_t packets[PARTS]
 
 
 cdef struct StayRow:
@@ -154,13 +164,14 @@ cdef struct StayRow:
 cdef struct Books:
     int64_t pipeline         # what a head takes in a router up to its link, alone
     VcBook* vc               # [vcs]
+    VcMargin* margin         # [vcs]
     LinkBook* link           # [links]
     LaneBook* lane           # [lanes]
-    Winner* output_won       # [links]
-    Winner* input_won        # [inputs of switches]
-    Winner* holder           # [vcs] of their upstream ends
-    int32_t* rivals          # scratch: VCs that ask in this tick
+    Owner* owner             # [vcs] of their upstream ends
+    Rival* rivals            # scratch: who asks in this tick
     int32_t rival_count
+    Rival* winners           # scratch: and who won the switch
+    int32_t winner_count
     int32_t* lost_to         # scratch [vcs]: the lowest output VC that another input VC got
     PacketBook* packets      # as state.packets
     int32_t packet_room

@@ -25,7 +25,7 @@ cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) n
     cdef int32_t credits = 1 if s.flow == 0 else 0
     cdef int32_t flit = 0
     if s.attribution:
-        wins(s, router, vc, t, u)
+        wins(s, vc, t, u)
     if v.state == WAITING:   # va = 0: the VC is taken together with the switch
         v.hold = s.link[v.want].base + free_vc(s, v.want, v.low, v.high, s.packets[packet].flits)
         hold_vc(s, v.hold, packet)
@@ -41,6 +41,7 @@ cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) n
     v.occupancy -= 1
     if told(s):
         flit = s.packets[packet].flits - v.left - 1
+    if s.watch_serial >= 0:
         note(s, packet, t, SWITCHED, v.want, v.hold - s.link[v.want].base, flit)
     return_credit(s, vc, t)
     # With an internal speed-up ST takes ticks, and the flit is in the output queue after them.

@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
-from pyxsim.core.books cimport MOST_TAGS, LaneBook, LinkBook, VcBook, Winner
+from pyxsim.core.books cimport MOST_TAGS, LaneBook, LinkBook, Owner, Rival, VcBook, VcMargin
 from pyxsim.core.inspect cimport calendar_entries, packets_of, prove_invariants, stuck_flits
 from pyxsim.core.interface cimport add_pending
 from pyxsim.core.ledger cimport free_books
@@ -59,9 +59,9 @@ CACHE_LINE = 64
 NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 
 
-SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router),
-         "vc_book": sizeof(VcBook), "link_book": sizeof(LinkBook), "lane_book": sizeof(LaneBook),
-         "output_won": sizeof(Winner), "input_won": sizeof(Winner), "holder": sizeof(Winner)}
+SIZES = {"vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router), "owner": sizeof(Owner),
+         "vc_book": sizeof(VcBook), "vc_margin": sizeof(VcMargin), "link_book": sizeof(LinkBook),
+         "lane_book": sizeof(LaneBook)}
 
 
 cdef class Engine:
@@ -370,20 +370,20 @@ cdef class Engine:
         """Attribution (docs/attribution.md): records that stay empty without it."""
         cdef State* s = &self.s
         cdef bint kept = s.attribution > 0
-        inputs = len(self.arrays["in_links"]) * s.parts
-        sizes = {"vc_book": s.vcs, "link_book": s.links, "lane_book": s.injection_links, "output_won": s.links,
-                 "input_won": inputs, "holder": s.vcs}
+        sizes = {"vc_book": s.vcs, "vc_margin": s.vcs, "owner": s.vcs, "link_book": s.links,
+                 "lane_book": s.injection_links}
         for kind, (fields, plain) in BOOKS.items():
             records = self._records(kind, fields, sizes[kind] if kept else 0)
             for name, value in plain.items():
                 records[name] = value
         s.books.vc = <VcBook*> self._address(self.records["vc_book"])
+        s.books.margin = <VcMargin*> self._address(self.records["vc_margin"])
         s.books.link = <LinkBook*> self._address(self.records["link_book"])
         s.books.lane = <LaneBook*> self._address(self.records["lane_book"])
-        s.books.output_won = <Winner*> self._address(self.records["output_won"])
-        s.books.input_won = <Winner*> self._address(self.records["input_won"])
-        s.books.holder = <Winner*> self._address(self.records["holder"])
-        s.books.rivals = self._ints("rivals", np.zeros(self.records["router"]["input_vcs"].max(initial=0)), False)
+        s.books.owner = <Owner*> self._address(self.records["owner"])
+        inputs = int(self.records["router"]["input_vcs"].max(initial=0))
+        s.books.rivals = <Rival*> self._ints("rivals", np.zeros(inputs * 3), False)
+        s.books.winners = <Rival*> self._ints("winners", np.zeros(len(self.arrays["touched"]) * 3), False)
         s.books.lost_to = self._ints("lost_to", np.zeros(s.vcs if kept else 0), False)
         s.books.pipeline = (s.rc + s.va + (s.st if s.ticks > 1 else 0) - s.speculative) // s.ticks
         s.books.stay_free = s.books.rider_free = NONE

@@ -201,7 +201,7 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
     if s.failed:
         return
     if s.attribution:
-        open_books(s, packet)
+        open_books(s, packet, index)
     p = &s.packets[packet]
     p.message = index
     p.number = message.opened

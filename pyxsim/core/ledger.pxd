@@ -7,7 +7,7 @@ from pyxsim.core.state cimport State
 
 
 cdef bint books_fit(State* s) noexcept nogil
-cdef void open_books(State* s, int32_t packet) noexcept nogil
+cdef void open_books(State* s, int32_t packet, int32_t message) noexcept nogil
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil
 cdef int32_t new_rider(State* s) noexcept nogil
 cdef void free_rider(State* s, int32_t rider) noexcept nogil

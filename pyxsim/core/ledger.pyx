@@ -38,11 +38,13 @@ cdef bint books_fit(State* s) noexcept nogil:
     return True
 
 
-cdef void open_books(State* s, int32_t packet) noexcept nogil:
-    """A packet has just been made."""
+cdef void open_books(State* s, int32_t packet, int32_t message) noexcept nogil:
+    """A packet of a message has just been made."""
+    cdef PacketBook* p
     if books_fit(s):
-        s.books.packets[packet].first = NONE
-        s.books.packets[packet].last = NONE
+        p = &s.books.packets[packet]
+        p.serial, p.by = s.messages[message].serial, s.messages[message].tag
+        p.first, p.last = NONE, NONE
 
 
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
@@ -103,7 +105,7 @@ cdef void free_rider(State* s, int32_t rider) noexcept nogil:
 cdef inline Waited* place_of(Waited* table, int64_t room, int64_t key) noexcept nogil:
     """Where a key is, or belongs."""
     cdef int64_t place = <int64_t> (mix(<uint64_t> key) & <uint64_t> (room - 1))
-    while table[place].cycles and table[place].key != key:
+    while table[place].key and table[place].key != key:
         place = (place + 1) & (room - 1)
     return &table[place]
 
@@ -116,23 +118,43 @@ cdef bint enlarge(State* s) noexcept nogil:
         s.failed = 1
         return False
     for i in range(s.books.table_room):
-        if s.books.table[i].cycles:
+        if s.books.table[i].key:
             place_of(table, room, s.books.table[i].key)[0] = s.books.table[i]
     free(s.books.table)
     s.books.table, s.books.table_room = table, room
     return True
 
 
-cdef inline void book(State* s, int64_t key, int64_t cycles) noexcept nogil:
+cdef inline Waited* entry_of(State* s, int32_t link, int32_t victim, int32_t culprit) noexcept nogil:
+    """Its entry in the table, new or old; NULL and `failed`: no memory."""
+    cdef int64_t key = 1 + culprit + 1 + (MOST_TAGS + 1) * (victim + <int64_t> MOST_TAGS * link)
     cdef Waited* entry
     if 2 * s.books.table_count >= s.books.table_room and not enlarge(s):
-        return
+        return NULL
     entry = place_of(s.books.table, s.books.table_room, key)
-    if entry.cycles == 0:
+    if entry.key == 0:
         entry.key = key
         s.books.table_count += 1
-    entry.cycles += cycles
-    entry.packets += 1
+    return entry
+
+
+cdef void book(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept nogil:
+    """Add a stay to the table, and to the parts of its packet."""
+    cdef int32_t culprit = NOBODY - 1
+    cdef int32_t i, by
+    cdef Waited* entry = NULL
+    for i in range(PARTS):
+        if not stay.parts[i]:
+            continue
+        by = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
+        if by != culprit:
+            entry = entry_of(s, stay.link, victim, by)
+            if s.failed:
+                return
+            culprit = by
+        entry.cycles[i] += stay.parts[i]
+        entry.packets[i] += 1
+        parts[i] += stay.parts[i]
 
 
 cdef void keep(State* s, int32_t packet, Stay* stay) noexcept nogil:
@@ -162,9 +184,7 @@ cdef void settle_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     cdef MessageBook* m = &s.books.messages[s.packets[packet].message]
     cdef bint kept = s.attribution > 1 or message.serial == s.watch_serial
     cdef int64_t told = 0
-    cdef int64_t key
     cdef int32_t i, index
-    cdef int32_t culprit
     cdef int64_t parts[PARTS]
     cdef Stay* stay
     for i in range(PARTS):
@@ -172,12 +192,7 @@ cdef void settle_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     index = p.first
     while index != NONE:
         stay = &s.books.stays[index]
-        key = (<int64_t> stay.link * MOST_TAGS + message.tag) * (MOST_TAGS + 1)
-        for i in range(PARTS):
-            if stay.parts[i]:
-                parts[i] += stay.parts[i]
-                culprit = message.tag if i == SERIALISATION or i == HOPS else stay.culprit[i]
-                book(s, (key + culprit + 1) * PARTS + i, stay.parts[i])
+        book(s, stay, message.tag, parts)
         if kept:
             keep(s, packet, stay)
         if s.failed:

@@ -93,30 +93,32 @@ ROUTER = {
 }
 
 VC_BOOK = {
-    "cum": "6i8",
+    "cum": "4i8",
     "since": "i8",
+    "waited": "i8",
+    "coming": "i4",
+    "node": "i4",
     "doing": "i1",
     "by": "i1",
     "culprit": "4i1",
     "whom": "i1",
-    "whom_before": "i1",
-    "base": "6i8",
-    "waited": "i8",
-    "waited_before": "i8",
-    "noted": "i8",
+    "based": "i1",
+    "base": "4i8",
     "begun": "i8",
-    "found_empty": "i8",
     "first": "i8",
     "serial": "i8",
     "sequence": "i4",
     "run": "i4",
-    "node": "i4",
-    "coming": "i4",
+}
+VC_MARGIN = {
+    "noted": "i8",
+    "waited": "i8",
     "target": "i4",
+    "whom": "i1",
     "front_by": "i1",
     "queue_by": "i1",
 }
-LINK_BOOK = {"serial": "i8", "at": "i8", "riders": "i4", "unseen": "i4", "by": "i4"}
+LINK_BOOK = {"serial": "i8", "at": "i8", "packet": "i4", "won": "i4", "riders": "i4", "unseen": "i4", "by": "i4"}
 LANE_BOOK = {
     "since": "i8",
     "busy_until": "i8",
@@ -131,21 +133,22 @@ LANE_BOOK = {
     "credit_by": "i1",
     "other_by": "i1",
 }
-WINNER = {"serial": "i8", "tick": "i8", "vc": "i4", "by": "i4"}
+OWNER = {"serial": "i8", "by": "i4"}
 
-# The books of attribution (books.pxd), with what does not begin as 0. -1: none, nobody; 7: a lane that is silent.
+# The books of attribution (books.pxd), with what does not begin as 0. -1: none, nobody; 5: a lane that is silent.
 NEVER = -(2**62)
 BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "vc_book": (
         VC_BOOK,
-        dict.fromkeys(("by", "culprit", "whom", "whom_before", "front_by", "queue_by", "serial", "node"), -1)
-        | dict.fromkeys(("waited", "waited_before", "noted"), NEVER),
+        dict.fromkeys(("by", "culprit", "whom", "serial", "node"), -1) | {"waited": NEVER},
     ),
-    "link_book": (LINK_BOOK, {"serial": -1, "riders": -1, "unseen": -1, "by": -1}),
-    "lane_book": (LANE_BOOK, {"after": 7, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
-    "output_won": (WINNER, {"tick": -1}),
-    "input_won": (WINNER, {"tick": -1}),
-    "holder": (WINNER, {"serial": -1, "by": -1}),
+    "vc_margin": (
+        VC_MARGIN,
+        dict.fromkeys(("whom", "front_by", "queue_by"), -1) | dict.fromkeys(("waited", "noted"), NEVER),
+    ),
+    "link_book": (LINK_BOOK, {"serial": -1, "packet": -1, "riders": -1, "unseen": -1, "by": -1}),
+    "lane_book": (LANE_BOOK, {"after": 5, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
+    "owner": (OWNER, {"serial": -1, "by": -1}),
 }
 
 # Fields that only count, or are scratch: they do not decide what happens next.

@@ -115,12 +115,12 @@ cdef struct Message:
     int32_t delivered
     int32_t klass      # message class
     int32_t next       # in the source queue, or in the list of unused records
+    int32_t tag        # counting: whose traffic it is
     int64_t serial     # the number of the call that sent it
     int64_t at         # deciding: when it joins its source queue
     int64_t hops       # counting: routers passed by its heads
     int64_t first      # counting: when its first flit was launched
     int64_t last       # counting: when its last flit arrived
-    int64_t tag        # counting: whose traffic it is
 
 
 cdef struct Slot:

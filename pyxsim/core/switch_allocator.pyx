@@ -35,7 +35,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.stats cimport stall
 from pyxsim.core.vc_allocator cimport free_vc
-from pyxsim.core.wait cimport is_hindered, lose_switch
+from pyxsim.core.wait cimport asks, is_hindered, lose_switch
 
 
 cdef enum:
@@ -123,7 +123,10 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
             stall(s, out, STALL_ARBITRATION)
             s.link[out].eligible = 0
     if s.attribution:
-        lose_switch(s, router, u)
+        if s.books.rival_count > s.books.winner_count or s.speculative:
+            lose_switch(s)
+        s.books.rival_count = 0
+        s.books.winner_count = 0
     return u + 1 if asked else again
 
 
@@ -202,11 +205,13 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
         cause = hindrance(s, vc, t, u)
         if s.ordered and cause >= 0 and s.oldest[v.want] != vc:
             cause = STALL_ARBITRATION   # behind an older packet
-        if s.attribution:
-            is_hindered(s, vc, cause)
         if cause:
+            if s.attribution:
+                is_hindered(s, vc, cause)
             tell_hindrance(s, vc, cause, u, again)
             return
+        if s.attribution:
+            asks(s, vc)
         can_go(s, v.want)
     key += distance(v.number, s.in_pointer[(r.in_start + v.port) * s.parts + part], MOST_VCS)
     if s.part_pick[part] == NONE or key < s.part_key[part]:
@@ -291,12 +296,14 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
                 asked = add_request(s, router, vc, s.bid_link[vc], True, asked)
                 continue
             cause = hindrance(s, vc, t, u)
-            if s.attribution:
-                is_hindered(s, vc, cause)
             if cause == 0:
+                if s.attribution:
+                    asks(s, vc)
                 can_go(s, s.vc[vc].want)
                 asked = add_request(s, router, vc, s.vc[vc].want, False, asked)
             else:
+                if s.attribution:
+                    is_hindered(s, vc, cause)
                 tell_hindrance(s, vc, cause, u, again)
             if s.failed:
                 return asked

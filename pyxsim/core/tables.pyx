@@ -4,10 +4,10 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from pyxsim.core.books cimport MOST_TAGS, PARTS, StayRow
+from pyxsim.core.books cimport MOST_TAGS, PARTS, StayRow, Waited
 from pyxsim.core.state cimport Arrival, Launch, State
 
-from pyxsim.core.options import CAUSES, EVENTS
+from pyxsim.core.options import EVENTS
 
 ARRIVAL_COLUMNS = ("serial", "klass", "at", "first", "last", "hops", "packets", "flits")
 WAIT_COLUMNS = ("link", "victim", "culprit", "cause", "cycles", "packets")
@@ -69,21 +69,25 @@ cdef dict arrivals(State* s):
 
 
 cdef dict waits(State* s):
-    """The table of waits, in order of its keys."""
-    cdef int64_t i
+    """The table of waits, in order of link, victim, culprit and cause."""
+    cdef int64_t i, part
     cdef int64_t count = 0
-    rows = np.empty((s.books.table_count, 3), dtype=np.int64)
-    cdef int64_t[:, ::1] view = rows
+    cdef Waited* entry
+    table = np.empty((s.books.table_count, 1 + 2 * PARTS), dtype=np.int64)
+    cdef int64_t[:, ::1] view = table
     for i in range(s.books.table_room):
-        if s.books.table[i].cycles:
-            view[count, 0] = s.books.table[i].key
-            view[count, 1], view[count, 2] = s.books.table[i].cycles, s.books.table[i].packets
+        entry = &s.books.table[i]
+        if entry.key:
+            view[count, 0] = entry.key - 1
+            for part in range(PARTS):
+                view[count, 1 + part], view[count, 1 + PARTS + part] = entry.cycles[part], entry.packets[part]
             count += 1
-    rows = rows[np.argsort(rows[:, 0])]
-    key, cause = np.divmod(rows[:, 0], len(CAUSES))
-    key, culprit = np.divmod(key, MOST_TAGS + 1)
+    table = table[np.argsort(table[:, 0])]
+    cycles, packets = table[:, 1 : 1 + PARTS], table[:, 1 + PARTS :]
+    row, cause = np.nonzero(cycles)
+    key, culprit = np.divmod(table[row, 0], MOST_TAGS + 1)
     link, victim = np.divmod(key, MOST_TAGS)
-    columns = (link, victim, culprit - 1, cause, rows[:, 1].copy(), rows[:, 2].copy())
+    columns = (link, victim, culprit - 1, cause, cycles[row, cause], packets[row, cause])
     return dict(zip(WAIT_COLUMNS, columns, strict=True))
 
 

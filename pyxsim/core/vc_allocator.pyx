@@ -34,7 +34,7 @@ from pyxsim.core.state cimport (
     requests_fit,
 )
 from pyxsim.core.stats cimport stall
-from pyxsim.core.wait cimport asks_for_vc, is_granted, lacks_vc, lose_matrix, lose_ranges
+from pyxsim.core.wait cimport asks, lacks_vc, lose_matrix, lose_ranges, runs
 
 
 cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
@@ -97,7 +97,7 @@ cdef void grant(State* s, int32_t router, int32_t vc, int32_t target, int64_t u)
     s.router[router].waiting -= 1
     clear_bit(inputs_of(s.heads, s, router), vc - s.router[router].base)
     if s.attribution:
-        is_granted(s, vc)
+        runs(s, vc, s.now)
     if s.watch_serial >= 0:
         note(s, packet, s.now, GRANTED, s.vc[vc].want, target - s.link[s.vc[vc].want].base, 0)
 
@@ -159,7 +159,7 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
             lacks_vc(s, vc)
         return asked
     if s.attribution:
-        asks_for_vc(s, vc)
+        asks(s, vc)
     if s.speculative and free_vc(
         s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.vc[vc].packet].flits
     ) >= 0:
