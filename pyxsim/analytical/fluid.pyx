@@ -158,6 +158,7 @@ cdef class Fluid:
         for i in range(len(latency)):
             way = &self.way[self.ways]
             way.latency, way.lane = latency[i], lane[i]
+            way.since = self.moment
             way.rate = way.given = way.early = 0
             way.carried = way.carrying = 0
             way.front = way.place = NOBODY
