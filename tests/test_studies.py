@@ -272,6 +272,15 @@ def test_an_all_to_all_takes_what_the_links_up_take(spines: int, within: float) 
     assert unaware("fat_tree", f"all-to-all, spines={spines}") == unaware("fat_tree", "all-to-all, spines=8")
 
 
+def test_a_tree_without_taper_loses_what_input_queues_lose() -> None:
+    # Karol, Hluchyj and Morgan (1987): an input queue whose packets want random outputs passes 58.6 % of its link.
+    port, label = 31 / 32 * MIB / 50, "all-to-all, spines=8"
+    assert 0.5 < port / packet("fat_tree", label) < 0.6
+    for override in ('network.router.injection="interleaved"', "network.router.buffer=64"):
+        (point,) = [each for each in points(INPUTS / "fat_tree.toml", [override]) if each.label == label]
+        assert port / run(point.experiment).time_ns > 0.75
+
+
 def test_one_ring_does_not_notice_the_taper() -> None:
     times = {packet("fat_tree", f"one ring, spines={spines}") for spines in (8, 4, 2, 1)}
     assert len(times) == 1
