@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import (
+    AGE,
     CAUSES,
     CUT_THROUGH,
     INPUT_FIRST,
@@ -20,6 +21,7 @@ from pyxsim.core.options import (
     ROTATING,
     STORE_AND_FORWARD,
     WORMHOLE,
+    RouterOptions,
 )
 from tests.oracle.attribution import Attribution, Blame
 from tests.oracle.cases import (
@@ -28,13 +30,15 @@ from tests.oracle.cases import (
     cases,
     classed_nets,
     nets,
+    plain_nets,
     ranked_options,
     risky_nets,
+    router_options,
     speculative_options,
 )
 from tests.oracle.helpers import finish, oracle, short
 from tests.oracle.machine import Oracle
-from tests.oracle.networks import BOOKSIM, Stages, garnet, line, style
+from tests.oracle.networks import BOOKSIM, Stages, garnet, hub, line, options, style
 
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 G1 = garnet(1)
@@ -60,17 +64,18 @@ def waits(machine: Oracle) -> dict[Blame, int]:
 # Alone
 
 
-@pytest.mark.parametrize("stages", [BOOKSIM, G1, garnet(4), ODD], ids=str)
+@pytest.mark.parametrize(
+    ("stages", "speculative"),
+    [(BOOKSIM, False), (BOOKSIM, True), (G1, False), (garnet(4), False), (ODD, False), (ODD, True)],
+    ids=str,
+)
 @pytest.mark.parametrize("m", [1, 2, 3])
-@pytest.mark.parametrize("speculative", [False, True])
 @pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
 @pytest.mark.parametrize("allocator", [ROTATING, ISLIP])
 def test_alone_it_takes_what_its_head_takes_and_the_links_width(
     stages: Stages, m: int, speculative: bool, flow: int, allocator: int
 ) -> None:
     inside, into, out, hops = 7, 3, 5, 2
-    if speculative and not stages.va:
-        pytest.skip("nothing to speculate on")
     for s, flits, queue in [(1, 1, False), (1, 9, True), (2, 2, False), (2, 5, True), (5, 2, True), (5, 4, False)]:
         net = line(hops).plain(
             style(stages, inside, s=s, output_queue=queue, speedup=m),
@@ -216,6 +221,34 @@ def test_messages_take_their_turn_at_the_source() -> None:
     assert split(machine, 1) == {"source": 6, "serialisation": 1, "hops": 4}
 
 
+def test_waiting_for_the_lane_begins_at_the_front_of_its_queue() -> None:
+    lane = style(G1, 1, kind="injection", vcs=3, depth=2)
+    net = hub(2).plain(style(G1, 1), lane, style(G1, 1, kind="ejection", vcs=4))
+    sends = [(0, 1, 1, 0, 3, 3, 3, 4, 0), (0, 1, 1, 0, 1, 1, 1, 4, 0)]
+    machine = oracle(net, G1, interleaved=True, ordered=True)
+    for tag, send in enumerate(sends):
+        machine.send(*send, tag)
+    finish(machine)
+    # The packets of message 0 are opened in 4, 5 and 6; the lane may not turn to another one while the first lacks a
+    # credit. Flits start in 4, 5, 8, 9, 10, 13, 14, 15, 18 and 19, the last one of message 1, which is first of its
+    # queue from 7 on: 4, 5, 6, and the starts of message 0 from 8 on, are `source`.
+    assert waits(machine)[0, 1, 0, "source"] == 3 + 7
+    assert waits(machine)[0, 1, -1, "credit"] == 5
+    both(Case(net, options(G1, interleaved=True, ordered=True), sends), [], [0, 1])
+
+
+def test_the_lowest_vc_that_was_won_is_to_blame() -> None:
+    net = short(4, BOOKSIM, vcs=2)
+    machine = oracle(net, BOOKSIM, va_allocator=AGE)
+    sends = [(node, 3, 3, 0, 1, 1, 1, 0, 0) for node in range(3)]
+    for tag, send in enumerate(sends):
+        machine.send(*send, tag)
+    finish(machine)
+    # All ask for both VCs in 3: VC 0 goes to message 0, VC 1 to message 1. 0 leaves in 4, so VC 0 is free in 5.
+    assert waits(machine) == {(7, 2, 0, "arbitration"): 1, (7, 2, 0, "vc"): 1, (7, 1, 0, "arbitration"): 1}
+    both(Case(net, options(BOOKSIM, va_allocator=AGE), sends), [], [0, 1, 2])
+
+
 def test_stays_tell_the_way() -> None:
     machine = oracle(line(4).plain(style(BOOKSIM, 1)), BOOKSIM)
     machine.send(0, 3, 3, 0, 3, 2, 1, 0)
@@ -280,12 +313,28 @@ def test_engine_agrees(case: Case, slices: list[int], tags: list[int]) -> None:
     both(case, slices, tags)
 
 
+@st.composite
+def bare_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Without VA, where that is possible."""
+    options = draw(router_options(each=each))
+    if not each:
+        options.va, options.speculative = 0, False
+    return options
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "every kind": {"limit": 20},
     "crowded rings": {"of": classed_nets(), "vcs": st.integers(2, 7), "limit": 30},
     "deadlocks": {"of": risky_nets(), "vcs": st.integers(1, 2), "limit": 20},
     "adaptive": {"of": adaptive_nets(), "vcs": st.integers(1, 3), "limit": 16, "how": ranked_options},
     "speculative": {"of": nets(), "vcs": st.integers(1, 3), "limit": 16, "how": speculative_options, "longest": 3},
+    "one router": {
+        "of": st.builds(hub, st.integers(3, 6)),
+        "vcs": st.integers(2, 4),
+        "limit": 25,
+        "how": ranked_options,
+    },
+    "without VA": {"of": plain_nets(), "vcs": st.integers(2, 4), "limit": 25, "how": bare_options},
     "many VCs": {"vcs": st.sampled_from([1, 31, 64, 70]), "limit": 6},
 }
 
@@ -295,6 +344,33 @@ KINDS: dict[str, dict[str, Any]] = {
 @given(data=st.data(), slices=slices, tags=tags)
 def test_engine_agrees_where_it_is_hard(kind: str, data: st.DataObject, slices: list[int], tags: list[int]) -> None:
     both(data.draw(cases(**KINDS[kind])), slices, tags)
+
+
+@settings(few, max_examples=15)
+@given(case=cases(limit=12), tags=tags, which=st.integers(0, 50))
+def test_less_is_told_but_the_same(case: Case, tags: list[int], which: int) -> None:
+    """Without the list of stays, but of a watched message; and by an engine that forgets what has arrived."""
+    wiring = case.net.routers, case.net.links(), case.net.routes(), case.options
+    short_of, forgetful = Engine(*wiring, attribution=1), Engine(*wiring, attribution=1, recycle=True)
+    machine = Oracle(*wiring, every=100)
+    for i, send in enumerate(case.messages):
+        tag = tags[i % len(tags)]
+        for each in (short_of, forgetful, machine):
+            each.send(*send, tag)
+    watched = which % len(case.messages)
+    short_of.watch(watched, 0)
+    for engine in (short_of, forgetful):
+        while engine.now < FAR and engine.run(FAR).reason == "delivered":
+            pass
+        machine.run(engine.now)
+        machine.arrive()
+        expected = Attribution(machine)
+        assert engine_waits(engine) == expected.waits()
+    assert short_of.splits().tolist() == expected.splits()
+    assert sorted(map(tuple, short_of.stays().tolist())) == [row for row in expected.stays() if row[0] == watched]
+    told = forgetful.deliveries()
+    parts = dict(zip(told["serial"].tolist(), told["parts"].tolist(), strict=True))
+    assert parts == {m: row for m, row in enumerate(expected.splits()) if row[0] >= 0}
 
 
 @pytest.mark.slow
