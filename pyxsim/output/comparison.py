@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -153,9 +153,6 @@ class Comparison:
     complete: bool = True
     provenance: dict[str, str] = field(default_factory=provenance)
 
-    views: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """How a comparison shows itself. Filled by pyxsim.report."""
-
     def __repr__(self) -> str:
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
 
@@ -191,6 +188,7 @@ def _point(point: Compared) -> dict[str, Any]:
         "variant": point.variant,
         "values": dict(point.values),
         "title": point.title,
+        "complete": point.complete,
         "physical_ns": point.ns(point.physical),
         "busiest_link": None if busiest is None else {"link": busiest.link, "ns": point.ns(busiest.cycles)},
         "backends": [_entry(point, each) for each in point.entries],

@@ -65,11 +65,9 @@ class Messages:
 
     def over(self, spent: Longs) -> int:
         """The end of the longest chain of triggers if each message took `spent` cycles."""
-        arrived = np.zeros(len(spent), np.int64)
-        times, triggers, gaps = spent.tolist(), self.trigger.tolist(), self._gaps.tolist()
-        ends = arrived.tolist()
-        for message, trigger in enumerate(triggers):
-            ends[message] = (ends[trigger] if trigger >= 0 else 0) + gaps[message] + times[message]
+        ends: list[int] = []
+        for time, trigger, gap in zip(spent.tolist(), self.trigger.tolist(), self._gaps.tolist(), strict=True):
+            ends.append((ends[trigger] if trigger >= 0 else 0) + gap + time)
         return max(ends, default=0)
 
     @property
