@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
 FAR = 3  # a ratio beyond that wants a logarithmic axis
 ROW = 0.24  # inches of a point
-MOST_LETTERS = 46
+MOST_LETTERS = 56
 MOST_PHASES = 8
 FEW = 4  # phases whose names have room for two lines
 
@@ -164,7 +164,7 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(table) - 0.5, -0.5)
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    titled(ax, "A chunk in each phase, mean over the NPUs")
+    titled(ax, "A chunk in each phase, mean over the NPUs at work")
     _legend(ax, 4)
     return ax
 
@@ -226,7 +226,7 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
             return page
         grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
         upper = times(point, page.add_subplot(grid[0]))
-        titled(upper, _short(point.label) + ("" if label else ": here the models differ most"))
+        titled(upper, _short(point.label) + ("" if label else "\n(here the models differ most)"))
         phases(point, page.add_subplot(grid[1]))
         if packets is not None:
             _waits(packets, page.add_subplot(grid[2]))

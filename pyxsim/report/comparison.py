@@ -179,20 +179,29 @@ def collectives(point: Compared) -> Sheet:
     return Sheet(("traffic", "start", *names), rows)
 
 
+def _working(result: Result, collective: int, phase: int, dimension: int) -> float:
+    """The mean time of the NPUs that take any in a phase."""
+    rows = result.chunks
+    mine = (rows["collective"] == collective) & (rows["phase"] == phase) & (rows["dimension"] == dimension)
+    times = (rows["end"] - rows["start"])[mine & (rows["end"] > rows["start"])]
+    return float(times.mean()) if len(times) else float("nan")
+
+
 def phases(point: Compared) -> Sheet:
-    """A row for each phase in a dimension: what an NPU takes from its start to its end with a chunk, on average."""
+    """A row for each phase in a dimension: what an NPU that works in it takes with a chunk, on average."""
     rows = [[phase, dimension, *_means(point, means)] for phase, dimension, means in phase_means(point)]
     return Sheet(("phase", "dimension", *_names(point)), rows, ("dimension",))
 
 
 def phase_means(point: Compared) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """(phase, dimension, backend -> cycles)."""
+    """(phase, dimension, backend -> cycles). Who only hands something over, as the senders of a gather, takes no time
+    and is left out."""
     found: dict[tuple[Any, ...], dict[str, float]] = {}
     for name, result in _results(point):
         table = result.phases
-        for i, mean in enumerate(table.get("time", ())):
+        for i in range(len(table.get("time", ()))):
             key = tuple(table[column][i] for column in ("collective", "phase", "kind", "dimension"))
-            found.setdefault(key, {})[name] = float(mean)
+            found.setdefault(key, {})[name] = _working(result, key[0], key[1], key[3])
     several = len({key[0] for key in found}) > 1
     for key, means in found.items():
         collective, phase, kind, dim = key

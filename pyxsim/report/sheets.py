@@ -47,12 +47,12 @@ class Sheet:
         return not number or self.head[number] in self.words
 
     def _widths(self, width: int) -> list[int]:
-        """Of each column, in a terminal: the widest texts give way first."""
+        """Of each column, in a terminal: the widest texts give way first, the names last."""
         columns = range(len(self.head))
         widths = [max(len(row[number]) for row in (self.head, *self.rows)) for number in columns]
-        texts = [number for number in columns if self._is_text(number)]
-        while sum(widths) + GAP * len(widths) > width and max(widths[number] for number in texts) > LEAST:
-            widths[max(texts, key=lambda number: widths[number])] -= 1
+        for texts in ([number for number in columns[1:] if self._is_text(number)], [0]):
+            while sum(widths) + GAP * len(widths) > width and max((widths[i] for i in texts), default=0) > LEAST:
+                widths[max(texts, key=lambda number: widths[number])] -= 1
         return widths
 
     def markdown(self) -> str:

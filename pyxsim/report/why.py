@@ -69,7 +69,7 @@ def sheet(point: Compared) -> Sheet:
     whole = max(1, total_waiting(point))
     rows = [
         [
-            link.title,
+            f"{link.name} (+{len(link.like)})" if link.like else link.name,
             "-" if np.isnan(link.busy) else percent(link.busy),
             number(link.waiting, 3),
             percent(link.cycles * (1 + len(link.like)) / whole),
@@ -79,12 +79,14 @@ def sheet(point: Compared) -> Sheet:
         ]
         for link in hottest(point)
     ]
-    head = ("packets waited at", "busy", "at a time", "of all", "because", "victims", "for")
+    head = ("waited at (+: links like it)", "busy", "at a time", "of all", "because", "victims", "for")
     return Sheet(head, rows, ("because", "victims", "for"))
 
 
 def _shares(cycles: Mapping[str, int], most: int = 2) -> str:
-    """The first of them with their shares in percent: "buffer full 60, head of line 20"."""
+    """The first of them with their shares in percent: "buffer full 60, head of line 20"; one alone has all."""
+    if len(cycles) == 1:
+        return next(iter(cycles))
     whole = sum(cycles.values())
     return ", ".join(f"{name} {100 * each / whole:.0f}" for name, each in list(cycles.items())[:most])
 
