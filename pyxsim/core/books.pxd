@@ -38,13 +38,13 @@ cdef struct VcBook:
     # --- what every flit touches: one cache line ---
     int64_t cum[CAUSES]      # cycles waited, by cause, in waits that are over
     int64_t since            # from here on it does what it does, for this culprit
-    int64_t waited           # the last cycle of its last wait that is over
+    int64_t waited           # the last cycle of its last wait that is over and was somebody's fault
     int32_t coming           # flits of the packet that is arriving that are still to come
     int32_t node             # the packet that arrived last, or is arriving; NONE: it has left
     int8_t doing
     int8_t by                # who makes it wait now (for credits: known when the wait is over)
     int8_t culprit[CAUSES]   # since `base`: who made it wait last, by cause
-    int8_t whom              # who made it wait when it did last
+    int8_t whom              # whose
     int8_t based             # nothing was waited for since `base`
     # --- and what every packet touches: another one ---
     int64_t base[CAUSES]     # cum at the run's begin, or when a flit found it empty, whichever was later
@@ -94,11 +94,13 @@ cdef struct LaneBook:
     int64_t began            # of the wait `after` it
     int64_t no_vc            # cycles, monotone
     int64_t no_credit
+    int64_t credit_over      # when the one for credits was over
+    int64_t vc_over
     int32_t user             # the message whose flit started last
     int32_t target
     int8_t after             # NO_VC, NO_CREDIT, SILENT
     int8_t by
-    int8_t vc_by             # culprits of the last waits that are over
+    int8_t vc_by             # culprits of the last waits that are over and somebody's fault
     int8_t credit_by
     int8_t other_by          # the traffic of the last other message whose flits were sent
 

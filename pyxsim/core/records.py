@@ -125,6 +125,8 @@ LANE_BOOK = {
     "began": "i8",
     "no_vc": "i8",
     "no_credit": "i8",
+    "credit_over": "i8",
+    "vc_over": "i8",
     "user": "i4",
     "target": "i4",
     "after": "i1",

@@ -47,11 +47,14 @@ cdef void reckon(State* s, LaneBook* lane, int32_t link, int64_t t) noexcept nog
 
 cdef void end_wait(State* s, LaneBook* lane, int64_t t) noexcept nogil:
     """The lane waited up to the cycle before `t`: for whom?"""
+    cdef int8_t by
     if t > lane.began:
         if lane.after == NO_CREDIT:
-            lane.credit_by = blamed(s, lane.target, lane.began, t)
-        elif lane.after == NO_VC:
-            lane.vc_by = lane.by
+            by = blamed(s, lane.target, lane.began, t)
+            if by != NOBODY:
+                lane.credit_by, lane.credit_over = by, t
+        elif lane.after == NO_VC and lane.by != NOBODY:
+            lane.vc_by, lane.vc_over = lane.by, t
     lane.after = SILENT
 
 
@@ -105,8 +108,10 @@ cdef void tell(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil
     stay.parts[FIRST_WAIT] = no_vc
     stay.parts[FIRST_WAIT + 1] = no_credit
     stay.parts[SOURCE] = t - message.at - m.own - no_vc - no_credit
-    stay.culprit[FIRST_WAIT] = lane.vc_by
-    stay.culprit[FIRST_WAIT + 1] = lane.credit_by
+    if lane.vc_over > m.first:
+        stay.culprit[FIRST_WAIT] = lane.vc_by
+    if lane.credit_over > m.first:
+        stay.culprit[FIRST_WAIT + 1] = lane.credit_by
     if m.before != NOBODY:
         stay.culprit[SOURCE] = <int8_t> m.before
     elif message.serial == s.books.link[link].serial:

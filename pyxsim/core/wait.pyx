@@ -61,7 +61,7 @@ cdef int8_t blamed(State* s, int32_t vc, int64_t begun, int64_t over) noexcept n
     cdef int8_t whom = b.whom
     if s.vc[vc].router == NONE:
         return NOBODY
-    if b.since < over and b.doing != RUNS and b.doing != NO_CREDIT:
+    if b.since < over and b.doing != NO_CREDIT and b.by != NOBODY:
         return b.by
     if s.books.margin[vc].noted == over:   # it could move in this cycle, and its router was visited before
         waited, whom = s.books.margin[vc].waited, s.books.margin[vc].whom
@@ -77,8 +77,9 @@ cdef void is_over(State* s, int32_t vc, int64_t t) noexcept nogil:
         whom = blamed(s, m.target, b.since, t)
         m.waited, m.whom, m.noted = b.waited, b.whom, t
     b.cum[b.doing - NO_VC] += t - b.since
-    b.culprit[b.doing - NO_VC] = whom
-    b.waited, b.whom = t - 1, whom
+    if whom != NOBODY:
+        b.culprit[b.doing - NO_VC] = whom
+        b.waited, b.whom = t - 1, whom
     b.based = 0
 
 

@@ -36,8 +36,9 @@ class Stay:
         self.parts[part] += cycles
 
     def blame(self, part: str, culprit: Message | None) -> None:
-        """The last one who is blamed stays."""
-        self.culprits[part] = NOBODY if culprit is None else culprit.tag
+        """The last one who is blamed stays; nobody only if nobody ever was."""
+        if culprit is not None or part not in self.culprits:
+            self.culprits[part] = NOBODY if culprit is None else culprit.tag
 
 
 @dataclass
@@ -266,8 +267,9 @@ class Attribution:
             part = self.part(downstream[t], t) if t in downstream else "nothing"
             if part == "credit" and self.last_of(downstream, t) >= end:
                 continue  # it is not over
-            if part in HELD_UP:
-                return self.culprit(downstream, t)
+            culprit = self.culprit(downstream, t) if part in HELD_UP else None
+            if culprit is not None:
+                return culprit
         return None
 
     def last_of(self, states: dict[int, State], t: int) -> int:
