@@ -47,7 +47,7 @@ Parts = dict[str, int]
 
 FAR = 6_000  # who is not done by then goes round in circles
 few = settings(max_examples=40, suppress_health_check=list(HealthCheck))
-many = settings(max_examples=3000, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
 
 
 def split(machine: Oracle, message: int) -> Parts:
@@ -322,6 +322,15 @@ def bare_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
     return options
 
 
+@st.composite
+def wide_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Input ports with several connections to the switch."""
+    options = draw(router_options(each=each))
+    options.step_arbiter = options.ordered = False
+    options.input_speedup, options.speedup, options.interleaved = 2, 1, True
+    return options
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "every kind": {"limit": 20},
     "crowded rings": {"of": classed_nets(), "vcs": st.integers(2, 7), "limit": 30},
@@ -335,6 +344,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "how": ranked_options,
     },
     "without VA": {"of": plain_nets(), "vcs": st.integers(2, 4), "limit": 25, "how": bare_options},
+    "wide inputs": {"of": classed_nets(), "vcs": st.integers(4, 8), "limit": 30, "how": wide_options},
     "many VCs": {"vcs": st.sampled_from([1, 31, 64, 70]), "limit": 6},
 }
 
