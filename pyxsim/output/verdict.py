@@ -68,11 +68,14 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     if least and cycles < (1 - within) * least:
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, "its links cannot carry the bytes in that time")
     aware = [time for time in map(point.cycles, AWARE) if time]
-    if len(aware) < len(AWARE) or point.cheap is None:
+    if len(aware) < len(AWARE):
         return Verdict(backend, UNKNOWN, BEFORE, why=f"only {' and '.join(AWARE)} together tell more")
     if cycles < (1 - within) * min(aware):
         why = "every model that knows of congestion says so"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
+    if point.cheap is None:
+        refused = next((each.reason for each in point.entries if each.backend == PACKET), "")
+        return Verdict(backend, UNKNOWN, BEFORE, why=f"packets cannot be run: {refused}".rstrip(": "))
     off = _apart(point, [*AWARE, backend]) + point.cheap.overhead
     doubts = [
         *([] if point.cheap.certain else ["packets choose their ways"]),

@@ -42,7 +42,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
     head = ["point", *([PACKET] if has_packet else [])]
     for name in [*names, LINKS]:
         head += [_brief(name)] if short or not has_packet else [name, f"{name} / {PACKET}"]
-    head.append(good := f"within {comparison.within:.0%}")
+    head.append(good := f"within {comparison.within:.0%}" + ("" if has_packet else " (?: cannot tell)"))
     rows: list[list[str]] = []
     marked = set()
     for point in comparison.points:

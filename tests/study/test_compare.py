@@ -123,6 +123,22 @@ def test_all_the_time_of_the_packets_is_spent_on_something(
     assert point.physical <= (point.cycles(PACKET) or 0)
 
 
+@pytest.mark.parametrize("flow_control", ["wormhole", "virtual-cut-through", "store-and-forward"])
+@pytest.mark.parametrize("size", ["1 KiB", "5 KiB", "40 KiB"])
+@pytest.mark.parametrize("topology", ["switch", "mesh"])
+def test_what_packets_take_alone_is_known_beforehand(flow_control: str, size: str, topology: str) -> None:
+    """One message over one link and over several: what the run takes more than the model without congestion."""
+    network = {**WIRES, "topology": topology, "shape": [4], "packet": "1 KiB", "header": "16 B"}
+    tables = {
+        "network": {**network, "router": {"flow_control": flow_control}},
+        "message": [{"src": 0, "dst": 3, "size": size}],
+    }
+    point = compare(tables).points[0]
+    assert point.cheap is not None
+    packet, alone = point.cycles(PACKET) or 0, point.cycles(UNAWARE) or 0
+    assert (1 + point.cheap.overhead) * alone == pytest.approx(packet, rel=0.02)
+
+
 def test_messages_alone_take_what_theory_says() -> None:
     """Of each pair: the delay without packets, and the overhead of packets that is told beforehand."""
     plan = plan_of({**SMALL, "collective": {"kind": "all-reduce", "size": "16 KiB"}})

@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.comparison import Cheap
@@ -75,4 +76,7 @@ def _alone(network: PacketNetwork, src: int, dst: int, plane: int, size: int) ->
     head = sum(ceil(wire.s) + wire.delay for wire in wires) + sum(
         ceil(links.s_num[end] / links.s_den[end]) + int(links.delay[end]) for end in ends
     )
-    return float(head + (len(wires) + 1) * machine.head_wait + (flits - 1) * max(paces))
+    body = (flits - 1) * max(paces)
+    if machine.options.flow == STORE_AND_FORWARD:  # every router waits for all of a packet: the last one is behind all
+        body += (last - 1) * (sum(paces) - max(paces))
+    return float(head + (len(wires) + 1) * machine.head_wait + body)
