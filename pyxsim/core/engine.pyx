@@ -33,6 +33,7 @@ from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_d
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
 from pyxsim.core.records import BOOKS, COUNTING, LINK, OUT, ROUTER, VC
 from pyxsim.core.wiring import classes_of_vcs, wire
+from pyxsim.errors import PyxsimError
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
 
@@ -106,7 +107,11 @@ cdef class Engine:
         dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
         cdef int64_t wanted = SIZES[kind]
         if dtype.itemsize != wanted:
-            raise AssertionError(f"a record of {kind} has {wanted} bytes, its description {dtype.itemsize}")
+            # The files were renewed, and the engine not: most of all after a pull.
+            raise PyxsimError(
+                f"the compiled engine is of another version than the files beside it (a record of {kind} has {wanted} "
+                f"bytes there, {dtype.itemsize} here): build it anew, with pip install -e . or python setup.py build_ext"
+            )
         room = np.zeros(max(count, 1) * dtype.itemsize + CACHE_LINE, np.uint8)
         begin = -room.ctypes.data % CACHE_LINE
         records = room[begin : begin + count * dtype.itemsize].view(dtype)

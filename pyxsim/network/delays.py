@@ -65,7 +65,7 @@ class _Free:
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
         relation, used = self.topology.relation, flits > 0
-        src, dst, plane = ends[:, used]
+        src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs that were asked for may have no way
         if self.topology.npus <= MOST_NPUS:
             return np.rint(_by_matrix(relation, src, dst, plane, flits[used])).astype(np.int64)
         fixed = all(oblivious(relation, number) for number in np.unique(plane).tolist())

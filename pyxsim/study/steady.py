@@ -23,6 +23,7 @@ PACKETS = 16  # of a batch, at least
 LONGEST = 200_000  # cycles of a run, if no other number is given; or so many batches, if that is more:
 MOST = 400
 LEAST = 100  # batches of a run with a limit
+FLIGHTS = 2  # mean zero-load latencies: by then what was created first has arrived over the longest routes, too
 MAX_LENGTH = 1 << 32
 ACCEPTED = 0.97  # of the load that was created: less is saturated
 
@@ -188,8 +189,8 @@ class Method:
     def _saturated(self, batches: int, done: int, first: int | None = None) -> str:
         """Why the network is saturated, by the second half of the time; "" if it is not."""
         first = batches // 2 if first is None else first
-        # What is created reaches its end a flight later: the first time counts nothing that arrives.
-        while first < batches and self.observer.grid.start(first) < self.rules.flight:
+        # What is created reaches its end a flight later: the first time counts less that arrives than is created.
+        while first < batches and self.observer.grid.start(first) < FLIGHTS * self.rules.flight:
             first += 1
         if first >= batches:
             return ""

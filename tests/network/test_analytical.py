@@ -212,6 +212,14 @@ def test_counts_and_links() -> None:
     assert net.buffer_max().tolist() == [0] * 8
 
 
+def test_a_pair_without_a_way_spoils_no_statistics() -> None:
+    net = network(topology="garnet-torus", shape=[2, 2, 2], flit="64 B")
+    net.send(1, 0, 100, at=0)
+    with pytest.raises(SimulationError, match="no route from NPU 3 to NPU 0"):
+        net.send(3, 0, 100, at=0)
+    assert net.totals()["flits"].sum() == 2
+
+
 def test_windows() -> None:
     table = {"topology": "switch", "shape": [4], "bandwidth": "1 GB/s", "latency": "5 ns", "flit": "50 B"}
     topology = topology_of(table)

@@ -282,6 +282,13 @@ def test_the_links_carry_what_is_accepted() -> None:
     assert result.link_utilization.mean() == pytest.approx(share, rel=0.03)
 
 
+def test_a_measured_time_as_short_as_a_flight_is_not_taken_for_saturation() -> None:
+    net = {"topology": "dragonfly", "shape": None, "options": {"p": 1, "a": 2, "h": 1}, "latency": "300 ns"}
+    found = told(network={**net, "router": {"vcs": 3}}, load=0.05, warmup=200, measure=500)
+    assert not found["saturated"]
+    assert found["measured_packets"] > 100
+
+
 def test_a_load_above_what_a_node_can_send() -> None:
     result = simulate(load=8, packet_flits=5, max_cycles=5000)
     assert (
