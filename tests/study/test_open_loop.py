@@ -284,9 +284,9 @@ def test_the_links_carry_what_is_accepted() -> None:
 
 def test_a_measured_time_as_short_as_a_flight_is_not_taken_for_saturation() -> None:
     net = {"topology": "dragonfly", "shape": None, "options": {"p": 1, "a": 2, "h": 1}, "latency": "300 ns"}
-    found = told(network={**net, "router": {"vcs": 3}}, load=0.05, warmup=200, measure=500)
+    found = told(network={**net, "router": {"vcs": 3}}, seed=3, load=0.05, warmup=200, measure=500)
     assert not found["saturated"]
-    assert found["measured_packets"] > 100
+    assert found["measured_packets"] > 100  # none where what is still on its way counts as backlog
 
 
 def test_a_load_above_what_a_node_can_send() -> None:
