@@ -24,12 +24,15 @@ from typing import Protocol
 class Task(Protocol):
     """One phase of one chunk for one group. The words are those of `system.intra_dimension`."""
 
-    priority: int  # higher goes first
     live: bool
     admitted: bool
     kind: str  # of its phase
     size: int  # the most bytes that an NPU of the group has in the phase
     phases_left: int  # of its chunk, with this one
+
+    @property
+    def priority(self) -> int:
+        """Higher goes first. It is asked for when the task comes to the line."""
 
     def admit(self) -> None:
         """Members that have their data start; the others start when theirs comes."""

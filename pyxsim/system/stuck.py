@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyxsim.system.work import PointToPoint, Stage
@@ -14,8 +14,11 @@ MOST = 20  # lines
 
 
 def stuck(system: System) -> list[str]:
-    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
-    waiting = [*_messages(system), *_at_work(system), *_in_line(system)]
+    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done.
+
+    Before them what nobody has begun: messages that were not handed over, collectives that NPUs have not entered.
+    """
+    waiting = [*_messages(system), *_not_entered(system), *_at_work(system), *_in_line(system)]
     if not waiting and any(collective.end < 0 for collective in system.collectives):
         waiting = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
     more = len(waiting) - MOST
@@ -25,7 +28,30 @@ def stuck(system: System) -> list[str]:
 def _messages(system: System) -> Iterator[str]:
     for message in system.messages:
         if message.end < 0:
-            yield f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} has not arrived"
+            yield unfinished_message(message)
+
+
+def unfinished_message(message: PointToPoint) -> str:
+    """Why a message has not ended."""
+    why = "was not handed over" if message.start < 0 else "has not arrived"
+    return f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} {why}"
+
+
+def _not_entered(system: System) -> Iterator[str]:
+    """Open collectives that somebody has not entered."""
+    for collective in system.collectives:
+        if collective.end < 0 and collective.outside:
+            through = {rank for rank, to_go in enumerate(collective.to_go) if not to_go}
+            members = enumerate(collective.communicator.members)
+            waiting = [npu for rank, npu in members if npu not in collective.outside and rank not in through]
+            yield missing_members(collective.name, collective.outside, waiting)
+
+
+def missing_members(name: str, outside: Iterable[int], waiting: Sequence[int]) -> str:
+    """Who has not entered a collective, and who waits for that."""
+    wait = "waits" if len(waiting) == 1 else "wait"
+    reason = f": {_npus(waiting)} {wait} for that" if waiting else ""
+    return f"{_npus(outside)} did not enter the {name}{reason}"
 
 
 def _at_work(system: System) -> Iterator[str]:

@@ -63,6 +63,7 @@ class System:
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
+        self._begun = 0  # collectives so far; an open one counts from its first NPU on
         self._chunks = 0
 
     # -- what there is to do --
@@ -79,15 +80,27 @@ class System:
         priority: int | None = None,
         name: str = "",
         tag: int = 0,
+        open: bool = False,  # noqa: A002
+        joined: Callable[[Collective, int], None] | None = None,
         done: Callable[[Collective], None] | None = None,
     ) -> Collective:
-        """A collective whose data are there in cycle `at`; over all NPUs, or those of a communicator.
+        """A collective whose data are there in cycle `at`; over all NPUs, or those of a communicator. With `open` each
+        NPU begins when it enters: see `enter`.
 
         `algorithms`: for each dimension of the communicator (default: what the options say). `root`: a position in the
-        communicator. `tag`: whose traffic its messages are. `done` is called in the cycle of its end. Raises InputError
-        where there is no plan for it, or more bytes than can be counted.
+        communicator. `tag`: whose traffic its messages are. `joined` is called with each NPU, in the cycle in which it
+        is through with its part, `done` in the cycle of the end. Raises InputError where there is no plan for it, or
+        more bytes than can be counted, ValueError for an open one with a time.
         """
         group = communicator or self._whole
+        if open and at:
+            raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
+        if self.options.boost and (open or joined is not None):
+            raise InputError(
+                "boost simulates the groups of one NPU: others do not begin and end by themselves",
+                key="system.boost",
+                allowed="false",
+            )
         if kind == "barrier":
             size = BARRIER_BYTES
         if size * len(group) > MOST_BYTES:
@@ -97,16 +110,51 @@ class System:
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
         names = tuple(algorithms or self.options.algorithms_for(kind, group))
-        rank = self.options.priority(len(self.collectives), priority)
+        rank, start = self.options.priority(self._begun, priority), -1 if open else at
         collective = Collective(
-            kind, size, at, rank, group, name=name, root=root, algorithms=names, tag=tag, done=done
+            kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
         )
         self.collectives.append(collective)
         for plan in self._plans(collective):
             self._add_chunk(collective, plan)
         collective.unfinished = len(collective.chunks)
-        self._begin(collective)
+        if joined is not None:
+            collective.to_go = [len(collective.chunks)] * len(group)
+        if not open:
+            self._begun += 1
+            self._begin(collective)
         return collective
+
+    def enter(self, collective: Collective, npu: int) -> None:
+        """An NPU begins its part of an open collective in this cycle.
+
+        It does so where what is issued now has its turn, together with all that enter this collective until then; how
+        late it is otherwise (`start_skew`) is its own business. Raises ValueError for an NPU that is not in it, or has
+        entered.
+        """
+        position = collective.take_in(npu)
+        if collective.start < 0:
+            collective.start = self.cycle
+            collective.priority = self.options.priority(self._begun, collective.priority)
+            self._begun += 1
+        if not collective.entering:
+            self._at(self.cycle, partial(self._enter, collective))
+        collective.entering.append(position)
+
+    def _enter(self, collective: Collective) -> None:
+        positions, collective.entering = sorted(collective.entering), []
+        if self._is_empty(collective):
+            self._nothing_to_do(collective)
+        else:
+            self._ready(collective, positions)
+
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+        """Call `action` in a cycle, in its turn among what is issued for it. That is the order of the calls, whoever's
+        they are (`npu`): AstraSystem has another one. Raises ValueError for a cycle that is over.
+        """
+        if cycle < self.cycle:
+            raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
+        self._at(cycle, action)
 
     def send(
         self,
@@ -117,18 +165,34 @@ class System:
         at: int = 0,
         name: str = "",
         tag: int = 0,
+        open: bool = False,  # noqa: A002
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
-        """A message from NPU to NPU, handed over in cycle `at`."""
-        message = PointToPoint(src, dst, size, at, name=name, tag=tag, done=done)
-        self.messages.append(message)
+        """A message from NPU to NPU, handed over in cycle `at`, or, with `open`, when `hand_over` says so.
+
+        `done` is called when its receiver has taken it in. Raises ValueError for an open one with a time.
+        """
+        if open and at:
+            raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
         plane = self.plane_between(src, dst)
         number = self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane, tag)
+        message = PointToPoint(src, dst, size, -1 if open else at, name=name, tag=tag, number=number, done=done)
+        self.messages.append(message)
         self.tasks.append(message)
         self.bytes_planned += size
-        for rank, npu in enumerate((src, dst)):
-            self._at(at + self.options.skew(npu), partial(self._start, number, rank))
+        if not open:
+            for rank, npu in enumerate((src, dst)):
+                self._at(at + self.options.skew(npu), partial(self._start, number, rank))
         return message
+
+    def hand_over(self, message: PointToPoint) -> None:
+        """An open message leaves in this cycle, in its turn among what is issued now; its receiver is there.
+
+        Raises ValueError for one that has left.
+        """
+        message.leave(self.cycle)
+        for rank in (0, 1):
+            self._at(self.cycle, partial(self._start, message.number, rank))
 
     def _start(self, task: int, rank: int) -> None:
         self.executor.start(task, rank, self.cycle)
@@ -236,7 +300,7 @@ class System:
 
     def _begin(self, collective: Collective) -> None:
         """Every NPU begins at the start of the collective, or so much later as it is late."""
-        if not any(chunk.stages for chunk in collective.chunks):  # one NPU: nothing to do
+        if self._is_empty(collective):
             late = max(self.options.skew(npu) for npu in collective.communicator.members)
             self._at(collective.start + late, partial(self._nothing_to_do, collective))
             return
@@ -246,8 +310,14 @@ class System:
         for cycle, positions in begin.items():
             self._at(cycle, partial(self._ready, collective, positions))
 
+    def _is_empty(self, collective: Collective) -> bool:
+        """Whether there is nothing to do: with one NPU."""
+        return not any(chunk.stages for chunk in collective.chunks)
+
     def _nothing_to_do(self, collective: Collective) -> None:
         for _ in collective.chunks:
+            for position in range(len(collective.to_go)):
+                collective.member_finished(position)
             collective.chunk_finished(self.cycle)
 
     def _ready(self, collective: Collective, positions: Sequence[int]) -> None:

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 class Collective:
-    """One collective operation. `end` is -1 until it is finished; cycles."""
+    """One collective operation. `joined` is told of each NPU that is through with its part, `done` when all are.
+    Cycles: `start`, of an open one -1 until its first NPU enters, and `end`, -1 until it is finished.
+
+    An open one is begun by each NPU for itself: `outside` has the position of each that has not entered, `entering` are
+    positions that enter in this cycle.
+    """
 
     def __init__(
         self,
@@ -38,6 +43,7 @@ class Collective:
         root: int = 0,
         algorithms: tuple[str, ...] = (),
         tag: int = 0,
+        joined: Callable[[Collective, int], None] | None = None,
         done: Callable[[Collective], None] | None = None,
     ) -> None:
         self.kind = kind
@@ -50,10 +56,33 @@ class Collective:
         self.root = root  # a position in the communicator
         self.algorithms = algorithms
         self.tag = tag  # whose traffic its messages are
+        self.joined = joined
         self.done = done
+        self.is_open = start < 0
+        self.outside: dict[int, int] = {}
+        if self.is_open:
+            self.outside = {npu: position for position, npu in enumerate(communicator.members)}
+        self.entering: list[int] = []
+        self.to_go: list[int] = []  # per position: chunks that it is not through with; empty where nobody asks
         self.chunks: list[Chunk] = []
         self.turns: dict[object, int] = {}  # chunks so far, by the order of dimensions in their phases
         self.unfinished = 0
+
+    def take_in(self, npu: int) -> int:
+        """The position of an NPU that enters. Raises ValueError where it may not, or has already."""
+        if not self.is_open:
+            raise ValueError(f"the {self.name} is not open: its NPUs begin when it is issued")
+        if npu not in self.outside:
+            member = npu in self.communicator.members
+            why = "has already entered" if member else "does not take part in"
+            raise ValueError(f"NPU {npu} {why} the {self.name}")
+        return self.outside.pop(npu)
+
+    def member_finished(self, position: int) -> None:
+        """An NPU is through with a chunk, and somebody wants to know when it is with all."""
+        self.to_go[position] -= 1
+        if not self.to_go[position] and self.joined is not None:
+            self.joined(self, self.communicator.members[position])
 
     def chunk_finished(self, cycle: int) -> None:
         self.unfinished -= 1
@@ -64,7 +93,8 @@ class Collective:
 
 
 class PointToPoint:
-    """A message of its own from NPU to NPU. `end` is -1 until its receiver has taken it in."""
+    """A message of its own from NPU to NPU. `end` is -1 until its receiver has taken it in, `start` of an open one -1
+    until it is handed over. `number`: what the system layer knows it by."""
 
     def __init__(
         self,
@@ -76,12 +106,20 @@ class PointToPoint:
         name: str,
         done: Callable[[PointToPoint], None] | None,
         tag: int = 0,
+        number: int = 0,
     ) -> None:
         self.src, self.dst, self.size = src, dst, size
         self.start, self.end = start, -1
         self.name = name or "message"
         self.tag = tag
+        self.number = number
         self.done = done
+
+    def leave(self, cycle: int) -> None:
+        """An open message is handed over. Raises ValueError where it has been."""
+        if self.start >= 0:
+            raise ValueError(f"the {self.name} from NPU {self.src} to {self.dst} has been handed over, or is not open")
+        self.start = cycle
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
         if rank == 1:
@@ -137,8 +175,12 @@ class Stage:
             self._boosted(position, cycle)
         elif self.following is not None:
             self.following.member_ready(position, cycle)
-        elif self.ended == len(self.end):
-            self.chunk.collective.chunk_finished(cycle)
+        else:
+            collective = self.chunk.collective
+            if collective.to_go:
+                collective.member_finished(position)
+            if self.ended == len(self.end):
+                collective.chunk_finished(cycle)
 
     def _boosted(self, position: int, cycle: int) -> None:
         """Only the groups of the first NPU are there; all others are taken to be as far as it is."""
@@ -171,7 +213,6 @@ class GroupTask:
         self.planes = planes  # of messages that go clockwise, and anticlockwise
         self.rank = {position: rank for rank, position in enumerate(positions)}
         chunk, phase = stage.chunk, stage.phase
-        self.priority = chunk.collective.priority
         self.kind = phase.kind
         self.size = int(np.maximum(phase.bytes_in, phase.bytes_out)[positions].max())
         self.phases_left = len(chunk.plan.phases) - stage.number
@@ -180,6 +221,11 @@ class GroupTask:
         self.queued = False
         self.missing = len(positions)
         self.unfinished = len(positions)
+
+    @property
+    def priority(self) -> int:
+        """That of its collective, which an open one has when somebody enters it."""
+        return self.stage.chunk.collective.priority
 
     @property
     def members(self) -> list[int]:

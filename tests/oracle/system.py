@@ -10,200 +10,19 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 from itertools import count
-from math import ceil
 
 from pyxsim.collective.communicator import Communicator, coordinates
-from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.plan import Phase, dimension_order, make_plan
 from pyxsim.collective.themis import Themis
 from pyxsim.system.options import Options
+from tests.oracle.system_parts import NEVER, Chunk, Collective, Line, Npu, Part, PointToPoint, Row, Task
 
 Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
 Action = Callable[[], None]
 Todo = tuple[int, int, Action]  # cycle, number that decides within it, what is to be done
-Row = tuple[int, ...]
-OPPOSITE = {"reduce-scatter": "all-gather", "all-gather": "reduce-scatter"}
-NEVER = -1
-
-
-class Npu:
-    """What an NPU needs for its own work on a message: endpoint delay, reductions, and its bus."""
-
-    def __init__(self, options: Options, number: int) -> None:
-        self._options = options
-        self._factor = options.slowdown[number] if options.slowdown else Fraction(1)
-        self.skew = options.start_skew[number] if options.start_skew else 0
-        self.endpoint_delay = 0 if options.shared_bus else ceil(options.endpoint_delay * self._factor)
-        self._bus_free = 0
-
-    def reduction(self, size: int) -> int:
-        """What it takes to add so many bytes."""
-        return ceil(self._reduction(size) * self._factor)
-
-    def own_step(self, added: int | None, nanoseconds: int) -> int:
-        """What a step takes that concerns nobody else: bytes to add, and a computation."""
-        cost = 0 if added is None else self._reduction(added)
-        return ceil((cost + ceil(nanoseconds * self._options.cycles_per_ns)) * self._factor)
-
-    def _reduction(self, size: int) -> int:
-        bus, rate = self._options.shared_bus, self._options.reduction_bytes_per_cycle
-        if bus is not None:
-            return ceil(size // 100 * bus.reduction) + bus.reduction_start
-        return self._options.reduction_delay + (0 if rate is None else ceil(Fraction(3 * size) / rate))
-
-    def cross(self, size: int, now: int) -> int:
-        """A message enters the bus as soon as that is free; returns when it is on the other side."""
-        bus = self._options.shared_bus
-        if bus is None:
-            return now
-        begin = max(now, self._bus_free)
-        busy = ceil((bus.o + ceil((size - 1) * bus.G)) * self._factor)
-        self._bus_free = begin + max(bus.g, busy)
-        return begin + busy + bus.L + bus.o
-
-
-@dataclass(eq=False)
-class Part:
-    """One NPU's part in a task."""
-
-    task: Task
-    rank: int
-    npu: int
-    ready: int = NEVER
-    start: int = NEVER
-    end: int = NEVER
-    begun: bool = False  # what waits for nothing has left
-    early: list[int] = field(default_factory=list)  # arrived before the start
-    unsent: list[int] = field(default_factory=list)  # in the order of the schedule
-    missing: set[int] = field(default_factory=set)  # not yet taken in
-    received: int = 0
-    network: int = 0
-
-    @property
-    def done(self) -> bool:
-        return self.start != NEVER and not self.unsent and not self.missing
-
-
-class Task:
-    """One phase of one chunk in one group."""
-
-    def __init__(self, chunk: Chunk, number: int, npus: Sequence[int], positions: Sequence[int], line: Line) -> None:
-        self.chunk, self.number, self.line = chunk, number, line
-        self.phase: Phase = chunk.phases[number]
-        piece = int(self.phase.pieces[positions[0]])
-        self.schedule: CompiledSchedule
-        self.schedule, sizes = self.phase.messages(piece, mirror=line.direction < 0)
-        self.bytes = [int(size) for size in sizes]
-        self.parts = [Part(self, rank, npu) for rank, npu in enumerate(npus)]
-        self.largest = max(int(max(self.phase.bytes_in[p], self.phase.bytes_out[p])) for p in positions)
-        self.positions = list(positions)
-        self.taken: set[int] = set()
-        self.handed_over: dict[int, int] = {}  # message -> when it was handed to the network
-        self.joins: dict[int, list[int]] = {}  # join -> its messages that have arrived
-        self.working = len(self.parts)
-        self.admitted = False
-        for message in range(len(self.schedule)):
-            self.parts[self.source(message)].unsent.append(message)
-            self.parts[self.destination(message)].missing.add(message)
-
-    def source(self, message: int) -> int:
-        return int(self.schedule.src[message])
-
-    def destination(self, message: int) -> int:
-        return int(self.schedule.dst[message])
-
-    def is_local(self, message: int) -> bool:
-        return self.source(message) == self.destination(message)
-
-    def waits(self, message: int) -> list[int]:
-        return [int(other) for other in self.schedule.waits_for(message)]
-
-    def need(self, message: int) -> int:
-        return int(self.schedule.need[message])
-
-    def join_mates(self, message: int) -> list[int]:
-        """The messages that arrive together with this one."""
-        join = self.schedule.join[message]
-        return [other for other in range(len(self.schedule)) if self.schedule.join[other] == join]
-
-    @property
-    def live(self) -> bool:
-        return all(part.ready != NEVER for part in self.parts)
-
-
-class Line:
-    """Where the tasks of one group stand for one queue."""
-
-    def __init__(self, options: Options, dimension: int, queue: int) -> None:
-        self._policy = options.intra_dimension
-        self.queue = queue
-        self.room = options.room[dimension]
-        self.plane = options.queues[dimension][queue].plane
-        self.direction = options.queues[dimension][queue].direction
-        self.waiting: list[Task] = []  # in the order in which they joined
-        self.running: list[Task] = []
-        self._last = ""  # the kind of the phase that was admitted last
-
-    def admit(self) -> Task | None:
-        """The next task that may run, if there is one; it runs from now on."""
-        for task in sorted(self.waiting, key=self._rank):
-            live = sum(other.live for other in self.running)
-            if (live if task.live else len(self.running)) < self.room:
-                self.waiting.remove(task)
-                self.running.append(task)
-                task.admitted = True
-                self._last = task.phase.kind
-                return task
-        return None
-
-    def _rank(self, task: Task) -> tuple[int, int]:
-        """Lowest first; among equals the order in which they stand, which sorting keeps."""
-        match self._policy:
-            case "smallest-first":
-                among = task.largest
-            case "fewest-phases-first":
-                among = len(task.chunk.phases) - task.number
-            case "RG":
-                among = 0 if task.phase.kind == OPPOSITE.get(self._last) else 1
-            case _:
-                among = 0
-        return -task.chunk.collective.priority, among
-
-
-@dataclass(eq=False)
-class Collective:
-    number: int
-    group: Communicator
-    priority: int
-    issued: int
-    end: int = NEVER
-    chunks: list[Chunk] = field(default_factory=list)
-
-
-class Chunk:
-    """Part of the data of a collective. `number` counts over all of them, `place` those of its own with the same order
-    of dimensions."""
-
-    def __init__(self, collective: Collective, number: int, place: int, phases: Sequence[Phase]) -> None:
-        self.collective, self.number, self.place, self.phases = collective, number, place, phases
-        self.tasks: dict[tuple[int, Row], Task] = {}
-        self.unfinished = set(range(len(collective.group)))  # positions
-
-
-@dataclass(eq=False)
-class PointToPoint:
-    src: int
-    dst: int
-    size: int
-    plane: int
-    end: int = NEVER
-    receiver_begun: bool = False
-    early: bool = False  # it has come before its receiver had begun
 
 
 class Oracle:
@@ -219,11 +38,12 @@ class Oracle:
         self._npus = [Npu(options, number) for number in range(total)]
         self._lines: dict[tuple[int, int, Row], Line] = {}
         self._chunks = 0  # so far, of all collectives
+        self._begun = 0  # collectives
         self._order = count()
         self._arrivals: list[Todo] = []  # by the number of the message
         self._issued: list[Todo] = []  # in the order of the calls
         self._due: list[Todo] = []  # in the order in which it was set down
-        self._ended: list[Part] = []
+        self._ended: list[Part | PointToPoint] = []
         self._outbox: list[tuple[int, int, int, int, Action]] = []
 
     # --- what is asked for ---
@@ -238,17 +58,12 @@ class Oracle:
         algorithms: Sequence[str] | None = None,
         root: int = 0,
         priority: int | None = None,
+        open: bool = False,  # noqa: A002
+        joined: Callable[[Collective, int], None] | None = None,
+        done: Callable[[Collective], None] | None = None,
     ) -> Collective:
         group = communicator or Communicator.whole(self._shape)
-        number = len(self.collectives)
-        match self._options.scheduling:
-            case "LIFO":
-                rank = number
-            case "FIFO":
-                rank = -number
-            case _:
-                rank = priority or 0
-        collective = Collective(number, group, rank, at)
+        collective = Collective(len(self.collectives), group, priority or 0, at, joined=joined, done=done)
         self.collectives.append(collective)
         names = algorithms or self._options.algorithms_for(kind, group)
         ways: Counter[tuple[tuple[int, ...], ...]] = Counter()  # orders of dimensions, and how often so far
@@ -266,6 +81,10 @@ class Oracle:
             collective.chunks.append(Chunk(collective, self._chunks, ways[way], plan.phases))
             self._chunks += 1
             ways[way] += 1
+        if open:
+            collective.issued = NEVER
+            return collective
+        self._take_its_place(collective)
         starts: dict[int, list[int]] = {}
         for position, npu in enumerate(group.members):
             if position == 0 or not self._options.boost:
@@ -274,15 +93,55 @@ class Oracle:
             self._on(self._issued, cycle, partial(self._begin, collective, positions))
         return collective
 
-    def send(self, src: int, dst: int, size: int, *, at: int = 0) -> PointToPoint:
+    def _take_its_place(self, collective: Collective) -> None:
+        """In the order of issue."""
+        match self._options.scheduling:
+            case "LIFO":
+                collective.priority = self._begun
+            case "FIFO":
+                collective.priority = -self._begun
+        self._begun += 1
+
+    def enter(self, collective: Collective, npu: int) -> None:
+        if collective.issued == NEVER:
+            collective.issued = self.now
+            self._take_its_place(collective)
+
+        def together() -> None:
+            positions, collective.entering = sorted(collective.entering), []
+            self._begin(collective, positions)
+
+        if not collective.entering:
+            self._on(self._issued, self.now, together)
+        collective.entering.append(collective.group.members.index(npu))
+
+    def at(self, cycle: int, action: Action, npu: int = NEVER) -> None:
+        self._on(self._issued, cycle, action)
+
+    def hand_over(self, message: PointToPoint) -> None:
+        assert message.leave is not None
+        message.leave(self.now, self.now)
+
+    def send(
+        self,
+        src: int,
+        dst: int,
+        size: int,
+        *,
+        at: int = 0,
+        open: bool = False,  # noqa: A002
+        done: Callable[[PointToPoint], None] | None = None,
+    ) -> PointToPoint:
         here, there = coordinates(src, self._shape), coordinates(dst, self._shape)
         dimension = next(d for d in range(len(self._shape)) if here[d] != there[d])
-        message = PointToPoint(src, dst, size, self._options.queues[dimension][0].plane)
+        message = PointToPoint(src, dst, size, self._options.queues[dimension][0].plane, done=done)
         self.messages.append(message)
         sender, receiver = self._npus[src], self._npus[dst]
 
         def take_in() -> None:
             message.end = self.now
+            if message.done is not None:
+                self._ended.append(message)
 
         def receive() -> None:
             self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
@@ -307,8 +166,13 @@ class Oracle:
         def begin() -> None:
             self._at(self.now + sender.endpoint_delay, leave)
 
-        self._on(self._issued, at + sender.skew, begin)
-        self._on(self._issued, at + receiver.skew, begin_to_receive)
+        def leave_at(sent: int, expected: int) -> None:
+            self._on(self._issued, sent, begin)
+            self._on(self._issued, expected, begin_to_receive)
+
+        message.leave = leave_at
+        if not open:
+            leave_at(at + sender.skew, at + receiver.skew)
         return message
 
     def _cut(self, kind: str, size: int, group: Communicator) -> list[tuple[Sequence[int], int]]:
@@ -344,12 +208,15 @@ class Oracle:
     def _cycle(self) -> None:
         """All that happens in one cycle, in its order."""
         self._do(self._arrivals)
-        self._do(self._issued)
-        while self._ended or (self._due and self._due[0][0] <= self.now):
+        while self._ended or any(todo and todo[0][0] <= self.now for todo in (self._issued, self._due)):
+            self._do(self._issued)
             self._do(self._due)
             ended, self._ended = self._ended, []
             for part in ended:
-                self._go_on(part)
+                if isinstance(part, Part):
+                    self._go_on(part)
+                elif part.done is not None:
+                    part.done(part)
         outbox, self._outbox = self._outbox, []
         for src, dst, size, plane, arrive in outbox:
             number = len(self.sent)
@@ -373,7 +240,12 @@ class Oracle:
             for position in positions:
                 self._next_phase(chunk, position, 0)
         if not collective.chunks:
-            collective.end = self.now
+            self._over(collective)
+
+    def _over(self, collective: Collective) -> None:
+        collective.end = self.now
+        if collective.done is not None:
+            collective.done(collective)
 
     def _next_phase(self, chunk: Chunk, position: int, number: int) -> None:
         """An NPU has done all phases before this one: it has the data of the next one in which it takes part."""
@@ -385,8 +257,11 @@ class Oracle:
         chunk.unfinished.discard(position)
         if self._options.boost:
             chunk.unfinished.clear()
-        if not any(other.unfinished for other in chunk.collective.chunks):
-            chunk.collective.end = self.now
+        collective = chunk.collective
+        if collective.joined is not None and not any(position in other.unfinished for other in collective.chunks):
+            collective.joined(collective, collective.group.members[position])
+        if not any(other.unfinished for other in collective.chunks):
+            self._over(collective)
 
     def _has_data(self, chunk: Chunk, number: int, group: Sequence[int], position: int) -> None:
         key = (number, tuple(group))
