@@ -1,8 +1,8 @@
 """`pyxsim compare` tells right whether an answer without packets is good enough: on experiments that are drawn.
 
-Topologies, bandwidths, latencies, buffers, virtual channels, flits, algorithms, sizes, chunks and several collectives
-at once are drawn, all of them from the first number on: none is left out. What is right is measured: the time of the
-packets. None of these numbers was drawn while the rule was made.
+Topologies, bandwidths, latencies, buffers, virtual channels, flow control, pipelines, flits, algorithms, sizes, chunks
+and several collectives at once are drawn, all of them from the first number on: none is left out. What is right is
+measured: the time of the packets. None of these numbers was drawn while the rule was made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 Tables = dict[str, Any]
 
-FIRST, COUNT = 30_000, 300
+FIRST, COUNT = 40_000, 300
 COLUMNS = ("told safe (of these not safe)", "told not safe (of these safe)", "cannot tell (of these safe)")
 AWARE = ("analytical-congestion", "flow")
 BASELINE = ("recursive-doubling", "double-binary-tree")  # which are all-reduces, and nothing else in a hierarchy
@@ -88,7 +88,11 @@ def _network(rng: random.Random) -> Tables:
         network["header"] = rng.choice(["16 B", "64 B"])
     router = dict(network.get("router", {}))
     router.setdefault("vcs", rng.choice([2, 4, 8]))
-    router["buffer"] = rng.choice(["auto", "auto", 8, 32, 128])
+    router["flow_control"] = rng.choice(["wormhole"] * 4 + ["virtual-cut-through", "store-and-forward"])
+    if "routing" not in router:  # adaptive routing asks for VCs of several links, which Garnet's pipeline does not
+        router["pipeline"] = rng.choice(["garnet", "booksim"])
+    whole = router["flow_control"] != "wormhole"  # packets, which a buffer must hold
+    router["buffer"] = rng.choice(["auto", "auto", 32 if whole else 8, 32, 128])
     network["router"] = router
     return network
 
