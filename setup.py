@@ -27,7 +27,8 @@ BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so th
 SHELVES = ("topologies", "collectives")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
-COMPILED = ("pyxsim.core", "pyxsim.analytical", "pyxsim.system", "pyxsim.system.astra")  # rooms with Cython in them
+# Rooms with Cython in them:
+COMPILED = ("pyxsim.core", "pyxsim.analytical", "pyxsim.system", "pyxsim.system.astra", "pyxsim.workload")
 
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 FLAGS = ["-O1", "-g"] if DEBUG else ["-O3"]

@@ -1,0 +1,382 @@
+"""What the NPUs do, as a graph of tasks: arrays, a row for each task. docs/workload.md says what a task is.
+
+Everything that describes a workload is read into this: traces, loops over layers, generators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.kinds import get_kind
+from pyxsim.errors import InputError, raise_all
+from pyxsim.workload.tasks import circle
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+Bytes = NDArray[np.int8]
+
+
+class Kind(IntEnum):
+    """What a task does."""
+
+    COMPUTE = 0
+    MEMORY = 1
+    SEND = 2
+    RECEIVE = 3
+    COLLECTIVE = 4
+    MARK = 5
+
+
+TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # they say themselves how long they take
+RESOURCES = (("cpu", 1), ("compute", 1), ("communication", 1))  # those of ASTRA-sim 2
+MOST_CYCLES = 2**61  # of all tasks together
+MOST_TASKS = 2**31 - 1
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Call:
+    """A collective. Who takes part: the NPUs `members`; or groups along the dimensions `dims`, all alike; or all NPUs.
+
+    `root`: an NPU; along dimensions, a position in each group. `algorithms`: one for each dimension (default: what
+    the system layer has for this kind).
+    """
+
+    kind: str
+    size: int
+    members: tuple[int, ...] | None = None
+    dims: tuple[int, ...] | None = None
+    algorithms: tuple[str, ...] | None = None
+    priority: int | None = None
+    name: str = ""
+    root: int | None = None
+
+
+@dataclass
+class TaskGraph:
+    """Tasks 0 to T-1. `before[before_start[t]:before_start[t + 1]]`: the tasks that must have ended before task t.
+
+    `resources`: the name of each, and how many tasks of an NPU it takes at a time; `resource`: one of them, or -1.
+    `match`: the tag of a message. `call`: a row of `calls`. `layer`: a number of whoever made the graph, -1 for none.
+    """
+
+    npus: int
+    npu: Ints
+    kind: Bytes
+    ticks: Longs
+    size: Longs
+    peer: Ints
+    match: Longs
+    call: Ints
+    resource: Bytes
+    layer: Ints
+    name: Ints
+    before_start: Longs
+    before: Longs
+    calls: list[Call] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    resources: tuple[tuple[str, int], ...] = RESOURCES
+
+    def __len__(self) -> int:
+        return len(self.npu)
+
+    def of_kind(self, kind: Kind) -> Longs:
+        """The tasks of a kind, ascending."""
+        return np.flatnonzero(self.kind == kind)
+
+    def label(self, task: int) -> str:
+        """What people are told of a task: its NPU, its name, its number."""
+        return f"NPU {self.npu[task]}, '{self.names[self.name[task]]}' (task {task})"
+
+
+class GraphBuilder:
+    """Makes a TaskGraph, task by task or the same task for many NPUs at once. Tasks are numbered as they come."""
+
+    _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name")
+    _TYPES = (np.int32, np.int8, np.int64, np.int64, np.int32, np.int64, np.int32, np.int8, np.int32, np.int32)
+
+    def __init__(self, npus: int, resources: Sequence[tuple[str, int]] = RESOURCES) -> None:
+        self.npus = npus
+        self.resources = tuple(resources)
+        self._resource = {name: number for number, (name, _) in enumerate(self.resources)}
+        self._calls: list[Call] = []
+        self._names: dict[str, int] = {}
+        self._count = 0
+        self._rows: list[tuple[int, ...]] = []  # tasks that came one by one since the last block
+        self._before: list[Sequence[int]] = []
+        self._blocks: list[tuple[Longs, ...]] = []
+        self._blocks_before: list[tuple[Longs, Longs]] = []  # how many for each task of a block, and which
+
+    def call(self, call: Call) -> int:
+        """A collective; each of its members needs a task of kind COLLECTIVE with this number."""
+        self._calls.append(call)
+        return len(self._calls) - 1
+
+    def task(
+        self,
+        npu: int,
+        kind: Kind,
+        name: str = "",
+        *,
+        ticks: int = 0,
+        size: int = 0,
+        peer: int = -1,
+        match: int = 0,
+        call: int = -1,
+        resource: str | None = None,
+        layer: int = -1,
+        before: Sequence[int] = (),
+    ) -> int:
+        """One task; returns its number. `before`: the tasks that must have ended; they may come later."""
+        place = -1 if resource is None else self._resource_number(resource)
+        called = self._names.setdefault(name or kind.name.lower(), len(self._names))
+        self._rows.append((npu, kind, ticks, size, peer, match, call, place, layer, called))
+        self._before.append(before)
+        self._count += 1
+        return self._count - 1
+
+    def tasks(
+        self,
+        npus: ArrayLike,
+        kind: Kind,
+        name: str = "",
+        *,
+        ticks: ArrayLike = 0,
+        size: ArrayLike = 0,
+        peer: ArrayLike = -1,
+        match: ArrayLike = 0,
+        call: ArrayLike = -1,
+        resource: str | None = None,
+        layer: int = -1,
+        before: Iterable[ArrayLike] = (),
+    ) -> Longs:
+        """A task for each of `npus`; returns their numbers. What differs is given as an array of that length.
+
+        `before`: arrays, one number for each new task.
+        """
+        self._close()
+        own = np.atleast_1d(np.asarray(npus, np.int64))
+        place = -1 if resource is None else self._resource_number(resource)
+        called = self._names.setdefault(name or kind.name.lower(), len(self._names))
+        columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called)
+        self._blocks.append(tuple(np.broadcast_to(np.asarray(column, np.int64), own.shape) for column in columns))
+        waits = [np.broadcast_to(np.asarray(each, np.int64), own.shape) for each in before]
+        many = np.full(len(own), len(waits), np.int64)
+        self._blocks_before.append((many, np.stack(waits, axis=1).ravel() if waits else np.zeros(0, np.int64)))
+        self._count += len(own)
+        return np.arange(self._count - len(own), self._count, dtype=np.int64)
+
+    def graph(self) -> TaskGraph:
+        """What was built so far; `check` says whether it can be carried out."""
+        self._close()
+        columns: dict[str, Any] = {}
+        for place, (column, kind) in enumerate(zip(self._COLUMNS, self._TYPES, strict=True)):
+            parts = [block[place] for block in self._blocks]
+            columns[column] = _narrow(np.concatenate(parts) if parts else np.zeros(0, np.int64), kind, column)
+        before_start = np.zeros(self._count + 1, np.int64)
+        if self._blocks_before:
+            np.cumsum(np.concatenate([many for many, _ in self._blocks_before]), out=before_start[1:])
+        before = np.concatenate([np.zeros(0, np.int64), *(which for _, which in self._blocks_before)])
+        return TaskGraph(
+            npus=self.npus,
+            **columns,
+            before_start=before_start,
+            before=before,
+            calls=list(self._calls),
+            names=list(self._names),
+            resources=self.resources,
+        )
+
+    def _resource_number(self, name: str) -> int:
+        if name not in self._resource:
+            raise InputError(f"there is no resource '{name}'", allowed=list(self._resource), given=name)
+        return self._resource[name]
+
+    def _close(self) -> None:
+        """Make a block of what came one by one."""
+        if not self._rows:
+            return
+        try:
+            rows = np.array(self._rows, np.int64)
+            which = np.array([each for before in self._before for each in before], np.int64)
+        except OverflowError:
+            raise InputError("a task has a number that cannot be counted", allowed="whole numbers below 2^63") from None
+        self._blocks.append(tuple(rows.T))
+        self._blocks_before.append((np.array([len(before) for before in self._before], np.int64), which))
+        self._rows, self._before = [], []
+
+
+def _narrow(values: Longs, kind: Any, column: str) -> NDArray[Any]:
+    """The values in fewer bytes. Raises InputError for one that does not fit: it must not become another."""
+    narrow = values.astype(kind)
+    if not np.array_equal(narrow, values):
+        raise InputError(f"a task has a value of '{column}' that cannot be counted", allowed=f"{np.dtype(kind)}")
+    return narrow
+
+
+# -- whether it can be carried out -------------------------------------------------------------------------------------
+
+
+def check(graph: TaskGraph, shape: Sequence[int] | None = None) -> None:
+    """Raise InputError for a graph that cannot be carried out: a line for each kind of fault, with NPU and name.
+
+    `shape`: of the network, where groups along dimensions are to be checked, too.
+    """
+    if not 0 < len(graph) <= MOST_TASKS:
+        raise InputError(f"a workload of {len(graph)} tasks", allowed=f"1 to {MOST_TASKS}")
+    raise_all([fault for fault in (*_value_faults(graph), *_before_faults(graph)) if fault])
+    if round_ := circle(graph.before_start, graph.before):
+        shown = " waits for ".join(graph.label(task) for task in round_[:MOST_SHOWN])
+        more = f" (and so on, over {len(round_)} tasks)" if len(round_) > MOST_SHOWN else ""
+        raise InputError(f"{shown}{more} waits for {graph.label(round_[0])}: none of them can ever start")
+    raise_all([*_call_faults(graph, shape), *_message_faults(graph)])
+
+
+def _first(graph: TaskGraph, wrong: NDArray[np.bool_], problem: str, allowed: str | None = None) -> InputError | None:
+    """The fault of the first task of which it is true. In `problem`, {column} stands for a value of that task."""
+    if not wrong.any():
+        return None
+    task = int(wrong.argmax())
+    columns = ("npu", "kind", "ticks", "size", "peer", "call", "resource", "name")
+    values = {column: int(getattr(graph, column)[task]) for column in columns}
+    known = 0 <= values["name"] < len(graph.names)
+    label = graph.label(task) if known else f"NPU {values['npu']}, task {task}"
+    return InputError(f"{label}: {problem.format(**values)}", allowed=allowed)
+
+
+def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
+    kind, npus = graph.kind, graph.npus
+    message = (kind == Kind.SEND) | (kind == Kind.RECEIVE)
+    timed = np.isin(kind, TIMED)
+    yield _first(graph, (graph.npu < 0) | (graph.npu >= npus), "there is no NPU {npu}", f"NPUs 0 to {npus - 1}")
+    yield _first(graph, (graph.name < 0) | (graph.name >= len(graph.names)), "there is no name {name}")
+    yield _first(graph, ~np.isin(kind, list(Kind)), "there is no kind {kind}")
+    yield _first(graph, timed & (graph.ticks < 0), "it takes {ticks} cycles", "0 and more")
+    if float(graph.ticks[timed].sum(dtype=np.float64)) > MOST_CYCLES:
+        yield InputError("the tasks take more cycles together than can be counted", allowed=f"at most {MOST_CYCLES}")
+    count = len(graph.resources)
+    yield _first(graph, (graph.resource < -1) | (graph.resource >= count), "there is no resource {resource}")
+    yield _first(graph, (kind == Kind.MARK) & (graph.resource != -1), "a mark takes no resource")
+    for name, room in graph.resources:
+        if room < 1:
+            yield InputError(f"resource '{name}' takes {room} tasks at a time", allowed="1 and more")
+    yield _first(graph, message & ((graph.peer < 0) | (graph.peer >= npus)), "there is no NPU {peer}")
+    yield _first(graph, message & (graph.peer == graph.npu), "a message from an NPU to itself")
+    yield _first(graph, message & (graph.size < 1), "a message of {size} bytes", "1 and more")
+    calls = len(graph.calls)
+    of_call = kind == Kind.COLLECTIVE
+    yield _first(graph, of_call & ((graph.call < 0) | (graph.call >= calls)), "there is no collective {call}")
+
+
+def _before_faults(graph: TaskGraph) -> Iterator[InputError]:
+    tasks = np.repeat(np.arange(len(graph)), np.diff(graph.before_start))
+    dangling = (graph.before < 0) | (graph.before >= len(graph))
+    if dangling.any():
+        at = int(dangling.argmax())
+        problem = f"{graph.label(int(tasks[at]))}: it waits for task {graph.before[at]}, which is not there"
+        yield InputError(problem, allowed=f"tasks 0 to {len(graph) - 1}")
+        return
+    apart = graph.npu[tasks] != graph.npu[graph.before]
+    if apart.any():
+        at = int(apart.argmax())
+        problem = f"{graph.label(int(tasks[at]))}: it waits for {graph.label(int(graph.before[at]))}"
+        yield InputError(problem, allowed="tasks of the same NPU; others are waited for with messages")
+
+
+def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[InputError]:
+    """Each member of a collective has one task of it, and nobody else has any."""
+    tasks = graph.of_kind(Kind.COLLECTIVE)
+    tasks = tasks[np.lexsort((graph.npu[tasks], graph.call[tasks]))]
+    begin = np.searchsorted(graph.call[tasks], np.arange(len(graph.calls) + 1))
+    for number, call in enumerate(graph.calls):
+        name = f"collective '{call.name or call.kind}' ({number})"
+        try:
+            members = _members(graph, call, shape)
+            get_kind(call.kind)
+        except InputError as error:
+            yield InputError(f"{name}: {error.problem}", allowed=error.allowed, given=error.given)
+            continue
+        if call.size < 1 and call.kind != "barrier":
+            yield InputError(f"{name}: {call.size} bytes", allowed="1 and more")
+        own = tasks[begin[number] : begin[number + 1]]
+        npus = graph.npu[own]
+        twice = npus[1:] == npus[:-1]
+        if twice.any():
+            at = int(twice.argmax())
+            problem = f"{graph.label(int(own[at + 1]))}: it is in {name} a second time, after task {own[at]}"
+            yield InputError(problem, allowed="one task for each member")
+        elif (alien := np.flatnonzero(~np.isin(npus, members))).size:
+            problem = f"{graph.label(int(own[alien[0]]))}: {name} is without this NPU"
+            yield InputError(problem, allowed=f"NPUs {_listed(members)}")
+        elif (missing := np.setdiff1d(members, npus)).size:
+            first = f", as {graph.label(int(own[0]))} has" if len(own) else ""
+            yield InputError(f"NPU {missing[0]}: it has no task of {name}{first}", allowed="one task for each member")
+
+
+def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs:
+    """Who takes part. Raises InputError."""
+    everybody = np.arange(graph.npus)
+    if call.members is not None and call.dims is not None:
+        raise InputError("it has members and dimensions", allowed="one of them, or none")
+    if call.dims is not None:
+        for dim in call.dims:
+            if dim < 0 or (shape is not None and dim >= len(shape)):
+                raise InputError(f"there is no dimension {dim}")
+        return everybody
+    if call.members is None:
+        members = everybody
+    else:
+        members = np.array(Communicator.of(call.members, (graph.npus,)).members)
+    if call.root is not None and call.root not in members:
+        raise InputError(f"the root, NPU {call.root}, does not take part", allowed=f"NPUs {_listed(members)}")
+    return members
+
+
+def _listed(members: Longs) -> str:
+    return ", ".join(map(str, members[:MOST_SHOWN])) + (", ..." if len(members) > MOST_SHOWN else "")
+
+
+def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
+    channel, count = channels(graph)
+    sends = np.bincount(channel[graph.of_kind(Kind.SEND)], minlength=count)
+    receives = np.bincount(channel[graph.of_kind(Kind.RECEIVE)], minlength=count)
+    for kind, more, told in (
+        (Kind.SEND, sends > receives, "sends {0} bytes with tag {1} to NPU {2}, which does not receive them"),
+        (Kind.RECEIVE, receives > sends, "waits for {0} bytes with tag {1} from NPU {2}, which does not send them"),
+    ):
+        if more.any():
+            tasks = graph.of_kind(kind)
+            of = channel[tasks]
+            task = int(tasks[more[of]].min())
+            # Of several alike all but the last are matched: the last is the one that is too much.
+            task = int(tasks[of == channel[task]][-1])
+            what = told.format(graph.size[task], graph.match[task], graph.peer[task])
+            yield InputError(f"{graph.label(task)}: it {what}", allowed="a send for each receive, of the same size")
+
+
+def channels(graph: TaskGraph) -> tuple[Ints, int]:
+    """Which messages are alike: the number of its channel for each task that sends or receives, and how many there are.
+
+    A channel: messages of the same sender, receiver, tag and size.
+    """
+    channel = np.full(len(graph), -1, np.int32)
+    sends = graph.kind == Kind.SEND
+    tasks = np.flatnonzero(sends | (graph.kind == Kind.RECEIVE))
+    own, peer, out = graph.npu[tasks], graph.peer[tasks], sends[tasks]
+    keys = (np.where(out, own, peer), np.where(out, peer, own), graph.match[tasks], graph.size[tasks])
+    order = np.lexsort(keys)
+    if not len(order):
+        return channel, 0
+    new = np.zeros(len(order), np.int32)
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    number = np.cumsum(new, dtype=np.int32)
+    channel[tasks[order]] = number
+    return channel, int(number[-1]) + 1

@@ -1,0 +1,277 @@
+"""A graph of tasks as a job of the system layer: it begins what has become ready, and hears what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from typing import Any, Protocol
+
+import numpy as np
+
+from pyxsim.collective.communicator import NO_GRID, Communicator
+from pyxsim.errors import InputError
+from pyxsim.settings.algorithms import algorithm_key
+from pyxsim.system import AstraSystem
+from pyxsim.workload.communication import Asked
+from pyxsim.workload.graph import MOST_CYCLES, Call, Ints, Kind, Longs, TaskGraph, channels, check
+from pyxsim.workload.tasks import Tasks, Way
+
+_WAYS = {
+    Kind.COMPUTE: Way.TIMED,
+    Kind.MEMORY: Way.TIMED,
+    Kind.MARK: Way.TIMED,
+    Kind.SEND: Way.SEND,
+    Kind.RECEIVE: Way.RECEIVE,
+    Kind.COLLECTIVE: Way.COLLECTIVE,
+}
+
+
+class Hands(Protocol):
+    """What the system layer does for a graph: collectives and messages that begin when they are told to."""
+
+    shape: tuple[int, ...]
+    options: Any
+
+    @property
+    def cycle(self) -> int:
+        """The present."""
+
+    def issue(self, kind: str, size: int, **others: Any) -> Any:
+        """A collective; with `open`, one that nobody has begun."""
+
+    def enter(self, collective: Any, npu: int) -> None:
+        """An NPU begins its part, now."""
+
+    def send(self, src: int, dst: int, size: int, **others: Any) -> Any:
+        """A message; with `open`, one that is not sent yet."""
+
+    def hand_over(self, message: Any) -> None:
+        """A message is sent, now."""
+
+    def at(self, cycle: int, action: Callable[[], None]) -> None:
+        """Do something in a cycle, this or a later one."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """When what happened, in cycles; -1: it did not. A row for each task.
+
+    `ready`: all that it waits for had ended; `start`: it had its resource, too; `end`. `cause`: the task whose end let
+    it start, -1 for none. `partner`: of a receive the matching send, and the other way round; `group`: which collective
+    it is a member of, counted over all groups of all calls; -1 for others.
+    """
+
+    ready: Longs
+    start: Longs
+    end: Longs
+    cause: Ints
+    partner: Ints
+    group: Ints
+
+    @property
+    def last(self) -> int:
+        """The cycle in which the last task ended."""
+        return int(self.end.max(initial=0))
+
+
+class GraphJob:
+    """Carries out a graph. Raises InputError for one that cannot be (see graph.check).
+
+    `place`: the setting that names the workload; faults are told with it.
+    """
+
+    def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
+        check(graph)
+        self.graph = graph
+        self.asked: list[Asked] = []
+        self.traffic: list[str] = []
+        self._place = place
+        self._told: list[int] = []  # sends that have arrived since the last step
+        self._joined: list[int] = []  # keys of members that are through, likewise
+        self._next = -1  # the cycle of the next step that is asked for
+        self._asked_for = False  # a step in this very cycle
+        members = graph.of_kind(Kind.COLLECTIVE)
+        keys = graph.call[members].astype(np.int64) * graph.npus + graph.npu[members]
+        order = np.argsort(keys)
+        self._keys, self._members = keys[order], members[order]
+
+    def begin(self, system: Hands) -> None:
+        """Issue everything, and let the NPUs begin. Raises InputError where the network cannot do it."""
+        graph = self.graph
+        npus = int(np.prod(system.shape))
+        if graph.npus != npus:
+            problem = f"a workload for {graph.npus} NPUs on a network of {npus}"
+            raise InputError(problem, key=self._place, allowed="as many")
+        if any(call.dims is not None for call in graph.calls):
+            check(graph, system.shape)
+        self._system = system
+        self._tags: dict[str, int] = {}
+        self._collectives: list[Any] = []
+        self._group = np.full(len(graph), -1, np.int32)
+        for number, call in enumerate(graph.calls):
+            self._issue(number, call)
+        self._messages = self._open_messages()
+        begin = [system.options.skew(npu) for npu in range(npus)]
+        ways = np.array([_WAYS[kind] for kind in sorted(Kind)], np.int8)
+        self._tasks = Tasks(
+            npus,
+            graph.npu,
+            ways[graph.kind],
+            self._ticks(system),
+            graph.resource,
+            [room for _, room in graph.resources],
+            graph.before_start,
+            graph.before,
+            channels(graph)[0],
+            begin,
+        )
+        self._ask(min(begin))
+
+    @property
+    def end(self) -> int:
+        """The cycle in which the last task has ended."""
+        return self.times().last
+
+    @property
+    def left(self) -> int:
+        """How many tasks have not ended."""
+        return self._tasks.left
+
+    def times(self) -> Times:
+        """When what happened."""
+        tasks = self._tasks
+        partner = np.full(len(self.graph), -1, np.int32)
+        both = (tasks.sender >= 0) & (tasks.receiver >= 0)
+        partner[tasks.sender[both]], partner[tasks.receiver[both]] = tasks.receiver[both], tasks.sender[both]
+        return Times(tasks.ready, tasks.start, tasks.end, tasks.cause, partner, self._group)
+
+    # -- what is issued --
+
+    def _tag(self, name: str) -> int:
+        """Whose traffic it is: one number for each name."""
+        if name not in self._tags:
+            self._tags[name] = len(self.traffic)
+            self.traffic.append(name)
+        return self._tags[name]
+
+    def _issue(self, number: int, call: Call) -> None:
+        """Issue a collective, one for each group."""
+        system, place = self._system, f"system.{algorithm_key(call.kind)}"
+        name = call.name or call.kind
+        asked = Asked(name, place, _group_name(call), call.root)
+        for group in _communicators(call, system):
+            root = 0 if call.root is None else call.root if call.dims is not None else group.members.index(call.root)
+            try:
+                issued = system.issue(
+                    call.kind,
+                    call.size,
+                    communicator=group,
+                    algorithms=call.algorithms,
+                    root=root,
+                    priority=call.priority,
+                    name=name,
+                    tag=self._tag(name),
+                    open=True,
+                    joined=partial(self._hear_member, number * self.graph.npus),
+                )
+            except InputError as error:
+                raise error.named_by(place) from None
+            asked.issued.append(issued)
+            keys = number * self.graph.npus + np.array(group.members, np.int64)
+            self._group[self._members[np.searchsorted(self._keys, keys)]] = len(self._collectives)
+            self._collectives.append(issued)
+        self.asked.append(asked)
+
+    def _open_messages(self) -> dict[int, Any]:
+        """A message for each task that sends."""
+        graph, system = self.graph, self._system
+        tasks = graph.of_kind(Kind.SEND)
+        columns = (tasks, graph.npu[tasks], graph.peer[tasks], graph.size[tasks], graph.name[tasks])
+        messages = {}
+        for task, src, dst, size, name in zip(*(column.tolist() for column in columns), strict=True):
+            called = graph.names[name]
+            hear = partial(self._hear_message, task)
+            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=hear)
+        return messages
+
+    def _ticks(self, system: Hands) -> Longs:
+        """What the tasks take; a straggler computes more slowly, by the factor of its delays, in whole cycles."""
+        graph, ticks = self.graph, self.graph.ticks
+        for npu, factor in enumerate(system.options.slow(graph.npus)):
+            if factor != 1:
+                ticks = ticks.copy() if ticks is graph.ticks else ticks
+                own = np.flatnonzero((graph.npu == npu) & (graph.kind == Kind.COMPUTE))
+                ticks[own] = _scaled(ticks[own], factor, self._place)
+        return ticks
+
+    # -- what happens --
+
+    def _hear_member(self, key: int, collective: Any, npu: int) -> None:
+        self._joined.append(key + npu)
+        self._step_now()
+
+    def _hear_message(self, task: int, message: Any) -> None:
+        self._told.append(task)
+        self._step_now()
+
+    def _step_now(self) -> None:
+        # All that the system layer has to tell comes first, so that it is taken in together.
+        if not self._asked_for:
+            self._asked_for = True
+            self._system.at(self._system.cycle, self._step)
+
+    def _ask(self, cycle: int) -> None:
+        if cycle >= 0 and not 0 <= self._next <= cycle:
+            self._next = cycle
+            self._system.at(cycle, self._step)
+
+    def _step(self) -> None:
+        """Take in what has ended, and begin what starts in this cycle."""
+        system, now = self._system, self._system.cycle
+        joined = self._members[np.searchsorted(self._keys, np.array(self._joined, np.int64))]
+        told = np.concatenate([np.array(self._told, np.int64), joined])
+        self._told, self._joined, self._asked_for = [], [], False
+        if self._next <= now:
+            self._next = -1
+        self._tasks.run(now, told)
+        starts = self._tasks.outbox()
+        rows = zip(starts.tolist(), self._group[starts].tolist(), self.graph.npu[starts].tolist(), strict=True)
+        for task, group, npu in rows:
+            if group < 0:
+                system.hand_over(self._messages[task])
+            else:
+                system.enter(self._collectives[group], npu)
+        self._ask(self._tasks.next())
+
+
+def _communicators(call: Call, system: Hands) -> list[Communicator]:
+    """The groups of a collective."""
+    if call.dims is not None:
+        return Communicator.along(call.dims, system.shape)
+    if call.members is None:
+        return [Communicator.whole(system.shape)]
+    group = Communicator.of(call.members, system.shape)
+    if isinstance(system, AstraSystem) and len(group) < int(np.prod(system.shape)):
+        # ASTRA-sim makes a single ring of a list that is not all.
+        return [replace(group, shape=(len(group),), dims=NO_GRID)]
+    return [group]
+
+
+def _group_name(call: Call) -> str:
+    """Who takes part, in a word."""
+    for word, values in (("dims", call.dims), ("npus", call.members)):
+        if values is not None:
+            return f"{word} {','.join(map(str, values[:8]))}{',...' if len(values) > 8 else ''}"
+    return "all"
+
+
+def _scaled(ticks: Longs, factor: Fraction, place: str) -> Longs:
+    """The ticks times a factor, rounded up; exact."""
+    different, which = np.unique(ticks, return_inverse=True)
+    scaled = [ceil(each * factor) for each in different.tolist()]
+    if scaled and scaled[-1] > MOST_CYCLES // max(len(ticks), 1):
+        raise InputError("a straggler takes more cycles than can be counted", key=place)
+    return np.array(scaled, np.int64)[which]

@@ -1,0 +1,68 @@
+"""The Python face of the executor of tasks. Time is in cycles; tasks and NPUs are numbers from 0."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+class Way(IntEnum):
+    """How a task ends."""
+
+    TIMED = 0
+    SEND = 1
+    RECEIVE = 2
+    COLLECTIVE = 3
+
+def circle(before_start: Longs, before: Longs) -> list[int]:
+    """Tasks of which each waits for the next, and the last for the first; empty where there are none such."""
+
+def covered(line: Longs, begin: Longs, end: Longs, lines: int) -> Longs:
+    """For each line, how many cycles lie in one or more of its stretches. These are sorted by line, then by `begin`."""
+
+class Tasks:
+    """The tasks of a graph, one that can be carried out (graph.check).
+
+    `way`: how a task ends: TIMED, after its `ticks`; SEND, RECEIVE and COLLECTIVE, when `run` is told so (of a receive,
+    when that is told of the matching send). `room`: how many tasks each resource takes at a time. `channel`: of
+    messages; the k-th send and the k-th receive of a channel are one message. `begin`: when each NPU begins.
+
+    One step: `run` for the cycle, with what has ended in it; `outbox`: what is to be handed to the system layer now, in
+    this order; `next`: the cycle of the next step if nothing is told before.
+    """
+
+    ready: Longs
+    start: Longs
+    end: Longs
+    cause: Ints
+    """The task whose end let it start: the last that it waited for, or who had the resource; -1: none."""
+    sender: Ints
+    """Of each message the task that sends it."""
+    receiver: Ints
+    """Of each message the task that receives it."""
+    left: int
+    """Tasks that have not ended."""
+
+    def __init__(
+        self,
+        npus: int,
+        npu: ArrayLike,
+        way: ArrayLike,
+        ticks: ArrayLike,
+        resource: ArrayLike,
+        room: Sequence[int],
+        before_start: Longs,
+        before: Longs,
+        channel: ArrayLike,
+        begin: Sequence[int],
+    ) -> None: ...
+    def run(self, now: int, told: Longs) -> None:
+        """Carry everything on that has something to do in cycle `now`, or before. `told`: sends and collectives that
+        the system layer has ended in this cycle."""
+    def outbox(self) -> Ints:
+        """Sends and collectives that start now; each is given once."""
+    def next(self) -> int:
+        """The next cycle in which a task starts or ends; -1: none, before something is told."""

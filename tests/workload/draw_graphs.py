@@ -1,0 +1,69 @@
+"""Random graphs of tasks: any kinds, dependencies, resources, numbers. Nothing makes sure that they come to an end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
+
+SHAPES = ((1,), (2,), (3,), (2, 2), (3, 2))
+
+
+@dataclass
+class Drawn:
+    """A graph, and the machine that it is for."""
+
+    graph: TaskGraph
+    shape: tuple[int, ...]
+    skew: list[int]
+    slow: list[Fraction]
+
+
+@st.composite
+def drawn_graphs(draw: st.DrawFn, shapes: tuple[tuple[int, ...], ...] = SHAPES, most: int = 12) -> Drawn:
+    shape = draw(st.sampled_from(shapes))
+    npus = len(Communicator.whole(shape))
+    resources = [(f"r{i}", draw(st.integers(1, 2))) for i in range(draw(st.integers(0, 3)))]
+    builder = GraphBuilder(npus, resources)
+    tasks: list[dict[str, Any]] = []  # those that a task waits for come before it here, and anywhere in the graph
+    for item in range(draw(st.integers(1, most))):
+        what = draw(st.sampled_from(["own", "own", "message", "collective"]))
+        if what == "message" and npus > 1:
+            src = draw(st.integers(0, npus - 1))
+            dst = draw(st.integers(0, npus - 2))
+            dst += dst >= src
+            common = {"size": draw(st.integers(1, 3)), "match": draw(st.integers(0, 1))}
+            tasks.append({"npu": src, "kind": Kind.SEND, "peer": dst, **common})
+            tasks.append({"npu": dst, "kind": Kind.RECEIVE, "peer": src, **common})
+        elif what == "collective":
+            members, dims = None, None
+            if draw(st.booleans()):
+                members = tuple(draw(st.lists(st.integers(0, npus - 1), min_size=1, unique=True)))
+            elif draw(st.booleans()):
+                dims = (draw(st.integers(0, len(shape) - 1)),)
+            size = draw(st.integers(1, 6))
+            call = builder.call(Call("all-reduce", size, members=members, dims=dims, name=f"c{item}"))
+            everybody = range(npus) if members is None else members
+            tasks += [{"npu": npu, "kind": Kind.COLLECTIVE, "call": call} for npu in everybody]
+        else:
+            kind = draw(st.sampled_from([Kind.COMPUTE, Kind.COMPUTE, Kind.MEMORY, Kind.MARK]))
+            tasks.append({"npu": draw(st.integers(0, npus - 1)), "kind": kind, "ticks": draw(st.integers(0, 5))})
+    for place, task in enumerate(tasks):
+        earlier = [other for other in range(place) if tasks[other]["npu"] == task["npu"]]
+        task["before"] = draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True)) if earlier else []
+        if resources and task["kind"] != Kind.MARK and draw(st.booleans()):
+            task["resource"] = draw(st.sampled_from(resources))[0]
+    order = draw(st.permutations(range(len(tasks))))
+    number = {place: at for at, place in enumerate(order)}
+    for place in order:
+        task = tasks[place]
+        before = [number[other] for other in task["before"]]
+        builder.task(**{**task, "before": before, "name": f"t{number[place]}"})
+    skew = draw(st.lists(st.integers(0, 4), min_size=npus, max_size=npus))
+    slow = [draw(st.sampled_from([Fraction(1), Fraction(3, 2)])) for _ in range(npus)]
+    return Drawn(builder.graph(), shape, skew, slow)

@@ -1,0 +1,261 @@
+"""Graphs: how they are built, and that each that cannot be carried out is refused by one line."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, channels, check
+from tests.workload.draw_graphs import Drawn, drawn_graphs
+from tests.workload.hands import FixedHands
+
+
+@given(drawn=drawn_graphs())
+def test_what_is_drawn_can_be_checked(drawn: Drawn) -> None:
+    check(drawn.graph, drawn.shape)
+
+
+def test_one_by_one_or_many_at_once() -> None:
+    """Both ways, mixed: the same graph."""
+    one, many = GraphBuilder(3), GraphBuilder(3)
+    for builder in (one, many):
+        assert builder.call(Call("all-reduce", 64, name="sum")) == 0
+    assert many.tasks(range(3), Kind.COMPUTE, "a", ticks=[1, 2, 3], resource="compute").tolist() == [0, 1, 2]
+    for npu in range(3):
+        assert one.task(npu, Kind.COMPUTE, "a", ticks=npu + 1, resource="compute") == npu
+    for builder in (one, many):
+        assert builder.task(1, Kind.MARK, before=(1, 4)) == 3
+    npus = np.arange(3)
+    many.tasks(npus, Kind.COLLECTIVE, call=0, layer=7, before=[npus, np.array([2, 1, 0])])
+    for npu in range(3):
+        one.task(npu, Kind.COLLECTIVE, call=0, layer=7, before=[npu, 2 - npu])
+    for column, value in vars(one.graph()).items():
+        other = getattr(many.graph(), column)
+        same = np.array_equal(value, other) if isinstance(value, np.ndarray) else value == other
+        assert same, column
+    graph = one.graph()
+    assert graph.before[graph.before_start[5] : graph.before_start[6]].tolist() == [1, 1]
+    assert graph.label(3) == "NPU 1, 'mark' (task 3)"
+    assert (graph.npu.dtype, graph.kind.dtype, graph.ticks.dtype) == (np.int32, np.int8, np.int64)
+
+
+def test_a_graph_may_grow_after_it_was_taken() -> None:
+    b = GraphBuilder(1)
+    b.task(0, Kind.MARK)
+    first = b.graph()
+    b.task(0, Kind.MARK, before=[0])
+    assert (len(first), len(b.graph())) == (1, 2)
+
+
+def test_numbers_do_not_become_others() -> None:
+    b = GraphBuilder(1)
+    b.task(2**40, Kind.MARK)
+    with pytest.raises(InputError, match="a task has a value of 'npu' that cannot be counted; allowed: int32"):
+        b.graph()
+    b = GraphBuilder(1)
+    b.task(0, Kind.COMPUTE, ticks=2**70)
+    with pytest.raises(InputError, match="a task has a number that cannot be counted"):
+        b.graph()
+
+
+def test_resources_are_known_by_name() -> None:
+    with pytest.raises(InputError, match=r"there is no resource 'gpus'; allowed: gpu, cpu; did you mean 'gpu'\?"):
+        GraphBuilder(1, [("gpu", 1), ("cpu", 1)]).task(0, Kind.COMPUTE, resource="gpus")
+
+
+def good() -> TaskGraph:
+    """Two NPUs: compute, an all-reduce, a message with tag 5 from NPU 0 to NPU 1."""
+    b = GraphBuilder(2)
+    own = b.tasks([0, 1], Kind.COMPUTE, "forward", ticks=10, resource="compute")
+    b.tasks([0, 1], Kind.COLLECTIVE, "sum", call=b.call(Call("all-reduce", 64, name="sum")), before=[own])
+    b.task(0, Kind.SEND, "out", size=8, peer=1, match=5)
+    b.task(1, Kind.RECEIVE, "in", size=8, peer=0, match=5)
+    b.tasks([0, 1], Kind.MARK, "end", before=[own])
+    return b.graph()
+
+
+def changed(column: str, task: int, value: int) -> Callable[[TaskGraph], None]:
+    def change(graph: TaskGraph) -> None:
+        getattr(graph, column)[task] = value
+
+    return change
+
+
+def called(**others: object) -> Callable[[TaskGraph], None]:
+    def change(graph: TaskGraph) -> None:
+        graph.calls[0] = replace(graph.calls[0], **others)  # type: ignore[arg-type]
+
+    return change
+
+
+FAULTS = {
+    "an NPU": (changed("npu", 1, 2), "NPU 2, 'forward' (task 1): there is no NPU 2; allowed: NPUs 0 to 1"),
+    "a kind": (changed("kind", 6, 6), "NPU 0, 'end' (task 6): there is no kind 6"),
+    "a name": (changed("name", 6, 9), "NPU 0, task 6: there is no name 9"),
+    "ticks": (changed("ticks", 1, -1), "NPU 1, 'forward' (task 1): it takes -1 cycles; allowed: 0 and more"),
+    "many ticks": (
+        changed("ticks", 1, 2**62),
+        "the tasks take more cycles together than can be counted; allowed: at most 2305843009213693952",
+    ),
+    "a resource": (changed("resource", 1, 3), "NPU 1, 'forward' (task 1): there is no resource 3"),
+    "a mark": (changed("resource", 7, 0), "NPU 1, 'end' (task 7): a mark takes no resource"),
+    "a peer": (changed("peer", 4, 2), "NPU 0, 'out' (task 4): there is no NPU 2"),
+    "oneself": (changed("peer", 4, 0), "NPU 0, 'out' (task 4): a message from an NPU to itself"),
+    "no bytes": (changed("size", 5, 0), "NPU 1, 'in' (task 5): a message of 0 bytes; allowed: 1 and more"),
+    "a call": (changed("call", 3, 1), "NPU 1, 'sum' (task 3): there is no collective 1"),
+    "dangling": (
+        changed("before", 1, 8),
+        "NPU 1, 'sum' (task 3): it waits for task 8, which is not there; allowed: tasks 0 to 7",
+    ),
+    "before all": (
+        changed("before", 1, -1),
+        "NPU 1, 'sum' (task 3): it waits for task -1, which is not there; allowed: tasks 0 to 7",
+    ),
+    "another NPU": (
+        changed("before", 1, 0),
+        "NPU 1, 'sum' (task 3): it waits for NPU 0, 'forward' (task 0); "
+        "allowed: tasks of the same NPU; others are waited for with messages",
+    ),
+    "itself": (
+        changed("before", 1, 3),
+        "NPU 1, 'sum' (task 3) waits for NPU 1, 'sum' (task 3): none of them can ever start",
+    ),
+    "a tag": (
+        changed("match", 4, 6),
+        "NPU 0, 'out' (task 4): it sends 8 bytes with tag 6 to NPU 1, which does not receive them; "
+        "allowed: a send for each receive, of the same size",
+    ),
+    "who is missing": (
+        changed("kind", 3, Kind.MARK),
+        "NPU 1: it has no task of collective 'sum' (0), as NPU 0, 'sum' (task 2) has; "
+        "allowed: one task for each member",
+    ),
+    "who is twice": (
+        changed("kind", 7, Kind.COLLECTIVE),
+        "NPU 1, 'end' (task 7): it is in collective 'sum' (0) a second time, after task 3; "
+        "allowed: one task for each member",
+    ),
+    "who is no member": (
+        called(members=(0,)),
+        "NPU 1, 'sum' (task 3): collective 'sum' (0) is without this NPU; allowed: NPUs 0",
+    ),
+    "a member": (called(members=(0, 2)), "collective 'sum' (0): there is no NPU 2; allowed: NPUs 0 to 1"),
+    "twice in it": (
+        called(members=(0, 0)),
+        "collective 'sum' (0): NPU 0 stands in the group twice; allowed: every NPU once",
+    ),
+    "both": (
+        called(members=(0, 1), dims=(0,)),
+        "collective 'sum' (0): it has members and dimensions; allowed: one of them, or none",
+    ),
+    "a dimension": (called(dims=(1,)), "collective 'sum' (0): there is no dimension 1"),
+    "the root": (
+        called(root=2),
+        "collective 'sum' (0): the root, NPU 2, does not take part; allowed: NPUs 0, 1",
+    ),
+    "its bytes": (called(size=0), "collective 'sum' (0): 0 bytes; allowed: 1 and more"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_one_line(name: str) -> None:
+    change, line = FAULTS[name]
+    graph = good()
+    check(graph, (2,))
+    if name in ("who is twice", "a name", "a kind"):
+        graph.call[7] = 0
+    change(graph)
+    with pytest.raises(InputError) as caught:
+        check(graph, (2,))
+    assert str(caught.value).splitlines()[0] == line
+
+
+def test_faults_of_a_collective_are_told_by_its_kind() -> None:
+    graph = good()
+    graph.calls[0] = Call("all-redoce", 64)
+    with pytest.raises(InputError, match=r"\(0\): unknown collective 'all-redoce'; .* did you mean 'all-reduce'?"):
+        check(graph)
+
+
+def test_a_resource_has_room() -> None:
+    with pytest.raises(InputError, match="resource 'gpu' takes 0 tasks at a time; allowed: 1 and more"):
+        check(replace(good(), resources=(("gpu", 0), ("cpu", 1))))
+
+
+def test_no_tasks_are_no_workload() -> None:
+    with pytest.raises(InputError, match=r"a workload of 0 tasks; allowed: 1 to \d+"):
+        check(GraphBuilder(1).graph())
+
+
+def test_of_messages_alike_the_last_is_too_much() -> None:
+    b = GraphBuilder(2)
+    for name in ("one", "two", "three"):
+        b.task(0, Kind.SEND, name, size=8, peer=1)
+    b.task(1, Kind.RECEIVE, size=8, peer=0)
+    b.task(1, Kind.RECEIVE, "alone", size=9, peer=0, match=4)
+    with pytest.raises(InputError) as caught:
+        check(b.graph())
+    sends, receives = str(caught.value).splitlines()
+    assert sends.startswith("NPU 0, 'three' (task 2): it sends 8 bytes with tag 0 to NPU 1, which does not receive")
+    assert receives.startswith("NPU 1, 'alone' (task 4): it waits for 9 bytes with tag 4 from NPU 0, which does not")
+
+
+def test_a_long_circle_is_cut() -> None:
+    b = GraphBuilder(1)
+    for task in range(20):
+        b.task(0, Kind.MARK, f"m{task}", before=[(task + 1) % 20])
+    with pytest.raises(InputError) as caught:
+        check(b.graph())
+    line = str(caught.value)
+    assert line.count("waits for") == 8
+    assert "(and so on, over 20 tasks)" in line
+
+
+@given(drawn=drawn_graphs())
+def test_channels(drawn: Drawn) -> None:
+    graph = drawn.graph
+    channel, count = channels(graph)
+    keys: dict[int, set[tuple[int, ...]]] = {}
+    for task in range(len(graph)):
+        own, peer = int(graph.npu[task]), int(graph.peer[task])
+        if graph.kind[task] in (Kind.SEND, Kind.RECEIVE):
+            ends = (own, peer) if graph.kind[task] == Kind.SEND else (peer, own)
+            keys.setdefault(int(channel[task]), set()).add((*ends, int(graph.match[task]), int(graph.size[task])))
+        else:
+            assert channel[task] == -1
+    assert sorted(keys) == list(range(count))
+    assert all(len(each) == 1 for each in keys.values())
+    assert len(set().union(*keys.values())) == count
+
+
+@given(drawn=drawn_graphs(), seed=st.integers(0, 10**9))
+def test_any_change_is_refused_or_runs(drawn: Drawn, seed: int) -> None:
+    """A graph with a number changed, somewhere: it is refused by lines that are told, or carried out to its end or to
+    where it is stuck; nothing else."""
+    from pyxsim.workload.run import GraphJob
+
+    graph, dice = drawn.graph, random.Random(seed)
+    columns = [column for column, value in vars(graph).items() if isinstance(value, np.ndarray) and len(value)]
+    column = getattr(graph, dice.choice([name for name in columns if name != "before_start"]))
+    column[dice.randrange(len(column))] = (
+        dice.choice([-(2**31), -2, -1, 0, 1, 2, 3, 5, 100]) if column.itemsize > 1 else (dice.randrange(-128, 128))
+    )
+    try:
+        check(graph, drawn.shape)
+        job = GraphJob(graph)
+    except InputError as error:
+        told = str(error)
+        assert re.search(r"NPU|collective", told)
+        return
+    hands = FixedHands(drawn.shape)
+    job.begin(hands)
+    hands.run()
+    assert 0 <= job.left <= len(graph)
