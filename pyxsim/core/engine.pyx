@@ -31,9 +31,8 @@ from pyxsim.core.stats cimport settle
 from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
-from pyxsim.core.records import BOOKS, COUNTING, LINK, OUT, ROUTER, VC
+from pyxsim.core.records import BOOKS, COUNTING, LINK, OUT, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
-from pyxsim.errors import PyxsimError
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
 
@@ -105,13 +104,7 @@ cdef class Engine:
     def _records(self, kind, fields, int count):
         """Records that the C code sees as an array of structs: a structured numpy array at a cache line's beginning."""
         dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
-        cdef int64_t wanted = SIZES[kind]
-        if dtype.itemsize != wanted:
-            # The files were renewed, and the engine not: most of all after a pull.
-            raise PyxsimError(
-                f"the compiled engine is of another version than the files beside it (a record of {kind} has {wanted} "
-                f"bytes there, {dtype.itemsize} here): build it anew, with pip install -e . or python setup.py build_ext"
-            )
+        check_size(kind, SIZES[kind], dtype.itemsize)
         room = np.zeros(max(count, 1) * dtype.itemsize + CACHE_LINE, np.uint8)
         begin = -room.ctypes.data % CACHE_LINE
         records = room[begin : begin + count * dtype.itemsize].view(dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyxsim.errors import PyxsimError
+
 VC = {
     "ready": "i8",
     "packet": "i4",
@@ -174,3 +176,12 @@ COUNTING = {
     "router": {"stalled", "looked"},
     **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
 }
+
+
+def check_size(kind: str, compiled: int, described: int) -> None:
+    """Raise PyxsimError where a record is of another size to the engine: it is older than the files, as after a pull."""
+    if compiled != described:
+        raise PyxsimError(
+            f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} bytes"
+            f" there, {described} here): build it anew, with pip install -e . or python setup.py build_ext --inplace"
+        )
