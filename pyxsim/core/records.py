@@ -179,9 +179,9 @@ COUNTING = {
 
 
 def check_size(kind: str, compiled: int, described: int) -> None:
-    """Raise PyxsimError where a record is of another size to the engine: it is older than the files, as after a pull."""
+    """Raise PyxsimError where a record has another size in the engine, which is then older than the files beside it."""
     if compiled != described:
         raise PyxsimError(
-            f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} bytes"
-            f" there, {described} here): build it anew, with pip install -e . or python setup.py build_ext --inplace"
+            f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} "
+            f"bytes there, {described} here): build it anew, as with pip install -e ."
         )

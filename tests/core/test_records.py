@@ -1,0 +1,14 @@
+"""The engine and the files beside it agree on its records."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyxsim.core.records import check_size
+from pyxsim.errors import PyxsimError
+
+
+def test_an_engine_that_is_older_than_the_files_is_told_as_such() -> None:
+    check_size("vc", 64, 64)
+    with pytest.raises(PyxsimError, match=r"another version .* a record of vc has 128 bytes there, 64 here.* pip install"):
+        check_size("vc", 128, 64)
