@@ -65,6 +65,7 @@ class TaskGraph:
 
     `resources`: the name of each, and how many tasks of an NPU it takes at a time; `resource`: one of them, or -1.
     `match`: the tag of a message. `call`: a row of `calls`. `layer`: a number of whoever made the graph, -1 for none.
+    `node`: what the tasks were read from, by its number there, where faults should be told so.
     """
 
     npus: int
@@ -83,6 +84,7 @@ class TaskGraph:
     calls: list[Call] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     resources: tuple[tuple[str, int], ...] = RESOURCES
+    node: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.npu)
@@ -93,7 +95,8 @@ class TaskGraph:
 
     def label(self, task: int) -> str:
         """What people are told of a task: its NPU, its name, its number."""
-        return f"NPU {self.npu[task]}, '{self.names[self.name[task]]}' (task {task})"
+        number = f"task {task}" if self.node is None else f"node {self.node[task]}"
+        return f"NPU {self.npu[task]}, '{self.names[self.name[task]]}' ({number})"
 
 
 class GraphBuilder:
@@ -113,6 +116,9 @@ class GraphBuilder:
         self._before: list[Sequence[int]] = []
         self._blocks: list[tuple[Longs, ...]] = []
         self._blocks_before: list[tuple[Longs, Longs]] = []  # how many for each task of a block, and which
+
+    def __len__(self) -> int:
+        return self._count
 
     def call(self, call: Call) -> int:
         """A collective; each of its members needs a task of kind COLLECTIVE with this number."""
@@ -310,7 +316,9 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
         twice = npus[1:] == npus[:-1]
         if twice.any():
             at = int(twice.argmax())
-            problem = f"{graph.label(int(own[at + 1]))}: it is in {name} a second time, after task {own[at]}"
+            problem = (
+                f"{graph.label(int(own[at + 1]))}: it is in {name} a second time, after {graph.label(int(own[at]))}"
+            )
             yield InputError(problem, allowed="one task for each member")
         elif (alien := np.flatnonzero(~np.isin(npus, members))).size:
             problem = f"{graph.label(int(own[alien[0]]))}: {name} is without this NPU"

@@ -140,7 +140,7 @@ FAULTS = {
     ),
     "who is twice": (
         changed("kind", 7, Kind.COLLECTIVE),
-        "NPU 1, 'end' (task 7): it is in collective 'sum' (0) a second time, after task 3; "
+        "NPU 1, 'end' (task 7): it is in collective 'sum' (0) a second time, after NPU 1, 'sum' (task 3); "
         "allowed: one task for each member",
     ),
     "who is no member": (

@@ -1,0 +1,293 @@
+"""Chakra execution traces as a graph of tasks: one file for each NPU, a task for each node.
+
+docs/workload.md says what becomes of each type of node. A file is read node by node, and of these only what is needed
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, prod
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pyxsim import chakra
+from pyxsim.chakra import CommType, Node, NodeType
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
+
+EVERYBODY = ("", "0")  # the names of the group of all NPUs
+_MOST = 2**62
+_NS_PER_S = 10**9
+_REFUSED = {
+    NodeType.MEM_LOAD: "memory nodes are not in this version",
+    NodeType.MEM_STORE: "memory nodes are not in this version",
+}
+_COLLECTIVES = {
+    CommType.ALL_REDUCE: "all-reduce",
+    CommType.REDUCE: "reduce",
+    CommType.ALL_GATHER: "all-gather",
+    CommType.GATHER: "gather",
+    CommType.SCATTER: "scatter",
+    CommType.BROADCAST: "broadcast",
+    CommType.ALL_TO_ALL: "all-to-all",
+    CommType.REDUCE_SCATTER: "reduce-scatter",
+    CommType.REDUCE_SCATTER_BLOCK: "reduce-scatter",
+    CommType.BARRIER: "barrier",
+}
+# Which attribute names the root, of those that have one.
+_ROOTS = {"broadcast": "comm_src", "scatter": "comm_src", "reduce": "comm_dst", "gather": "comm_dst"}
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What an NPU can do: operations per second, and bytes of its memory per second."""
+
+    peak: Fraction
+    bandwidth: Fraction
+
+    def seconds(self, operations: int, size: int) -> Fraction:
+        """How long so many operations on so many bytes take."""
+        return max(operations / self.peak, size / self.bandwidth)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How nodes become tasks. `clock`: cycles per second. Without a `roofline` computing takes its duration.
+
+    `groups`: NPUs by the name of their group. `exact`: False for the times of ASTRA-sim 2, which has whole nanoseconds,
+    and 1 for a duration of 0.
+    """
+
+    clock: Fraction
+    roofline: Roofline | None = None
+    groups: Mapping[str, tuple[int, ...]] | None = None
+    exact: bool = True
+
+    def cycles(self, seconds: Fraction) -> int:
+        """Whole cycles that cover a time."""
+        if not self.exact:
+            seconds = Fraction(int(seconds * _NS_PER_S), _NS_PER_S)
+        return ceil(seconds * self.clock)
+
+
+def read_traces(prefix: str | Path, shape: Sequence[int], rules: Rules) -> TaskGraph:
+    """The graph of the traces PREFIX.0.et, PREFIX.1.et, ... for a network of this shape. Raises InputError."""
+    files = [f"{prefix}.{npu}.et" for npu in range(prod(shape))]
+    reader = _Reader(shape, rules)
+    for npu, file in enumerate(files):
+        reader.add(npu, file, chakra.read(file).nodes)
+    graph = reader.builder.graph()
+    graph.node = np.array(reader.nodes, np.uint64)
+    try:
+        check(graph, shape)
+    except InputError as error:
+        raise error.at(file=f"{prefix}.*.et") from None
+    return graph
+
+
+class _Reader:
+    """Reads the traces of one NPU after the other."""
+
+    def __init__(self, shape: Sequence[int], rules: Rules) -> None:
+        self.shape = tuple(shape)
+        self.npus = prod(shape)
+        self.rules = rules
+        self.builder = GraphBuilder(self.npus)
+        self.nodes: list[int] = []  # of each task
+        self.calls: dict[tuple[str, int], tuple[int, Call, str]] = {}  # by group and turn: number, call, who had it
+
+    def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
+        """The nodes of one NPU: tasks in the order of their numbers."""
+        found: dict[int, tuple[str, dict[str, Any], list[int]]] = {}
+        for node in nodes:
+            place = _Place(npu, file, node)
+            if node.id in found:
+                place.refuse("is there twice")
+            before = list(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
+            found[node.id] = (node.name, self._task(place), before)
+        first = len(self.builder)
+        number = {node: first + turn for turn, node in enumerate(sorted(found))}
+        self.nodes += number
+        turns: defaultdict[str, int] = defaultdict(int)
+        for own in number:
+            name, task, before = found[own]
+            place = _Place(npu, file, Node(id=own, name=name))
+            for each in before:
+                if each not in number:
+                    place.refuse(f"waits for node {each}, which is not there")
+            if task["kind"] == Kind.COLLECTIVE:
+                group = task.pop("group")
+                task["call"] = self._call(place, group, turns[group], task["call"])
+                turns[group] += 1
+            self.builder.task(npu, name=name, before=[number[each] for each in before], **task)
+
+    def _task(self, place: _Place) -> dict[str, Any]:
+        """What becomes of a node."""
+        node = place.node
+        if node.type in _REFUSED:
+            place.refuse(f"is of type {NodeType(node.type).name}: {_REFUSED[NodeType(node.type)]}")
+        if node.type in (NodeType.INVALID, NodeType.METADATA):
+            return {"kind": Kind.MARK}
+        if node.type == NodeType.COMP:
+            return self._compute(place)
+        if node.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL):
+            what = node.type.name if isinstance(node.type, NodeType) else f"number {node.type}"
+            place.refuse(f"is of type {what}, which is not in this version")
+        if place.flag("is_cpu_op"):
+            place.refuse("communicates, and is said to run on the CPU")
+        if node.type == NodeType.COMM_COLL:
+            return self._collective(place)
+        return self._message(place)
+
+    def _compute(self, place: _Place) -> dict[str, Any]:
+        node, rules = place.node, self.rules
+        on_cpu = place.flag("is_cpu_op")
+        if rules.roofline is None or on_cpu:
+            seconds = Fraction(node.duration_micros, 10**6)
+            if not rules.exact and not seconds:
+                seconds = Fraction(1, _NS_PER_S)
+        else:
+            size = place.whole("tensor_size", 0)
+            if not size:
+                return {"kind": Kind.MARK}
+            seconds = rules.roofline.seconds(place.whole("num_ops", 0), size)
+        ticks = rules.cycles(seconds)
+        if ticks > _MOST:
+            place.refuse("takes more cycles than can be counted")
+        return {"kind": Kind.COMPUTE, "ticks": ticks, "resource": "cpu" if on_cpu else "compute"}
+
+    def _message(self, place: _Place) -> dict[str, Any]:
+        sends = place.node.type == NodeType.COMM_SEND
+        own, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
+        if (me := place.whole(own, place.npu)) != place.npu:
+            place.refuse(f"has {own} {me}, and is in the trace of NPU {place.npu}")
+        peer = place.whole(other)
+        if peer >= self.npus or peer == place.npu:
+            place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")
+        size, tag = place.whole("comm_size"), place.whole("comm_tag", 0)
+        if not size:
+            place.refuse("is a message of 0 bytes", allowed="1 and more")
+        kind = Kind.SEND if sends else Kind.RECEIVE
+        # Any number of receives may wait at a time: as in ASTRA-sim 2.
+        return {
+            "kind": kind,
+            "size": size,
+            "peer": peer,
+            "match": tag,
+            "resource": "communication" if sends else None,
+        }
+
+    def _collective(self, place: _Place) -> dict[str, Any]:
+        number = place.whole("comm_type")
+        if number not in list(CommType):
+            place.refuse(f"has comm_type {number}", allowed=f"0 to {max(CommType)}")
+        kind = _COLLECTIVES[CommType(number)]
+        size = place.whole("comm_size", 0 if kind == "barrier" else None)
+        if not size and kind != "barrier":
+            place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
+        group, members = self._group(place)
+        dims = self._dims(place)
+        if dims is not None and members is not None:
+            place.refuse(f"has involved_dim and the group '{group}'", allowed="one of them")
+        root = place.whole(_ROOTS[kind], -1) if kind in _ROOTS else -1
+        if root >= 0 and dims is not None:
+            place.refuse("has a root and involved_dim", allowed="a group")
+        priority = place.whole("comm_priority", -1)
+        call = Call(
+            kind,
+            size,
+            members,
+            dims,
+            priority=None if priority < 0 else priority,
+            name=place.node.name or kind,
+            root=None if root < 0 else root,
+        )
+        return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "resource": "communication"}
+
+    def _group(self, place: _Place) -> tuple[str, tuple[int, ...] | None]:
+        """The group of a collective, and who is in it; None: all."""
+        name = place.node.get("pg_name", "")
+        if not isinstance(name, str):
+            place.refuse("has a pg_name that is no text")
+        if name in EVERYBODY:
+            return "", None
+        groups = self.rules.groups or {}
+        if name not in groups:
+            place.refuse(f"has pg_name '{name}'", allowed=[*groups] or "no group: none is given", given=name)
+        if place.npu not in groups[name]:
+            place.refuse(f"has the group '{name}', and NPU {place.npu} is not in it")
+        return name, tuple(groups[name])
+
+    def _dims(self, place: _Place) -> tuple[int, ...] | None:
+        """The dimensions along which a collective goes; None: all."""
+        flags = place.node.get("involved_dim")
+        if flags is None:
+            return None
+        if not isinstance(flags, list) or not all(isinstance(each, bool) for each in flags):
+            place.refuse("has an involved_dim that is no list of truth values")
+        if len(flags) < len(self.shape):
+            many = len(self.shape)
+            place.refuse(f"has involved_dim for {len(flags)} dimensions", allowed=f"{many}, those of the network")
+        dims = tuple(dim for dim in range(len(self.shape)) if flags[dim])
+        if not dims:
+            place.refuse("has involved_dim without a dimension")
+        return None if len(dims) == len(self.shape) else dims
+
+    def _call(self, place: _Place, group: str, turn: int, call: Call) -> int:
+        """The number of a collective: the k-th of a group at one NPU and at another are the same."""
+        known = self.calls.get((group, turn))
+        if known is None:
+            number = self.builder.call(call)
+            self.calls[group, turn] = (number, call, place.label)
+            return number
+        number, other, who = known
+        for what in ("kind", "size", "dims", "root", "priority"):
+            here, there = getattr(call, what), getattr(other, what)
+            if here != there:
+                problem = f"is collective {turn} of its group, with {what} {_told(here)}"
+                place.refuse(f"{problem}; with {who} it has {what} {_told(there)}")
+        return number
+
+
+def _told(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A node of a trace, and how it is told."""
+
+    npu: int
+    file: str
+    node: Node
+
+    @property
+    def label(self) -> str:
+        return f"NPU {self.npu}, node {self.node.id} '{self.node.name}'"
+
+    def refuse(self, problem: str, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
+        raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        """An attribute that is a whole number; without a default it must be there."""
+        value = self.node.get(name, default)
+        if value is None:
+            self.refuse(f"has no {name}")
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.refuse(f"has a {name} that is no whole number")
+        if not 0 <= value <= _MOST and value != default:
+            self.refuse(f"has {name} {value}", allowed=f"0 to {_MOST}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """An attribute that is true or false."""
+        value = self.node.get(name, False)
+        if not isinstance(value, bool | int):
+            self.refuse(f"has a {name} that is neither true nor false")
+        return bool(value)
