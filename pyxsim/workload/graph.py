@@ -39,6 +39,7 @@ RESOURCES = (("cpu", 1), ("compute", 1), ("communication", 1))  # those of ASTRA
 MOST_CYCLES = 2**61  # of all tasks together
 MOST_TASKS = 2**31 - 1
 MOST_SHOWN = 8
+_BLOCK = 1 << 16  # tasks, as Python's numbers; in arrays they need a tenth of the memory
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ class GraphBuilder:
         self._rows.append((npu, kind, ticks, size, peer, match, call, place, layer, called))
         self._before.append(before)
         self._count += 1
+        if len(self._rows) == _BLOCK:
+            self._close()
         return self._count - 1
 
     def tasks(

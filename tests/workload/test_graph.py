@@ -55,6 +55,18 @@ def test_a_graph_may_grow_after_it_was_taken() -> None:
     assert (len(first), len(b.graph())) == (1, 2)
 
 
+def test_many_one_by_one() -> None:
+    """More than are kept as Python's numbers at a time."""
+    b, count = GraphBuilder(2), (1 << 16) + 5
+    for task in range(count):
+        b.task(task % 2, Kind.COMPUTE, ticks=task, before=[task - 2] if task > 1 else ())
+    graph = b.graph()
+    check(graph)
+    assert graph.ticks.tolist() == list(range(count))
+    assert graph.before.tolist() == list(range(count - 2))
+    assert graph.before_start[:4].tolist() == [0, 0, 0, 1]
+
+
 def test_numbers_do_not_become_others() -> None:
     b = GraphBuilder(1)
     b.task(2**40, Kind.MARK)
