@@ -28,7 +28,14 @@ SHELVES = ("topologies", "collectives")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
 # Rooms with Cython in them:
-COMPILED = ("pyxsim.core", "pyxsim.analytical", "pyxsim.system", "pyxsim.system.astra", "pyxsim.workload")
+COMPILED = (
+    "pyxsim.chakra",
+    "pyxsim.core",
+    "pyxsim.analytical",
+    "pyxsim.system",
+    "pyxsim.system.astra",
+    "pyxsim.workload",
+)
 
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 FLAGS = ["-O1", "-g"] if DEBUG else ["-O3"]

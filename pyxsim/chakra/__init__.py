@@ -1,7 +1,7 @@
 """Chakra execution traces: each rank says what it computes, sends and receives, and what waits for what."""
 
 from pyxsim.chakra.messages import ATTRIBUTE_TYPES, Attribute, CommType, IOInfo, Metadata, Node, NodeType
-from pyxsim.chakra.trace import Trace, read, write
+from pyxsim.chakra.trace import Trace, form, read, write
 
 __all__ = [
     "ATTRIBUTE_TYPES",
@@ -12,6 +12,7 @@ __all__ = [
     "Node",
     "NodeType",
     "Trace",
+    "form",
     "read",
     "write",
 ]

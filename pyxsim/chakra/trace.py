@@ -1,27 +1,33 @@
-"""Files of traces: messages, each behind its length; the metadata first, then the nodes.
+"""Files of traces, read node by node, so that one may be larger than the memory.
 
-A file may be compressed with gzip. It is read node by node, so it may be larger than the memory.
+`.et`: messages, each behind its length; the metadata first, then the nodes. `.json`, `.jsonl`: the same messages as
+`pyxsim.chakra.text` tells. Either may be compressed with gzip.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
+from pyxsim.chakra import text
+from pyxsim.chakra.codec import (
+    WireError,
+    as_varint,
+    metadata_bytes,
+    metadata_from,
+    node_bytes,
+    node_from,
+    varint_of,
+)
 from pyxsim.chakra.messages import Metadata, Node
-from pyxsim.chakra.wire import WireError, as_varint, varint
-from pyxsim.errors import InputError, closest
+from pyxsim.chakra.stream import MAX_MESSAGE, created, opened
+from pyxsim.errors import InputError
 
-MAX_MESSAGE = 1 << 30  # bytes; a node that claims more is none
 VERSION = "0.0.4"
-M = TypeVar("M", Metadata, Node)
-_GZIP = b"\x1f\x8b"
+TEXT = (".json", ".jsonl")
 
 
 class Trace(NamedTuple):
@@ -33,68 +39,68 @@ class Trace(NamedTuple):
 
 def read(path: str | PathLike[str]) -> Trace:
     """The trace in a file; nodes are read as they are asked for. Raises InputError, also while they are read."""
-    messages = _messages(str(path))
+    file = str(path)
+    messages = text.messages(file) if form(file) in TEXT else _messages(file)
     first = next(messages, None)
     if first is None:
-        raise InputError("is empty", file=str(path), allowed="a Chakra trace")
-    return Trace(_parsed(Metadata, str(path), *first), (_parsed(Node, str(path), *each) for each in messages))
+        raise InputError("is empty", file=file, allowed="a Chakra trace")
+    return Trace(first, messages)
 
 
 def write(path: str | PathLike[str], nodes: Iterable[Node], metadata: Metadata | None = None) -> None:
-    """Write a trace; without `metadata`, one that only says its version."""
-    first = bytes(Metadata(VERSION) if metadata is None else metadata)
-    with Path(path).open("wb") as stream:
-        for data in chain([first], map(bytes, nodes)):
+    """Write a trace; without `metadata`, one that only says its version.
+
+    Raises InputError if the file cannot be written, ValueError for a node that its format cannot hold.
+    """
+    file = str(path)
+    first = Metadata(VERSION) if metadata is None else metadata
+    with created(file) as stream:
+        if form(file) in TEXT:
+            text.write(stream, first, nodes, lines=form(file) == ".jsonl")
+            return
+        for data in chain([metadata_bytes(first)], map(node_bytes, nodes)):
             stream.write(as_varint(len(data)) + data)
 
 
-def _parsed(kind: type[M], path: str, at: int, data: bytes) -> M:
-    try:
-        return kind.parse(data)
-    except WireError as error:
-        raise _fault(path, at, str(error)) from error
+def form(path: str | PathLike[str]) -> str:
+    """How a file is written, by the end of its name: .et, .json, .jsonl, whether or not .gz follows."""
+    name = str(path)
+    return Path(name.removesuffix(".gz")).suffix.lower()
 
 
-def _messages(path: str) -> Iterator[tuple[int, bytes]]:
-    """The messages of a file, and the byte at which each begins."""
-    at = 0
-    try:
-        with Path(path).open("rb") as plain:
-            packed = plain.peek(2)[:2] == _GZIP
-            stream: BinaryIO = io.BufferedReader(gzip.GzipFile(fileobj=plain)) if packed else plain
+def _messages(path: str) -> Iterator[Any]:
+    """The metadata, then the nodes."""
+    at = number = 0
+    with opened(path) as stream:
+        try:
             while head := _head(stream):
-                length, _ = varint(head, 0)
-                data = stream.read(min(length, MAX_MESSAGE))
-                if len(data) < length:
-                    raise WireError(f"has a message of {length} bytes, and {len(data)} are left", at)
-                yield at, data
-                at += len(head) + length
-    except FileNotFoundError as error:
-        raise InputError(f"no such file{_neighbour(Path(path))}", file=path) from error
-    except IsADirectoryError as error:
-        raise InputError("is a folder", file=path, allowed="a Chakra trace") from error
-    except (WireError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _fault(path, at, str(error)) from error
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from error
+                length = varint_of(head)
+                data = _exactly(stream, length)
+                inside = at + len(head)
+                try:
+                    yield node_from(data) if number else metadata_from(data)
+                except WireError as error:
+                    raise WireError(str(error), len(head) + error.at) from error
+                at = inside + length
+                number += 1
+        except WireError as error:
+            what = f"node {number} of the file" if number else "its metadata"
+            problem = f"is no Chakra trace, or is damaged: {what} {error} (byte {at + error.at})"
+            raise InputError(problem, file=path) from error
 
 
 def _head(stream: BinaryIO) -> bytes:
     """The varint in front of a message; nothing at the end of the file."""
-    head = b""
-    while byte := stream.read(1):
+    head = stream.read(1)
+    while head and head[-1] >= 0x80 and len(head) < 10 and (byte := stream.read(1)):
         head += byte
-        if byte[0] < 0x80 or len(head) == 10:
-            break
     return head
 
 
-def _neighbour(path: Path) -> str:
-    try:
-        return closest(path.name, [each.name for each in path.parent.iterdir() if each.suffix == path.suffix])
-    except OSError:
-        return ""
-
-
-def _fault(path: str, at: int, problem: str) -> InputError:
-    return InputError(f"is no Chakra trace, or is damaged: it {problem} (byte {at})", file=path)
+def _exactly(stream: BinaryIO, length: int) -> bytes:
+    if length > MAX_MESSAGE:
+        raise WireError(f"has {length} bytes, more than the {MAX_MESSAGE} that are allowed", 0)
+    data = stream.read(length)
+    if len(data) < length:
+        raise WireError(f"has {length} bytes, and {len(data)} are left", 0)
+    return data

@@ -8,9 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pyxsim.chakra.files import rank_files
 from pyxsim.collective.custom.msccl import read_msccl
 from pyxsim.collective.custom.python import read_python
-from pyxsim.collective.custom.traces import rank_files, read_traces
+from pyxsim.collective.custom.traces import read_traces
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 

@@ -16,26 +16,13 @@ from typing import NamedTuple, NoReturn
 
 from pyxsim import chakra
 from pyxsim.chakra import Node, NodeType
+from pyxsim.chakra.files import rank_files
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.errors import InputError, closest
 
 UNPROVED = "Chakra traces say how many bytes are sent, and not which data they are"
-
-
-def rank_files(pattern: str) -> dict[int, Path]:
-    """The files of `PREFIX.*.et` by the rank in the place of the star. Raises InputError unless there is one star."""
-    path = Path(pattern)
-    before, star, after = path.name.partition("*")
-    if not star or "*" in after:
-        raise InputError("is one trace", file=pattern, allowed="PREFIX.*.et: a trace for each rank, its number at '*'")
-    name = re.compile(rf"{re.escape(before)}(0|[1-9]\d{{0,8}}){re.escape(after)}", re.ASCII)
-    try:
-        matches = [(name.fullmatch(each.name), each) for each in path.parent.iterdir()]
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path.parent)) from error
-    return {int(match[1]): each for match, each in matches if match is not None}
 
 
 def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:

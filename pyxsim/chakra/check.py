@@ -1,0 +1,186 @@
+"""What is wrong with traces: in one of them, and between them. Every fault is a line with file, node and reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+from pyxsim.chakra.graph import NONE, Graph
+from pyxsim.chakra.messages import CommType, NodeType
+from pyxsim.chakra.order import levels
+from pyxsim.errors import InputError
+
+TOLD = 8  # nodes of a circle that are named
+Groups = Mapping[str, Sequence[int]]
+
+
+def faults_of(graph: Graph) -> list[InputError]:
+    """What is wrong in a trace by itself."""
+    circle = _circle([graph], graph.ptr, graph.before, graph.levels[0])
+    return [*graph.faults, *circle]
+
+
+def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) -> list[InputError]:
+    """What is wrong between the traces of all ranks: messages, collectives, circles that go over several ranks."""
+    faults = [
+        InputError("there is no trace for this rank", key=f"rank {rank}", allowed=f"0 to {max(graphs)}, one trace each")
+        for rank in sorted(set(range(max(graphs) + 1)) - graphs.keys())[:TOLD]
+    ]
+    pairs, found = _messages(graphs)
+    faults += found
+    faults += _collectives(graphs, groups or {})
+    if all((graph.levels[0] >= 0).all() for graph in graphs.values()):
+        faults += _joint_circle(graphs, pairs)
+    return faults
+
+
+def check(graphs: Mapping[int, Graph], groups: Groups | None = None) -> list[InputError]:
+    """Everything that is wrong, rank by rank, then between them."""
+    own = [fault for graph in graphs.values() for fault in faults_of(graph)]
+    return own + faults_between(graphs, groups)
+
+
+def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, int]], list[InputError]]:
+    """The pairs (rank, row, rank, row) of sends and receptions, the k-th with the k-th in the order of their numbers.
+
+    And what is wrong with them.
+    """
+    ends: defaultdict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    faults = []
+    for rank, graph in graphs.items():
+        which = np.flatnonzero((graph.type == NodeType.COMM_SEND) | (graph.type == NodeType.COMM_RECV)).tolist()
+        for row in sorted(which, key=graph.ids.__getitem__):
+            sends = graph.type[row] == NodeType.COMM_SEND
+            peer, tag = int(graph.peer[row]), int(graph.tag[row])
+            if peer == NONE or tag == NONE:
+                continue  # told already
+            if peer == rank or peer not in graphs:
+                what = "goes to" if sends else "comes from"
+                problem = f"{what} rank {peer}" + (", which is its own" if peer == rank else "")
+                faults.append(graph.fault(row, problem, "another rank that has a trace"))
+                continue
+            ends[(rank, peer, tag) if sends else (peer, rank, tag)][0 if sends else 1].append(row)
+    pairs = []
+    for (src, dst, tag), (sends_, receptions) in sorted(ends.items()):
+        for send, reception in zip_longest(sends_, receptions):
+            if send is None or reception is None:
+                rank, row = (dst, reception) if send is None else (src, send)
+                counts = f"rank {src} sends {len(sends_)} with tag {tag} to rank {dst}"
+                problem = f"has no partner: {counts}, which receives {len(receptions)}"
+                faults.append(graphs[rank].fault(row, problem, "as many as are sent"))
+                break  # one line for all of this tag
+            here, there = int(graphs[dst].size[reception]), int(graphs[src].size[send])
+            if NONE not in (here, there) and here != there:
+                problem = f"receives {here} bytes, and {graphs[src].label(send)} of rank {src} sends {there}"
+                faults.append(graphs[dst].fault(reception, problem, f"{there} bytes"))
+            pairs.append((src, send, dst, reception))
+    return pairs, faults
+
+
+def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError]:
+    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective."""
+    faults = []
+    called: defaultdict[str, dict[int, list[int]]] = defaultdict(dict)
+    for rank, graph in graphs.items():
+        strange = set()
+        which = np.flatnonzero((graph.type == NodeType.COMM_COLL) & (graph.comm != NONE)).tolist()
+        for row in sorted(which, key=graph.ids.__getitem__):
+            name = graph.groups[graph.group[row]]
+            if not name or (name in groups and rank in groups[name]):
+                called[name].setdefault(rank, []).append(row)
+            elif name not in strange:
+                strange.add(name)
+                faults.append(_stranger(graph, row, name, groups))
+    for name, callers in called.items():
+        first = max(callers, key=lambda rank: len(callers[rank]))  # of those that call most the lowest
+        for rank in groups[name] if name else graphs:
+            fault = _different(graphs, name, (first, callers[first]), (rank, callers.get(rank, [])))
+            faults += [fault] if fault is not None else []
+    return faults
+
+
+def _stranger(graph: Graph, row: int, name: str, groups: Groups) -> InputError:
+    if name not in groups:
+        allowed = f"0 (all ranks), {', '.join(groups)}" if groups else "0 (all ranks); a file of groups names others"
+        return graph.fault(row, f"is for group {name!r}, which there is not", allowed)
+    ranks = ", ".join(map(str, groups[name][:TOLD])) + (", ..." if len(groups[name]) > TOLD else "")
+    return graph.fault(row, f"is for group {name!r}, and rank {graph.rank} is no member", f"members {ranks}")
+
+
+def _different(
+    graphs: Mapping[int, Graph], name: str, one: tuple[int, list[int]], other: tuple[int, list[int]]
+) -> InputError | None:
+    """The first collective that a rank calls and another does not, or not so. `one` calls as often or more often."""
+    group = f" in group {name!r}" if name else ""
+    (rank, rows), (rank_2, rows_2) = one, other
+    for turn, row in enumerate(rows):
+        what = _collective(graphs[rank], row)
+        if turn >= len(rows_2):
+            problem = f"waits for ever: it is collective {turn} of rank {rank}{group}, {what},"
+            return graphs[rank].fault(row, f"{problem} and rank {rank_2} calls {len(rows_2)}", "as many at all members")
+        if (here := _collective(graphs[rank_2], rows_2[turn])) != what:
+            problem = f"is collective {turn} of rank {rank_2}{group}, {here}, where rank {rank} has {what}"
+            return graphs[rank_2].fault(rows_2[turn], problem, "the same at all members")
+    return None
+
+
+def _collective(graph: Graph, row: int) -> str:
+    return f"{CommType(graph.comm[row]).name} of {graph.size[row]} bytes"
+
+
+def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, int]]) -> list[InputError]:
+    """Receptions that wait for sends that wait for them, over several ranks."""
+    if not pairs:
+        return []
+    order = list(graphs.values())
+    first, at = {}, 0
+    for graph in order:
+        first[graph.rank] = at
+        at += len(graph)
+    # An edge is (who waits, for whom); sorted by who waits they are rows of one large graph.
+    waits = [np.repeat(np.arange(len(each)), np.diff(each.ptr)) + first[each.rank] for each in order]
+    fors = [each.before + first[each.rank] for each in order]
+    table = np.array(pairs, dtype=np.int64)
+    start = np.zeros(max(graphs) + 1, dtype=np.int64)
+    for rank, row in first.items():
+        start[rank] = row
+    who = np.concatenate([*waits, start[table[:, 2]] + table[:, 3]])
+    whom = np.concatenate([*fors, start[table[:, 0]] + table[:, 1]])[np.argsort(who, kind="stable")]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=at))]).astype(np.int64)
+    level, _ = levels(ptr, whom, np.zeros(at, dtype=np.int64))
+    return _circle(order, ptr, whom, level)
+
+
+def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: np.ndarray) -> list[InputError]:
+    """One circle, if nodes wait for one. The rows of the graphs follow each other."""
+    stuck = np.flatnonzero(level < 0)
+    if not len(stuck):
+        return []
+    row, place, path = int(stuck[0]), dict[int, int](), list[int]()
+    while row not in place:
+        place[row] = len(path)
+        path.append(row)
+        row = next(int(each) for each in before[ptr[row] : ptr[row + 1]] if level[each] < 0)
+    circle = path[place[row] :]
+    least = circle.index(min(circle))
+    circle = circle[least:] + circle[:least]
+    starts = np.cumsum([0, *map(len, graphs)])
+
+    def where(row: int) -> tuple[Graph, int]:
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return graphs[k], row - int(starts[k])
+
+    def told(row: int) -> str:
+        graph, own = where(row)
+        return graph.label(own) + (f" of rank {graph.rank}" if len(graphs) > 1 else "")
+
+    graph, own = where(circle[0])
+    if len(circle) == 1:
+        return [graph.fault(own, "waits for itself", "nodes that do not wait in a circle")]
+    named = ", that for ".join(map(told, circle[1 : TOLD + 1]))
+    rest = "and so on" if len(circle) > TOLD + 1 else "that for the first"
+    problem = f"waits for {named}, {rest}: {len(circle)} wait for each other in a circle"
+    return [graph.fault(own, problem, "nodes that do not wait in a circle")]

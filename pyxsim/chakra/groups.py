@@ -1,0 +1,62 @@
+"""Groups of ranks that communicate, in a JSON file of their own: {"1": [0, 1], "2": [2, 3]}.
+
+A node names its group in its attribute `pg_name`; "" and "0" mean all ranks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from os import PathLike
+from typing import Any
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.textfile import read_text
+
+ALL = ("", "0")  # the names of the group of all ranks
+_ALLOWED = '{"1": [ranks], "2": [ranks], ...}'
+
+
+def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str, tuple[int, ...]]:
+    """The ranks of each group, in the order of the file; `ranks`: how many there are at all. Raises InputError."""
+    file = str(path)
+    try:
+        pairs = json.loads(read_text(path, "the groups"), object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        problem = str(error) if isinstance(error, json.JSONDecodeError) else "a number is too long, or it is too deep"
+        raise InputError(f"is no JSON: {problem}", file=file, allowed=_ALLOWED) from error
+    if not isinstance(pairs, _Pairs):
+        raise InputError("has no object", file=file, allowed=_ALLOWED)
+    groups: dict[str, tuple[int, ...]] = {}
+    faults = []
+    for name, members in pairs:
+        if name in groups:
+            faults.append(InputError("is there twice", file=file, key=name))
+        elif not re.fullmatch(r"[1-9]\d{0,17}", name, re.ASCII):
+            faults.append(InputError("is no number of a group", file=file, key=name, allowed="1, 2, 3, ..."))
+        elif (fault := _wrong(members, ranks)) is not None:
+            faults.append(fault.at(file=file, key=name))
+        else:
+            groups[name] = tuple(members)
+    raise_all(faults)
+    return groups
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON, in which a name may stand twice."""
+
+
+def _wrong(members: Any, ranks: int | None) -> InputError | None:
+    most = "a number from 0" if ranks is None else f"0 to {ranks - 1}"
+    if not isinstance(members, list) or isinstance(members, _Pairs) or not members:
+        return InputError("is no list of ranks", allowed=f"a list of different ranks, each {most}")
+    seen = set()
+    for rank in members:
+        if not isinstance(rank, int) or isinstance(rank, bool) or rank < 0 or (ranks is not None and rank >= ranks):
+            return InputError(f"has rank {json.dumps(rank)[:40]}", allowed=most)
+        if rank in seen:
+            return InputError(f"has rank {rank} twice", allowed="each rank once")
+        seen.add(rank)
+    return None

@@ -1,0 +1,90 @@
+"""A trace in numbers: what its nodes are, what they carry, and how its graph is shaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
+from pyxsim.chakra.graph import Graph, type_name
+from pyxsim.chakra.messages import CommType, NodeType
+
+_OF_TYPE = {
+    NodeType.COMM_SEND: "send",
+    NodeType.COMM_RECV: "receive",
+    NodeType.MEM_LOAD: "load",
+    NodeType.MEM_STORE: "store",
+}
+
+
+@dataclass
+class Statistics:
+    """`nodes`: how many of each type. `bytes`: of each kind: all-reduce, send, load, ...
+
+    `compute_micros`: durations of all COMP nodes. `depth`: nodes one behind the other. `width`: most nodes of one
+    level, which is how far a node is from the beginning. `critical_micros`: the longest way by durations; of several
+    ranks the longest of them.
+    """
+
+    nodes: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+    dependencies: int = 0
+    compute_micros: int = 0
+    depth: int = 0
+    width: int = 0
+    critical_micros: int = 0
+
+    @property
+    def total(self) -> int:
+        """All nodes."""
+        return sum(self.nodes.values())
+
+
+def statistics(graph: Graph) -> Statistics:
+    """Of one trace."""
+    kinds, counts = np.unique(graph.type, return_counts=True)
+    level, end = graph.levels
+    reached = level[level >= 0]
+    sizes: dict[str, int] = {}
+    for kind, name in _OF_TYPE.items():
+        if (graph.type == kind).any():
+            sizes[name] = _sum(graph.size[graph.type == kind])
+    for comm in np.unique(graph.comm[graph.comm >= 0]).tolist():
+        name = CommType(comm).name.lower().replace("_", "-")
+        sizes[name] = _sum(graph.size[graph.comm == comm])
+    return Statistics(
+        nodes={type_name(kind): count for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)},
+        bytes=sizes,
+        dependencies=len(graph.before),
+        compute_micros=_sum(graph.micros[graph.type == NodeType.COMP]),
+        depth=int(reached.max()) + 1 if len(reached) else 0,
+        width=int(np.bincount(reached).max()) if len(reached) else 0,
+        critical_micros=int(end.max()) if len(end) else 0,
+    )
+
+
+def together(parts: Iterable[Statistics]) -> Statistics:
+    """Of all ranks: sums; of depth, width and critical length the largest of a rank."""
+    return reduce(_both, parts, Statistics())
+
+
+def _both(a: Statistics, b: Statistics) -> Statistics:
+    def summed(x: dict[str, int], y: dict[str, int]) -> dict[str, int]:
+        return {name: x.get(name, 0) + y.get(name, 0) for name in dict.fromkeys((*x, *y))}
+
+    return Statistics(
+        summed(a.nodes, b.nodes),
+        summed(a.bytes, b.bytes),
+        a.dependencies + b.dependencies,
+        a.compute_micros + b.compute_micros,
+        max(a.depth, b.depth),
+        max(a.width, b.width),
+        max(a.critical_micros, b.critical_micros),
+    )
+
+
+def _sum(values: np.ndarray) -> int:
+    """The sum as Python counts, which does not end at 64 bits; sizes that are not known count as 0."""
+    return sum(values[values > 0].tolist())

@@ -1,0 +1,57 @@
+"""A file as bytes, whether gzip has compressed it or not; and every way in which reading it can go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from pyxsim.errors import InputError, closest
+
+MAX_MESSAGE = 1 << 24  # bytes of one node: what is larger is none, and would cost many times its size in memory
+_GZIP = b"\x1f\x8b"
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file, to be read. Raises InputError, also for what goes wrong while it is read."""
+    try:
+        with Path(path).open("rb") as plain:
+            packed = plain.peek(2)[:2] == _GZIP
+            yield io.BufferedReader(gzip.GzipFile(fileobj=plain)) if packed else plain
+    except FileNotFoundError as error:
+        raise InputError(f"no such file{_neighbour(Path(path))}", file=path) from error
+    except IsADirectoryError as error:
+        raise InputError("is a folder", file=path, allowed="a Chakra trace") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"is damaged, as gzip has compressed it: {error}", file=path) from error
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from error
+
+
+@contextmanager
+def created(path: str) -> Iterator[BinaryIO]:
+    """The file, to be written; compressed if its name ends with .gz. Raises InputError if it cannot be."""
+    try:
+        with Path(path).open("wb") as plain:
+            if path.endswith(".gz"):
+                # Without a name and a date in it the same trace is the same file.
+                with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield plain
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+
+
+def _neighbour(path: Path) -> str:
+    try:
+        return closest(path.name, [each.name for each in path.parent.iterdir() if each.suffix == path.suffix])
+    except OSError:
+        return ""

@@ -1,0 +1,376 @@
+"""Traces as JSON, in the form in which Chakra's jsonizer prints them: protocol buffers' own mapping to JSON.
+
+One object behind the other, the metadata first, then the nodes; in a `.jsonl` each on a line of its own. Names of
+fields are those of the schema in lowerCamelCase (`ctrlDeps`, `int64Val`); `ctrl_deps` is understood, too. Numbers of
+64 bits are texts, bytes are base64, types of nodes are names such as COMP_NODE. What Chakra's schema does not know,
+and so its JSON cannot tell, stands as base64 under `unknownFields`, which is ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, BinaryIO
+
+from pyxsim.chakra.codec import metadata_bytes, node_bytes
+from pyxsim.chakra.messages import (
+    ATTRIBUTE_TYPES,
+    MAX_ATTRIBUTES,
+    WHOLE,
+    Attribute,
+    IOInfo,
+    Metadata,
+    Node,
+    NodeType,
+)
+from pyxsim.chakra.stream import MAX_MESSAGE, opened
+from pyxsim.errors import InputError
+
+PIECE = 1 << 20  # bytes that are read at once
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: _once(pairs))
+_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_TYPE_NAMES = {f"{each.name}_NODE": each for each in NodeType}
+_Readers = Mapping[str, tuple[str, Callable[[Any], Any]]]
+
+
+class _Fault(ValueError):
+    """What is wrong in an object; `key`: where."""
+
+    def __init__(self, problem: str, key: str = "", allowed: str | list[str] | None = None, given: str = "") -> None:
+        super().__init__(problem)
+        self.key, self.allowed, self.given = key, allowed, given
+
+
+# Reading
+
+
+def messages(path: str) -> Iterator[Any]:
+    """The metadata, then the nodes. Raises InputError."""
+    for number, (at, given) in enumerate(_objects(path)):
+        try:
+            yield _node(given) if number else _metadata(given)
+        except _Fault as fault:
+            name = f" ({given['name']})" if isinstance(given.get("name"), str) and given["name"] else ""
+            what = f"node {number} of the file{name}" if number else "its metadata, which is its first object,"
+            problem = f"{what} {fault} (character {at})"
+            raise InputError(
+                problem, file=path, key=fault.key or None, allowed=fault.allowed, given=fault.given
+            ) from fault
+
+
+def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file, and the character at which each begins; read piece by piece."""
+    for at, found in _found(path):
+        if not isinstance(found, dict):
+            raise InputError(f"has no object at character {at}", file=path, allowed="one object behind the other")
+        yield at, found
+
+
+def _found(path: str) -> Iterator[tuple[int, Any]]:
+    text, begin, at, ended = "", 0, 0, False
+    with opened(path) as stream:
+        pieces = _pieces(stream, path)
+        while True:
+            at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+            problem = ""
+            if at < len(text):
+                try:
+                    found, end = _DECODER.raw_decode(text, at)
+                    yield begin + at, found
+                    at = end
+                    continue
+                except _Fault as fault:
+                    raise InputError(f"{fault} (character {begin + at})", file=path) from fault
+                except RecursionError:
+                    problem = "it is nested too deeply"
+                except ValueError as error:
+                    where = error.pos if isinstance(error, json.JSONDecodeError) else at
+                    what = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+                    problem = f"{what[:1].lower()}{what[1:]} at character {begin + where}"
+            elif ended:
+                return
+            # It may only be cut off: all that is wrong is told when it does not get better with more of the text.
+            piece = None if len(text) - at > MAX_MESSAGE else next(pieces, None)
+            if piece is None:
+                if problem:
+                    raise InputError(f"is no JSON of a Chakra trace: {problem}", file=path)
+                ended = True
+                continue
+            begin += at
+            text, at = text[at:] + piece, 0
+
+
+def _pieces(stream: BinaryIO, path: str) -> Iterator[str]:
+    """The text of a file, piece by piece."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    at = 0
+    while data := stream.read(PIECE):
+        try:
+            text = decoder.decode(data)
+        except UnicodeDecodeError as error:
+            raise InputError(f"is no text: it is not UTF-8 after byte {at}", file=path) from error
+        at += len(data)
+        yield text
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InputError("is no text: it ends in the middle of a character", file=path) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Fault(f"has an object with '{twice}' twice")
+    return found
+
+
+def _read(given: Any, readers: _Readers) -> dict[str, Any]:
+    """The arguments of a message. `readers`: name in JSON -> argument and how it is read."""
+    if not isinstance(given, dict):
+        raise _Fault(f"has {_told(given)} where an object belongs")
+    out = {}
+    for name, value in given.items():
+        known = readers.get(name) or readers.get(_camel(name))
+        if known is None:
+            raise _Fault(f"has an unknown field '{name}'", allowed=list(readers), given=name)
+        if known[0] in out:
+            raise _Fault(f"has '{name}' twice")
+        if value is None:  # as if it were not there
+            continue
+        try:
+            out[known[0]] = known[1](value)
+        except _Fault as fault:
+            raise _Fault(str(fault), f"{name}.{fault.key}" if fault.key else name, fault.allowed, fault.given) from None
+    return out
+
+
+def _told(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]} ..."
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Fault(f"has {_told(value)} where a text belongs")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _Fault("has a text that is not Unicode") from None
+    return value
+
+
+def _whole(bits: int, signed: bool) -> Callable[[Any], int]:
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+    def read(value: Any) -> int:
+        number = value
+        digits = isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value, re.ASCII)
+        if digits or (isinstance(value, float) and value.is_integer()):
+            number = int(value)
+        if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+            raise _Fault(f"has {_told(value)}", allowed=f"a whole number from {low} to {high}")
+        return number
+
+    return read
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str):
+        if value in _FLOATS:
+            return _FLOATS[value]
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise _Fault(f"has {_told(value)}", allowed="a number")
+
+
+def _narrow(value: Any) -> float:
+    wide = _float(value)
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", wide))[0])
+    except OverflowError:
+        raise _Fault(f"has {_told(value)}", allowed="a number of 32 bits") from None
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Fault(f"has {_told(value)}", allowed="true or false")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return base64.b64decode(_text(value), validate=True)
+    except (binascii.Error, ValueError):
+        raise _Fault(f"has {_told(value)}", allowed="base64") from None
+
+
+def _list(read: Callable[[Any], Any], most: int = MAX_MESSAGE) -> Callable[[Any], list[Any]]:
+    def reader(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise _Fault(f"has {_told(value)} where a list belongs")
+        if len(value) > most:
+            raise _Fault(f"has {len(value)} of them", allowed=f"at most {most}")
+        return [read(each) for each in value]
+
+    return reader
+
+
+def _type(value: Any) -> int:
+    if isinstance(value, str):
+        if value not in _TYPE_NAMES:
+            raise _Fault(f"has '{value}'", allowed=list(_TYPE_NAMES), given=value)
+        return _TYPE_NAMES[value]
+    number = _whole(64, signed=False)(value)
+    return NodeType(number) if number in NodeType._value2member_map_ else number
+
+
+def _camel(name: str) -> str:
+    """A name of the schema as JSON has it: int64_val -> int64Val."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+_VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "double": (_float, lambda value: _plain(value, repr(value))),
+    "float": (_narrow, lambda value: _plain(value, f"{value:.9g}")),
+    **{name: (_whole(bits, signed), str if bits == 64 else int) for name, (bits, signed) in WHOLE.items()},
+    "bool": (_bool, bool),
+    "string": (_text, str),
+    "bytes": (_bytes, lambda value: base64.b64encode(value).decode("ascii")),
+}
+
+
+def _plain(value: float, text: str) -> float | str:
+    if math.isfinite(value):
+        return float(text)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _values(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """The message that is the value of a list attribute: {"values": [...]}."""
+    return lambda given: _read(given, {"values": ("values", _list(read))}).get("values", [])
+
+
+_UNKNOWN: _Readers = {"unknownFields": ("unknown", _bytes)}
+_ATTRIBUTE: _Readers = {
+    "name": ("name", _text),
+    "docString": ("doc_string", _text),
+    **{
+        _camel(each): (each, _values(_VALUES[kind][0]) if many == "list" else _VALUES[kind][0])
+        for each in ATTRIBUTE_TYPES
+        for kind, _, many in [each.partition("_")]
+    },
+    **_UNKNOWN,
+}
+
+
+def _attribute(given: Any) -> Attribute:
+    found = _read(given, _ATTRIBUTE)
+    plain = {name: found.pop(name) for name in ("name", "doc_string", "unknown") if name in found}
+    if len(found) > 1:
+        raise _Fault(f"has several values: {', '.join(map(_camel, found))}", allowed="one")
+    for kind, value in found.items():
+        return Attribute(type=kind, value=value, **plain)
+    return Attribute(**plain)
+
+
+_ATTRIBUTES = _list(_attribute, MAX_ATTRIBUTES)
+_IO: _Readers = {**{name: (name, _text) for name in ("values", "shapes", "types")}, **_UNKNOWN}
+_METADATA: _Readers = {"version": ("version", _text), "attr": ("attr", _ATTRIBUTES), **_UNKNOWN}
+_ID = _whole(64, signed=False)
+_NODE: _Readers = {
+    "id": ("id", _ID),
+    "name": ("name", _text),
+    "type": ("type", _type),
+    "ctrlDeps": ("ctrl_deps", _list(_ID)),
+    "dataDeps": ("data_deps", _list(_ID)),
+    "startTimeMicros": ("start_time_micros", _ID),
+    "durationMicros": ("duration_micros", _ID),
+    "inputs": ("inputs", lambda given: IOInfo(**_read(given, _IO))),
+    "outputs": ("outputs", lambda given: IOInfo(**_read(given, _IO))),
+    "attr": ("attr", _ATTRIBUTES),
+    **_UNKNOWN,
+}
+
+
+def _metadata(given: dict[str, Any]) -> Metadata:
+    return Metadata(**_read(given, _METADATA))
+
+
+def _node(given: dict[str, Any]) -> Node:
+    return Node(**_read(given, _NODE))
+
+
+# Writing
+
+
+def write(stream: BinaryIO, metadata: Metadata, nodes: Iterable[Node], *, lines: bool) -> None:
+    """Write a trace as JSON; `lines`: each object on a line of its own. Raises ValueError for a wrong value."""
+    encoder = json.JSONEncoder(indent=None if lines else 2, separators=(",", ":") if lines else None)
+    metadata_bytes(metadata)  # as with nodes below
+    for each in chain([_metadata_json(metadata)], map(_node_json, nodes)):
+        stream.write((encoder.encode(each) + "\n").encode("ascii"))
+
+
+def _metadata_json(metadata: Metadata) -> dict[str, Any]:
+    attributes = [_attribute_json(each) for each in metadata.attr]
+    return _given(version=metadata.version, attr=attributes, unknownFields=_base64(metadata.unknown))
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    node_bytes(node)  # what the schema cannot hold is told, and the same way
+    known = node.type in NodeType._value2member_map_
+    out = _given(
+        id=_number(node.id),
+        name=node.name,
+        type=(f"{NodeType(node.type).name}_NODE" if node.type else "") if known else node.type,
+        ctrlDeps=[str(each) for each in node.ctrl_deps],
+        dataDeps=[str(each) for each in node.data_deps],
+        startTimeMicros=_number(node.start_time_micros),
+        durationMicros=_number(node.duration_micros),
+    )
+    for name, info in (("inputs", node.inputs), ("outputs", node.outputs)):
+        if info is not None:
+            out[name] = _given(
+                values=info.values, shapes=info.shapes, types=info.types, unknownFields=_base64(info.unknown)
+            )
+    return out | _given(attr=[_attribute_json(each) for each in node.attr], unknownFields=_base64(node.unknown))
+
+
+def _attribute_json(attribute: Attribute) -> dict[str, Any]:
+    out = _given(name=attribute.name, docString=attribute.doc_string)
+    if attribute.type:
+        kind, _, many = attribute.type.partition("_")
+        tell = _VALUES[kind][1]
+        value = attribute.value
+        out[_camel(attribute.type)] = _given(values=[tell(each) for each in value]) if many == "list" else tell(value)
+    return out | _given(unknownFields=_base64(attribute.unknown))
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _number(value: int) -> str:
+    return str(value) if value else ""
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

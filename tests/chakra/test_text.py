@@ -1,0 +1,147 @@
+"""Traces as JSON: the form of Chakra's jsonizer, whatever else may be written there, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyxsim import chakra
+from pyxsim.chakra import Attribute, IOInfo, Metadata, Node, NodeType
+from pyxsim.errors import InputError
+
+# As protocol buffers print the two messages (json_format.MessageToJson), one behind the other.
+PRINTED = """{
+  "version": "0.0.4"
+}{
+  "id": "2",
+  "name": "ar",
+  "type": "COMM_COLL_NODE",
+  "dataDeps": [
+    "1"
+  ],
+  "durationMicros": "7",
+  "inputs": {
+    "values": "[]"
+  },
+  "attr": [
+    {
+      "name": "comm_size",
+      "int64Val": "1048576"
+    },
+    {
+      "name": "is_cpu_op",
+      "boolVal": false
+    },
+    {
+      "name": "involved_dim",
+      "boolList": {
+        "values": [
+          true,
+          false
+        ]
+      }
+    },
+    {
+      "name": "raw",
+      "bytesVal": "AP8="
+    },
+    {
+      "name": "few",
+      "int32Val": 3
+    },
+    {
+      "name": "much",
+      "doubleVal": "Infinity"
+    }
+  ]
+}"""
+NODE = Node(
+    2,
+    "ar",
+    NodeType.COMM_COLL,
+    data_deps=[1],
+    duration_micros=7,
+    inputs=IOInfo("[]"),
+    attr=[
+        Attribute("comm_size", "int64_val", 1 << 20),
+        Attribute("is_cpu_op", "bool_val", False),
+        Attribute("involved_dim", "bool_list", [True, False]),
+        Attribute("raw", "bytes_val", b"\x00\xff"),
+        Attribute("few", "int32_val", 3),
+        Attribute("much", "double_val", float("inf")),
+    ],
+)
+
+
+def test_what_chakras_jsonizer_prints(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(PRINTED, encoding="utf-8")
+    trace = chakra.read(tmp_path / "a.json")
+    assert trace.metadata == Metadata("0.0.4")
+    assert list(trace.nodes) == [NODE]
+    chakra.write(tmp_path / "b.json", [NODE])
+    assert (tmp_path / "b.json").read_text() == PRINTED.replace("}{", "}\n{") + "\n"
+
+
+def test_lines_are_objects(tmp_path: Path) -> None:
+    chakra.write(tmp_path / "a.jsonl", [NODE, Node()])
+    metadata, node, empty = (tmp_path / "a.jsonl").read_text().splitlines()
+    assert json.loads(metadata) == {"version": "0.0.4"}
+    assert json.loads(PRINTED[PRINTED.index("}{") + 1 :]) == json.loads(node)
+    assert empty == "{}"
+
+
+def test_names_of_the_schema_and_plain_numbers_are_understood(tmp_path: Path) -> None:
+    node = {"id": 2, "type": 4, "ctrl_deps": [1, "3"], "attr": [{"name": "x", "uint64_val": 5, "doc_string": "why"}]}
+    (tmp_path / "a.jsonl").write_text(f"{{}}\n{json.dumps(node)}", encoding="utf-8")
+    [read] = chakra.read(tmp_path / "a.jsonl").nodes
+    assert read == Node(2, "", NodeType.COMP, [1, 3], attr=[Attribute("x", "uint64_val", 5, "why")])
+
+
+def test_objects_that_are_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    nodes = [Node(k, "n" * 900_000) for k in range(3)] + [Node(9, "é" * 2_000_000)]
+    chakra.write(tmp_path / "a.json", nodes)
+    assert list(chakra.read(tmp_path / "a.json").nodes) == nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", r"a\.json: is empty; allowed: a Chakra trace"),
+        ("[]", r"has no object at character 0; allowed: one object behind the other"),
+        ("{} {", r"is no JSON of a Chakra trace: expecting property name .* at character 4"),
+        ("{} nothing", r"expecting value at character 3"),
+        ("{}" + '{"a":' * 100_000, r"nested too deeply"),
+        ("{}" + '{"id": ' + "1" * 5000 + "}", r"a number is too long"),
+        ('{"id": 1}', r"its metadata, which is its first object, has an unknown field 'id' .*; allowed: version, attr"),
+        ('{} {"nmae": "a"}', r"node 1 of the file has an unknown field 'nmae' .* did you mean 'name'\?"),
+        ('{} {"id": -1}', r"a\.json: id: node 1 of the file has -1 .*; allowed: a whole number from 0 to"),
+        ('{} {"id": 1.5}', r"has 1\.5"),
+        ('{} {"id": true}', r"has true"),
+        ('{} {"id": 1, "id": 2}', r"has an object with 'id' twice"),
+        ('{} {"dataDeps": 3}', r"dataDeps: .* has 3 where a list belongs"),
+        ('{} {"dataDeps": [], "data_deps": []}', r"has 'data_deps' twice"),
+        ('{} {"name": "x", "type": "COMP"}', r"type: node 1 .* \(x\) has 'COMP' .* mean 'COMP_NODE'\?"),
+        ('{} {"name": "\\ud800"}', r"a text that is not Unicode"),
+        ('{} {"attr": [{"int32Val": 2147483648}]}', r"attr\.int32Val: .* allowed: a whole number from -2147483648"),
+        ('{} {"attr": [{"int32Val": 1, "boolVal": true}]}', r"has several values: int32Val, boolVal"),
+        ('{} {"attr": [{"boolVal": 1}]}', r"allowed: true or false"),
+        ('{} {"attr": [{"bytesVal": "?"}]}', r"allowed: base64"),
+        ('{} {"attr": [{"floatVal": 1e39}]}', r"allowed: a number of 32 bits"),
+        ('{} {"attr": [{"doubleList": [1]}]}', r"has \[1\] where an object belongs"),
+        ('{} {"inputs": "x"}', r"inputs: .* where an object belongs"),
+    ],
+)
+def test_wrong_text(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as caught:
+        list(chakra.read(tmp_path / "a.json").nodes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"{} {\xff}", b'{} {"name": "\xc3'])
+def test_bytes_that_are_no_text(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(data)
+    with pytest.raises(InputError, match="is no text"):
+        list(chakra.read(tmp_path / "a.json").nodes)
