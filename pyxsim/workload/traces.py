@@ -18,10 +18,10 @@ import numpy as np
 
 from pyxsim import chakra
 from pyxsim.chakra import CommType, Node, NodeType
+from pyxsim.chakra.groups import ALL
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
 
-EVERYBODY = ("", "0")  # the names of the group of all NPUs
 _MOST = 2**62
 _NS_PER_S = 10**9
 _REFUSED = {
@@ -60,7 +60,7 @@ class Roofline:
 class Rules:
     """How nodes become tasks. `clock`: cycles per second. Without a `roofline` computing takes its duration.
 
-    `groups`: NPUs by the name of their group. `exact`: False for the times of ASTRA-sim 2, which has whole nanoseconds,
+    `groups`: NPUs by the name of their group (see chakra.groups.read_groups). `exact`: False for the times of ASTRA-sim 2, which has whole nanoseconds,
     and 1 for a duration of 0.
     """
 
@@ -215,7 +215,7 @@ class _Reader:
         name = place.node.get("pg_name", "")
         if not isinstance(name, str):
             place.refuse("has a pg_name that is no text")
-        if name in EVERYBODY:
+        if name in ALL:
             return "", None
         groups = self.rules.groups or {}
         if name not in groups:
