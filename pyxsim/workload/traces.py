@@ -60,8 +60,8 @@ class Roofline:
 class Rules:
     """How nodes become tasks. `clock`: cycles per second. Without a `roofline` computing takes its duration.
 
-    `groups`: NPUs by the name of their group (see chakra.groups.read_groups). `exact`: False for the times of ASTRA-sim 2, which has whole nanoseconds,
-    and 1 for a duration of 0.
+    `groups`: NPUs by the name of their group (chakra.groups reads them). `exact`: False for the times of ASTRA-sim 2,
+    which has whole nanoseconds, and 1 for a duration of 0.
     """
 
     clock: Fraction
