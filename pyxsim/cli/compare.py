@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyxsim.cli.faults import all_or_faults
+from pyxsim.cli.outputs import check_outputs
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
@@ -46,11 +45,12 @@ def show_comparison(
     **options: Any,
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
-    checks: list[Callable[[], Any]] = [partial(_check_output, check_comparison, name, path) for name in files]
-    if plot is not None:
-        checks.append(partial(_check_output, check_plot, plot, path))
-    share, plan, *_ = all_or_faults(
-        lambda: WITHIN if within is None else read_share(within), lambda: plan_of(path, **options), *checks
+    outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
+    outputs += [] if plot is None else [(plot, check_plot)]
+    share, plan, _ = all_or_faults(
+        lambda: WITHIN if within is None else read_share(within),
+        lambda: plan_of(path, **options),
+        lambda: check_outputs(outputs, [path]),
     )
     if point is not None and point not in (labels := [each.label for each in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
@@ -84,12 +84,6 @@ def _line(point: Compared) -> str:
     cycles = point.cycles(PACKET)
     parts = [f"{entry.backend} {entry.cycles:,}" for entry in point.entries if entry.cycles is not None]
     return f"{point.label}: {', '.join(parts)} cycles" if cycles is None or parts else point.label
-
-
-def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
-    """Raise InputError unless a file can be written, and is not the experiment."""
-    if os.path.realpath(check(name)) == os.path.realpath(path):
-        raise InputError("cannot be written: it is an input of this run", file=name, allowed="another name")
 
 
 def _written(found: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:

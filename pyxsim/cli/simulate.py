@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
+from pyxsim.cli.outputs import check_outputs
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
@@ -30,15 +30,8 @@ class Outputs:
 
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
-        taken = {Path(os.path.realpath(path)): "an input of this run" for path in inputs}
-        for path, check in ((self.file, check_writable), (self.plot, check_plot)):
-            if path is None:
-                continue
-            target = check(path)
-            target = Path(os.path.realpath(target))
-            if target in taken:
-                raise InputError(f"cannot be written: it is {taken[target]}", file=path, allowed="another name")
-            taken[target] = "the other output"
+        files = ((self.file, check_writable), (self.plot, check_plot))
+        check_outputs([(name, check) for name, check in files if name is not None], inputs)
 
     def write(self, result: Result) -> str:
         """Write them; returns their names. Raises InputError."""

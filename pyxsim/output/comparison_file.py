@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def _hdf5(comparison: Comparison) -> bytes:
         file.attrs["complete"] = np.uint8(comparison.complete)
         _times(file.create_group("compare"), comparison)
         points = file.create_group("points")
-        for point in comparison.points:
-            group = points.create_group(group_name(point.label))
+        for point, name in zip(comparison.points, group_names(point.label for point in comparison.points), strict=True):
+            group = points.create_group(name)
             group.attrs.update({"label": point.label, "title": point.title, "values": json.dumps(dict(point.values))})
             group.attrs.update({"experiment": point.experiment_toml, "sha256": sha256(point.experiment_toml)})
             for entry in point.entries:
@@ -91,9 +92,14 @@ def _column(group: h5py.Group, name: str, data: Any, text: str, dims: tuple[str,
         dataset.dims[axis].attach_scale(group[dim])
 
 
-def group_name(label: str) -> str:
-    """A label as the name of a group, in which a slash would begin another one."""
-    return label.replace("/", "\u2215").strip(".") or "point"
+def group_names(labels: Iterable[str]) -> list[str]:
+    """Labels as names of groups, in which a slash would begin another one; alike ones with a number behind."""
+    found: dict[str, None] = {}
+    for label in labels:
+        plain = label.replace("/", "\u2215").strip(".") or "point"
+        numbered = (f"{plain} ({number})" for number in count(2))
+        found[next(name for name in chain([plain], numbered) if name not in found)] = None
+    return list(found)
 
 
 KINDS: dict[str, Callable[[Comparison], bytes]] = {".h5": _hdf5, ".json": _json, ".md": _markdown}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from pyxsim.errors import InputError, InputErrors, bundle, raise_all
 from pyxsim.settings.experiment import Experiment
@@ -50,6 +50,13 @@ class Variant(Table):
         description='Key paths in quotes with their values, such as `{ "network.topology" = "ring" }`; '
         "a value may be a whole table."
     )
+
+    @field_validator("name")
+    @classmethod
+    def _is_one_line(cls, name: str) -> str:
+        if not name.isprintable():  # it is a row of tables
+            raise InputError(f"{shown(name)} has characters that cannot be shown", allowed="one line of plain text")
+        return name
 
 
 class Study(Table):
@@ -134,10 +141,23 @@ class _Choice:
 
 
 def _study(tables: dict[str, Any], file: str | None) -> Study:
+    sweep = tables.get("sweep")
+    if isinstance(sweep, Mapping):
+        raise_all([_unquoted((key,), value, file) for key, value in sweep.items() if isinstance(value, Mapping)])
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
         raise bundle([fault.at(file=file) for fault in translate(error, Study)]) from None
+
+
+def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputError:
+    """TOML takes `collective.size = [..]` for a table `collective`, in which there is a `size`."""
+    while isinstance(value, Mapping) and value:
+        key, value = next(iter(value.items()))
+        steps = (*steps, str(key))
+    path = ".".join(steps)
+    allowed = f'the key path in quotes: "{path}" = [..]'
+    return InputError("is a table, not a list of values", file=file, key=f"sweep.{path}", allowed=allowed)
 
 
 def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[list[_Choice]]:
@@ -159,6 +179,10 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[li
         seen.setdefault(each.name, number)
     swept = [list(_swept(path, values, file, faults)) for path, values in study.sweep.items()]
     swept = [axis for axis in swept if axis and not any(hand.written(_path(axis)) is not None for hand in by_hand)]
+    for axis, other in itertools.combinations(swept, 2):
+        if axis[0].written(_path(other)) is not None or other[0].written(_path(axis)) is not None:
+            problem = f"sweep sets {_path(axis)}, too, and one is part of the other"
+            faults.append(InputError(problem, file=file, key=_table(other), allowed="one of them"))
     faults += _twice([setting for variant in variants for setting in variant.settings], swept)
     raise_all(faults)
     if variants:
@@ -200,6 +224,11 @@ def _path(axis: list[Setting]) -> str:
     return key_path(axis[0].steps)
 
 
+def _table(axis: list[Setting]) -> str:
+    """The key of an axis as it stands in the file."""
+    return axis[0].key.rpartition("[")[0]
+
+
 def _twice(of_variants: list[Setting], swept: list[list[Setting]]) -> Iterator[InputError]:
     """Keys that a variant sets and a sweep, too: the variant would have no effect."""
     for axis in swept:
@@ -211,7 +240,7 @@ def _twice(of_variants: list[Setting], swept: list[list[Setting]]) -> Iterator[I
 
 def _short(value: Any) -> str:
     """A value in a label: 4, 1 MiB, 4x4x4."""
-    if isinstance(value, str):
+    if isinstance(value, str) and value.isprintable():
         return value
     if isinstance(value, list) and value and all(type(each) is int for each in value):
         return "x".join(map(str, value))

@@ -146,6 +146,15 @@ def test_the_experiment_is_not_overwritten(pyxsim: Command, folder: Path) -> Non
     assert (ended.code, "it is an input of this run" in ended.err) == (2, True)
 
 
+@pytest.mark.parametrize("second", ["all.md", "./all.md", "link.md"])
+def test_no_output_takes_the_place_of_another(pyxsim: Command, folder: Path, second: str) -> None:
+    (folder / "link.md").symlink_to(folder / "all.md")
+    ended = pyxsim("compare", "small.toml", "-o", "all.md", "-o", second)
+    line = f"pyxsim: {second}: cannot be written: it is the other output; allowed: another name"
+    assert (ended.code, ended.lines) == (2, [line])
+    assert not (folder / "all.md").exists()
+
+
 def test_run_and_check_tell_whose_file_that_is(pyxsim: Command, study: Path) -> None:
     for command in ("run", "check"):
         ended = pyxsim(command, study.name)

@@ -118,6 +118,11 @@ def test_labels_tell_what_is_different_and_are_never_alike() -> None:
     assert point.label == "network.dims[0].npus=2, network.dims[1].npus=4"
 
 
+def test_a_label_is_one_line() -> None:
+    found = points({**RING, "sweep": {"collective.name": ["a\nb", "a b"]}})
+    assert [point.label for point in found] == [r"name='a\nb'", "name=a b"]
+
+
 def test_set_comes_last() -> None:
     study = {**RING, "sweep": {"system.chunks": [1, 2], "collective.size": ["1 KiB", "2 KiB"]}}
     found = points(study, ["system.chunks=5"])
@@ -148,6 +153,20 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {**variants({"name": "a", "set": {"system.chunks": 2}}), "sweep": {"system": [{"chunks": 1}]}},
         'variant[0].set."system.chunks": [sweep] sets system, too; allowed: one of them',
     ),
+    (
+        {**RING, "sweep": {"network.shape[0]": [4, 5], "network.shape": [[3]]}},
+        'sweep."network.shape": sweep sets network.shape[0], too, and one is part of the other; allowed: one of them',
+    ),
+    (
+        {**RING, "sweep": {"system": [{"chunks": 1}], "system.chunks": [1]}},
+        'sweep."system.chunks": sweep sets system, too, and one is part of the other',
+    ),
+    (
+        {**RING, "sweep": {"collective": {"size": ["1 KiB"]}}},
+        "sweep.collective.size: is a table, not a list of values; allowed: the key path in quotes: "
+        '"collective.size" = [..]',
+    ),
+    (variants({"name": "a\nb", "set": {}}), r"variant[0].name: 'a\nb' has characters that cannot be shown; allowed"),
     (variants({"name": "a"}), "variant[0].set: is missing"),
     (variants({"set": {}}), "variant[0].name: is missing"),
     (variants({"name": "", "set": {}}), "variant[0].name: '' is no name"),
