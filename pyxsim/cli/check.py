@@ -26,9 +26,10 @@ from pyxsim.routing.relation import vc_ranges
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import Prepared, prepare
 from pyxsim.study.backends import router_visits
-from pyxsim.study.open_loop import Study, traffic_bound
-from pyxsim.study.prepare import PreparedTraffic, class_vcs
+from pyxsim.study.open_loop import Study, largest_packet, traffic_bound
+from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.run import collective_row
+from pyxsim.study.streams import COVERED, kind_streams
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
@@ -50,14 +51,15 @@ class Routing:
 
 @dataclass(frozen=True)
 class Buffer:
-    """The buffers of a dimension's links, or of another kind of links, against the loop of a credit."""
+    """The buffers of a dimension's links, or of another kind of links, against the loop of a credit. `vcs`: those that
+    a packet may use, of its class; `share`: of the time in which full packets can keep a link busy."""
 
     dimension: int
     name: str
     flits_per_vc: int
     vcs: int
     credit_loop: int
-    share: float  # of the time in which a link can be busy
+    share: float
 
 
 @dataclass(frozen=True)
@@ -200,18 +202,15 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     """One for each dimension (or kind) that has links; none where there are no packets."""
     if isinstance(prepared.network, DelayedNetwork):
         return []
-    topology, machine = prepared.topology, prepared.network.machine
-    router = prepared.experiment.network.router
+    topology, experiment = prepared.topology, prepared.experiment
+    closed = isinstance(prepared, Prepared)
+    flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
     found = []
-    for kind, (name, wire) in enumerate(zip(topology.link_kinds, machine.wires, strict=True)):
-        mine = topology.link_dim == kind
-        if mine.any():
-            depth = int(machine.links.depth[: topology.links][mine].min())
-            slots = depth * class_vcs(topology, router.networks(), kind) + router.shared_buffer
-            share = min(1.0, float(slots * wire.s / wire.loop))
-            if name == f"d{kind}" and kind < len(topology.dims):
-                name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
-            found.append(Buffer(kind, name, depth, router.vcs, wire.loop, share))
+    for kind, each in kind_streams(prepared.network, flits):
+        name = topology.link_kinds[kind]
+        if name == f"d{kind}" and kind < len(topology.dims):
+            name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
+        found.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.share))
     return found
 
 
@@ -270,7 +269,7 @@ def _show(talk: Talk, report: Report) -> None:
     for buffer in report.buffers:
         text = f"{plural(buffer.flits_per_vc, 'flit')} x {plural(buffer.vcs, 'VC')}"
         loop = f"the credit loop of {plural(buffer.credit_loop, 'cycle')}"
-        text += f" cover {loop}" if buffer.share >= 0.995 else f" for {loop}: {percent(buffer.share)} busy at most"
+        text += f" cover {loop}" if buffer.share >= COVERED else f" for {loop}: {percent(buffer.share)} busy at most"
         kind = buffer.name in topology.link_kinds
         what = f"{buffer.name} links" if kind else f"dimension {buffer.dimension} ({buffer.name})"
         rows.append(("buffers", f"{what}: {text}"))

@@ -61,13 +61,19 @@ class Cheap:
     """What is known of packets before any is simulated.
 
     overhead  what messages take more than the model without congestion says when nothing is in their way, of the latter
-    covered   share of the time for which the smallest buffers can keep their links busy
+    covered   share of the time for which buffers and virtual channels can keep each link busy
     certain   whether the routes are known: then no run is faster than its busiest link
+    meet      whether messages from several links want the same one
+    own       whether what an NPU sends over different links goes over lanes of their own, as models think
+    lanes     cycles until the lanes of an NPU can have carried what is its own
     """
 
     overhead: float
     covered: float
     certain: bool
+    meet: bool = False
+    own: bool = True
+    lanes: int = 0
 
 
 GAPS, KNOWN, PACKETS = "endpoints", "bytes", "packets"

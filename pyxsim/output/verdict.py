@@ -57,29 +57,37 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
 
     Not safe: it is faster by more than is allowed than what no packets can beat, or than all models that know of
     congestion. Safe: these models agree with it, what packets take more when they are alone is known to be little, the
-    routes are known, the buffers keep their links busy; and all of that is off by no more than half of what is allowed,
-    for each collective and message: the other half is for what is not known before there are packets.
+    routes and lanes are those that the models think, messages hardly wait on their way (but for their own NPU), buffers
+    and VCs keep the links busy; and all of that is off by no more than half of what is allowed, for each collective and
+    message: the other half is for what is not known before there are packets.
     """
     cycles = point.cycles(backend)
     assert cycles is not None
-    least = float(point.physical)
-    if point.busiest is not None and point.cheap is not None and point.cheap.certain:
-        least = max(least, float(point.busiest.cycles))
+    known = point.cheap
+    least, why = float(point.physical), "its links cannot carry the bytes in that time"
+    if known is not None and known.lanes > least:
+        least, why = float(known.lanes), "the lanes of an NPU cannot carry its bytes in that time"
+    if point.busiest is not None and known is not None and known.certain and point.busiest.cycles > least:
+        least, why = float(point.busiest.cycles), "its links cannot carry the bytes in that time"
     if least and cycles < (1 - within) * least:
-        return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, "its links cannot carry the bytes in that time")
+        return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, why)
     aware = [time for time in map(point.cycles, AWARE) if time]
     if len(aware) < len(AWARE):
         return Verdict(backend, UNKNOWN, BEFORE, why=f"only {' and '.join(AWARE)} together tell more")
     if cycles < (1 - within) * min(aware):
         why = "every model that knows of congestion says so"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
-    if point.cheap is None:
+    if known is None:
         refused = next((each.reason for each in point.entries if each.backend == PACKET), "")
         return Verdict(backend, UNKNOWN, BEFORE, why=f"packets cannot be run: {refused}".rstrip(": "))
-    off = _apart(point, [*AWARE, backend]) + point.cheap.overhead
+    waiting = 1 - (point.cycles(UNAWARE) or 0) / min(aware)  # as models that know of congestion say
+    idle = 1 / known.covered - 1
+    off = _apart(point, [*AWARE, backend]) + known.overhead + idle
     doubts = [
-        *([] if point.cheap.certain else ["packets choose their ways"]),
-        *([] if point.cheap.covered >= COVERED else [f"buffers keep links busy {point.cheap.covered:.0%} of the time"]),
+        *([] if known.certain else ["packets choose their ways"]),
+        *([] if known.own else ["NPUs send over lanes that are not one for each link"]),
+        *([] if waiting <= within or not known.meet else [f"messages wait on their way {waiting:.0%} of the time"]),
+        *([] if idle <= within * MARGIN else [f"buffers and VCs keep links busy {known.covered:.0%} of the time"]),
         *([] if off <= within * MARGIN else [f"models, and packets that are alone, are {off:.0%} apart"]),
     ]
     if doubts:
@@ -94,7 +102,6 @@ def _apart(point: Compared, backends: list[str]) -> float:
     return max((max(row) / min(row) - 1 for row in rows if min(row) > 0), default=0.0)
 
 
-COVERED = 0.995  # of a credit loop
 MARGIN = 0.5
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,13 +18,14 @@ from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import Relation, prove
-from pyxsim.routing.relation import Longs, vc_ranges
+from pyxsim.routing.relation import Longs
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
 from pyxsim.study.backends import Backend, check_backend, make_network, widths
 from pyxsim.study.bound import bound_cycles, physical_cycles
 from pyxsim.study.resolved import resolved
+from pyxsim.study.streams import starved
 from pyxsim.system import AstraSystem, System, make_system, resolve
 from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
@@ -33,7 +34,6 @@ from pyxsim.units import to_cycles
 from pyxsim.workload import START, Communication, Job, Micro, read_text_workload
 
 PathLike = str | Path
-COVERED = 0.995  # of a credit loop: what is missing then is less than anything else
 
 
 @dataclass
@@ -147,10 +147,10 @@ def prepare(
     _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system, job)]
     if isinstance(network, PacketNetwork):
-        warnings += [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
+        longest = network.cut(settings.packet)[1]
+        warnings += [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
         if len(settings.router.networks()) > 1:
             warnings.append("network.router.virtual_networks: collectives use the first one only")
-        longest = network.cut(settings.packet)[1]
         pairs = np.unique(system.traffic()[:, :3], axis=0)
         warnings += _prove_routes(topology, settings, pairs, longest, allow_deadlock)
     else:
@@ -183,7 +183,7 @@ def _prepare_traffic(
         packet=longest,
         attribution=experiment.output.level,
     )
-    warnings = [*experiment.warnings(), *network.machine.warnings, *_starved(experiment, network)]
+    warnings = [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
     warnings += _prove_routes(topology, experiment.network, _open_pairs(topology), longest, allow_deadlock)
     prepared = PreparedTraffic(experiment, topology, network, folder, warnings)
     open_loop.check_traffic(prepared)
@@ -332,58 +332,3 @@ def _check_lengths(experiment: Experiment, topology: Topology) -> None:
         by_dimension += [(f"system.groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS]
     by_dimension += [(f"{key}.algorithm", each.algorithm) for key, each in experiment.collectives]
     raise_all([*list_faults(on_links, kinds, of_links), *list_faults(by_dimension, dims, f"{dims} dimensions")])
-
-
-@dataclass(frozen=True)
-class CreditLoop:
-    """The buffers at the end of a kind of links, against the cycles until a credit is back. `flits`: of a VC, of which
-    a stream may use `vcs`; so it can keep a link busy for a `share` of the time; with `needed` flits always."""
-
-    kind: int
-    flits: int
-    vcs: int
-    cycles: int
-    share: float
-    needed: int
-
-
-def credit_loops(experiment: Experiment, network: PacketNetwork) -> list[CreditLoop]:
-    """Of each kind of links, where the buffers are what the settings say."""
-    router, topology = experiment.network.router, network.topology
-    loops = []
-    for kind, wire in enumerate(network.machine.wires):
-        vcs = class_vcs(topology, router.networks(), kind)
-        if router.buffer == "auto" or not vcs:
-            continue
-        # Where packets keep their order, one that does not fit into a buffer holds up those behind it.
-        if router.ordered and router.buffer < network.cut(experiment.network.packet)[1]:
-            vcs = 1
-        slots = router.buffer * vcs + router.shared_buffer
-        needed = int(np.ceil(float((wire.loop / wire.s - router.shared_buffer) / vcs)))
-        loops.append(CreditLoop(kind, router.buffer, vcs, wire.loop, float(slots * wire.s / wire.loop), needed))
-    return loops
-
-
-def _starved(experiment: Experiment, network: PacketNetwork) -> Iterator[str]:
-    """Kinds of links whose buffers cannot keep them busy: fewer slots than flits that fit into a credit loop."""
-    for loop in credit_loops(experiment, network):
-        if loop.share < COVERED:
-            what = "dimension" if network.topology.link_kinds[loop.kind] == f"d{loop.kind}" else "kind"
-            yield (
-                f"network.router.buffer: {loop.flits} flits x {loop.vcs} VCs (of a class) cover {loop.share:.0%} of "
-                f"the credit loop of {what} {loop.kind} ({loop.cycles} cycles): its links can be busy {loop.share:.0%} "
-                f"of the time; {loop.needed} flits cover it"
-            )
-
-
-def class_vcs(topology: Topology, networks: Sequence[int], kind: int) -> int:
-    """The VCs that a packet stream may use on the links of a kind: those of its class; 0 without such a link."""
-    relation = topology.relation
-    classes = set(relation.link_classes[topology.link_dim == kind].tolist())
-    least = 0
-    for count in classes:
-        for vcs in networks:
-            low, high = vc_ranges(vcs, count, relation.fixed_vcs)
-            most = int((high - low).max()) if any(relation.fixed_vcs) else int((high - low).min())
-            least = min(least or most, most)
-    return least

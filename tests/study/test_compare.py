@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.output.comparison import GAPS, KNOWN, PACKET, PACKETS, Cheap, Compared, Comparison, Entry
 from pyxsim.output.comparison_file import save
-from pyxsim.output.verdict import NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
+from pyxsim.output.verdict import AWARE, NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
 from pyxsim.settings import load_experiment
 from pyxsim.study import run
 from pyxsim.study.compare import compare, plan_of
@@ -280,7 +280,19 @@ GOOD = Cheap(overhead=0.01, covered=1.0, certain=False)
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"cheap": replace(GOOD, certain=True, covered=0.5)},
             UNKNOWN,
-            "buffers keep links busy 50% of the time",
+            "buffers and VCs keep links busy 50% of the time",
+        ),
+        (
+            {"analytical": 100, "analytical-congestion": 103, "flow": 102},
+            {"cheap": replace(GOOD, certain=True, own=False)},
+            UNKNOWN,
+            "NPUs send over lanes that are not one for each link",
+        ),
+        (
+            {"analytical": 100, "analytical-congestion": 103, "flow": 102},
+            {"cheap": replace(GOOD, certain=True, lanes=11200)},
+            NOT_SAFE,
+            "the lanes of an NPU cannot carry its bytes",
         ),
     ],
 )
@@ -288,6 +300,51 @@ def test_what_is_known_beforehand(times: dict[str, int], changes: dict[str, Any]
     # The links of the blank point are busy for a while, which is more than 100 cycles of a certain route.
     point = of({name: 100 * cycles for name, cycles in times.items()}, **{"physical": 0, **_hundred(changes)})
     told = beforehand(point, "analytical", 0.1)
+    assert (told.says, why in told.why) == (says, True), told
+
+
+def test_waiting_on_the_way_is_a_doubt_where_messages_can_meet() -> None:
+    times = {"analytical": 8000, "analytical-congestion": 10_000, "flow": 10_000}
+    for meet, says in ((False, SAFE), (True, UNKNOWN)):
+        point = of(times, physical=0, cheap=replace(GOOD, certain=True, meet=meet))
+        assert beforehand(point, "flow", 0.1).says == says
+        assert beforehand(point, "flow", 0.25).says == SAFE
+
+
+def _told(network: dict[str, Any], **work: Any) -> Compared:
+    wires = {"bandwidth": "100 GB/s", "latency": "300 ns", "packet": "1 KiB"}
+    return compare({"network": {**wires, **network}, **work}, backends=[UNAWARE, *AWARE]).points[0]
+
+
+BROADCAST = {"collective": {"kind": "broadcast", "algorithm": "one-direct", "size": "256 KiB", "root": 5}}
+DRAGONFLY: dict[str, Any] = {"topology": "dragonfly", "options": {"p": 1, "a": 2, "h": 1}, "router": {"vcs": 3}}
+TORUS = {"topology": "torus", "shape": [4, 4]}
+ALL_REDUCE = {"collective": {"kind": "all-reduce", "size": "1 MiB"}}
+
+
+@pytest.mark.parametrize(
+    ("network", "work", "says", "why"),
+    [
+        (TORUS, ALL_REDUCE, SAFE, "apart"),
+        ({**TORUS, "router": {"vc_reuse": "drained"}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy 3%"),
+        ({**TORUS, "router": {"buffer": 2}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy"),
+        (
+            {**TORUS, "router": {"flow_control": "virtual-cut-through", "buffer": 4}},
+            ALL_REDUCE,
+            UNKNOWN,
+            "buffers and VCs",
+        ),
+        ({**TORUS, "lanes": 1}, ALL_REDUCE, UNKNOWN, "lanes that are not one for each link"),
+        ({**TORUS, "lanes": 4}, ALL_REDUCE, UNKNOWN, "lanes that are not one for each link"),
+        ({**TORUS, "lane_bandwidth": "25 GB/s"}, ALL_REDUCE, UNKNOWN, "packets that are alone, are"),
+        ({**DRAGONFLY, "lanes": 1}, BROADCAST, NOT_SAFE, "the lanes of an NPU cannot carry"),
+        ({**DRAGONFLY, "lanes": 2}, BROADCAST, UNKNOWN, "lanes that are not one for each link"),
+    ],
+)
+def test_what_models_do_not_know_of_the_machine_is_known_beforehand(
+    network: dict[str, Any], work: dict[str, Any], says: str, why: str
+) -> None:
+    told = beforehand(_told(network, **work), "flow", 0.1)
     assert (told.says, why in told.why) == (says, True), told
 
 
@@ -323,6 +380,14 @@ def test_the_hdf5_file_holds_every_result(tmp_path: Any) -> None:
                 assert result is not None
                 assert (flits == result.totals["flits"]).all()
             assert "attribution" in str(list(group[PACKET])) or "congestion" in group[PACKET]
+
+
+def test_labels_that_are_alike_as_names_of_groups(tmp_path: Any) -> None:
+    names = ["a/b", "a\u2215b", "...", "point", "point (2)"]
+    variants = [{"name": name, "set": {}} for name in names]
+    save(compare({**SMALL, "variant": variants}, backends=[UNAWARE]), tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert {each.attrs["label"] for each in file["points"].values()} == set(names)
 
 
 def _toml(text: str) -> dict[str, Any]:

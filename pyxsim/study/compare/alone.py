@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import cache, partial
 from math import ceil
 
 import numpy as np
@@ -9,11 +11,15 @@ from numpy.typing import NDArray
 
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.machine import Machine
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.ways import routes
 from pyxsim.output.comparison import Cheap
 from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread
-from pyxsim.study.prepare import Prepared, credit_loops
+from pyxsim.study.prepare import Prepared
+from pyxsim.study.streams import stream
+from pyxsim.topology import Topology
 
 Longs = NDArray[np.int64]
 
@@ -25,15 +31,31 @@ def cheap(prepared: Prepared) -> Cheap:
     """Of an experiment that is prepared for the packet backend."""
     network = prepared.network
     assert isinstance(network, PacketNetwork)
-    rows = prepared.system.traffic()
-    certain = _certain(prepared, rows)
-    rows = rows[:: max(1, len(rows) // SAMPLE)]
+    every = prepared.system.traffic()
+    certain = _certain(prepared, every)
+    rows = every[:: max(1, len(every) // SAMPLE)]
     known = delays(prepared, rows)
-    alone = np.array([_alone(network, *row) for row in rows[:, :4].tolist()])
+    alone = _Alone(network)
+    times = np.array([alone.cycles(*row) for row in rows[:, :4].tolist()])
     total = float((known * rows[:, 4]).sum())
-    overhead = float((alone * rows[:, 4]).sum()) / total - 1 if total else 0.0
-    covered = min((loop.share for loop in credit_loops(prepared.experiment, network)), default=1.0)
-    return Cheap(max(0.0, overhead), min(1.0, covered), certain)
+    overhead = float((times * rows[:, 4]).sum()) / total - 1 if total else 0.0
+    pairs = np.unique(every[:, :3], axis=0)
+    steps = routes(network.topology.relation, *pairs.T) if certain else np.zeros((0, 0), np.int64)
+    return Cheap(
+        overhead=max(0.0, overhead),
+        covered=alone.covered,
+        certain=certain,
+        meet=_meet(steps),
+        own=certain and _own_lanes(network, pairs, steps),
+        lanes=prepared.first + _through_lanes(network, every),
+    )
+
+
+def _meet(steps: Longs) -> bool:
+    """Whether a link gets messages from several others, or from one and from its NPU. `steps`: the links of ways."""
+    before = np.column_stack([np.full(len(steps), -1), steps[:, :-1]])
+    turns = np.unique(np.column_stack([before.ravel(), steps.ravel()])[steps.ravel() >= 0], axis=0)
+    return len(np.unique(turns[:, 1])) < len(turns)
 
 
 def _certain(prepared: Prepared, rows: Longs) -> bool:
@@ -63,20 +85,85 @@ def delays(prepared: Prepared, rows: Longs) -> Longs:
     return found
 
 
-def _alone(network: PacketNetwork, src: int, dst: int, plane: int, size: int) -> float:
-    """Cycles of a message that meets no other: the way of its head, and its flits over the slowest link there."""
-    machine, topology = network.machine, network.topology
-    wires = [machine.link_wires[link] for link, _ in topology.relation.route(src, dst, plane)]
-    packets, full, last = network.cut(size)
-    flits = (packets - 1) * full + last
-    lanes = [machine.inject[src], machine.eject[dst]]
-    links = machine.links
-    ends = [next(iter(each.values())) + links.network + links.injection * number for number, each in enumerate(lanes)]
-    paces = [wire.s for wire in wires] + [links.s_num[end] / links.s_den[end] for end in ends]
-    head = sum(ceil(wire.s) + wire.delay for wire in wires) + sum(
-        ceil(links.s_num[end] / links.s_den[end]) + int(links.delay[end]) for end in ends
-    )
-    body = (flits - 1) * max(paces)
-    if machine.options.flow == STORE_AND_FORWARD:  # every router waits for all of a packet: the last one is behind all
-        body += (last - 1) * (sum(paces) - max(paces))
-    return float(head + (len(wires) + 1) * machine.head_wait + body)
+class _Alone:
+    """Messages that meet no other. `covered`: for what share of the time the links of these can be busy at least."""
+
+    def __init__(self, network: PacketNetwork) -> None:
+        self.network = network
+        self.covered = 1.0
+        self._stream = cache(partial(stream, network))
+
+    def cycles(self, src: int, dst: int, plane: int, size: int) -> float:
+        """The way of the head, and behind it the packets over the link or lane that takes longest for them."""
+        machine, topology = self.network.machine, self.network.topology
+        lanes = [next(iter(each.values())) for each in (machine.inject[src], machine.eject[dst])]  # alike in length
+        inject, eject = (machine.links.network + machine.links.injection * end + lanes[end] for end in (0, 1))
+        way = [inject, *(link for link, _ in topology.relation.route(src, dst, plane)), eject]
+        packets, full, last = self.network.cut(size)
+        streams = [self._stream(link, full) for link in way]
+        self.covered = min(self.covered, *(each.certain for each in streams))
+        paces = [each.pace for each in streams]
+        head = sum(ceil(pace) + int(machine.links.delay[link]) for link, pace in zip(way, paces, strict=True))
+        body = max((packets - 1) * each.cycles + (last - 1) * each.pace for each in streams)
+        if machine.options.flow == STORE_AND_FORWARD:  # each router waits for all of a packet: the last is behind all
+            body += (last - 1) * (sum(paces) - max(paces))
+        return float(head + (len(way) - 1) * machine.head_wait + body)
+
+
+def _own_lanes(network: PacketNetwork, pairs: Longs, steps: Longs) -> bool:
+    """Whether lanes are what the models without packets think: one for each link of an NPU, or, where NPUs share a
+    router, a single one. Messages are looked at: links that nobody needs do not matter."""
+    topology = network.topology
+    shared, of_links = _shared(topology), network.settings.lanes in ("auto", "per-link") and not topology.lane_per_plane
+    if not len(pairs) or (of_links and not shared.any()):
+        return True
+    if (shared & (_counts(network.machine) > 1))[np.unique(pairs[:, :2])].any():
+        return False
+    steps = np.column_stack([steps, np.full(len(pairs), -1)])
+    last = np.take_along_axis(steps, np.maximum(0, (steps >= 0).sum(axis=1) - 1)[:, None], axis=1)[:, 0]
+    return all(_one_link(network, pairs, end, links) for end, links in ((0, steps[:, 0]), (1, last)))
+
+
+def _one_link(network: PacketNetwork, pairs: Longs, end: int, links: Longs) -> bool:
+    """Whether no lane serves messages of several links. `end`: column of the NPU; `links`: at its router."""
+    topology = network.topology
+    npus = pairs[:, end]
+    if topology.lane_per_plane:
+        keys = pairs[:, 2]
+    elif isinstance(network.settings.lanes, int):  # in turns
+        keys = np.zeros(len(pairs), np.int64)
+    else:
+        keys = topology.link_dim[links].astype(np.int64) if network.settings.lanes == "per-dimension" else links
+    used = np.unique(np.column_stack([npus, keys, links])[~_shared(topology)[npus] & (links >= 0)], axis=0)
+    return len(np.unique(used[:, :2], axis=0)) == len(used)
+
+
+def _shared(topology: Topology) -> NDArray[np.bool_]:
+    """Of each NPU, whether others are at its router."""
+    found: NDArray[np.bool_] = np.bincount(topology.home)[topology.home] > 1
+    return found
+
+
+def _counts(machine: Machine) -> Longs:
+    """How many lanes each NPU has, out or in."""
+    counts = [[len(each) for each in lanes] for lanes in (machine.inject, machine.eject)]
+    found: Longs = np.array(counts, np.int64).max(axis=0)
+    return found
+
+
+def _through_lanes(network: PacketNetwork, rows: Longs) -> int:
+    """Cycles in which all lanes of an NPU together carry what it sends, or gets."""
+    sizes, which = np.unique(rows[:, 3], return_inverse=True)
+    cuts = [network.cut(size) for size in sizes.tolist()]
+    flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which] * rows[:, 4]
+    links, most = network.machine.links, Fraction(0)
+    for end, first, lanes in (
+        (0, links.network, network.machine.inject),
+        (1, links.network + links.injection, network.machine.eject),
+    ):
+        carried = np.bincount(rows[:, end], flits, minlength=network.npus).astype(np.int64)
+        for npu in np.flatnonzero(carried).tolist():
+            mine = [first + lane for lane in lanes[npu].values()]
+            width = sum((Fraction(int(links.s_den[lane]), int(links.s_num[lane])) for lane in mine), Fraction(0))
+            most = max(most, int(carried[npu]) / width)
+    return int(most)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.errors import InputError, SimulationError, raise_all
+from pyxsim.network.packet import PacketNetwork
 from pyxsim.output.comparison import PACKET, Compared, Comparison, Entry
 from pyxsim.output.result import Result, title_of
 from pyxsim.settings import Experiment, resolved_toml
@@ -18,8 +19,9 @@ from pyxsim.settings.points import Point, points
 from pyxsim.study.backends import BACKENDS
 from pyxsim.study.compare.alone import cheap
 from pyxsim.study.compare.chains import chain_of
-from pyxsim.study.prepare import PathLike, Prepared, credit_loops, prepare
+from pyxsim.study.prepare import PathLike, Prepared, prepare
 from pyxsim.study.run import simulate
+from pyxsim.study.streams import kind_streams
 
 WITHIN = 0.1
 ORDER = ("analytical", "analytical-congestion", "flow", "packet")  # the quick ones first: they tell faults soonest
@@ -194,8 +196,9 @@ def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
     compared.title = result.title
     compared.physical = prepared.first + prepared.physical
     if result.backend == PACKET:
-        loops = credit_loops(prepared.experiment, prepared.network)  # type: ignore[arg-type]
-        compared.loops = {loop.kind: (loop.needed, loop.flits) for loop in loops}
+        assert isinstance(prepared.network, PacketNetwork)
+        packet = prepared.network.cut(prepared.experiment.network.packet)[1]
+        compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}
         compared.chain = chain_of(prepared, result) if result.complete else None
         compared.cheap = cheap(prepared)
 

@@ -1,8 +1,8 @@
 """`pyxsim compare` tells right whether an answer without packets is good enough: on experiments that are drawn.
 
-Topologies, bandwidths, latencies, buffers, virtual channels, flow control, pipelines, flits, algorithms, sizes, chunks
-and several collectives at once are drawn, all of them from the first number on: none is left out. What is right is
-measured: the time of the packets. None of these numbers was drawn while the rule was made.
+Topologies, bandwidths, latencies, flits, lanes, every setting of the routers, algorithms, sizes, chunks and several
+collectives at once are drawn, all of them from the first number on: none is left out. What is right is measured: the
+time of the packets. None of these numbers was drawn while the rule was made.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 Tables = dict[str, Any]
 
-FIRST, COUNT = 40_000, 300
+FIRST, COUNT = 50_000, 300
 COLUMNS = ("told safe (of these not safe)", "told not safe (of these safe)", "cannot tell (of these safe)")
 AWARE = ("analytical-congestion", "flow")
+WITHOUT_CIRCLES = ("mesh", "switch", "fully-connected")  # of links: packets that keep their order need more than VCs
 BASELINE = ("recursive-doubling", "double-binary-tree")  # which are all-reduces, and nothing else in a hierarchy
 
 
@@ -94,7 +95,34 @@ def _network(rng: random.Random) -> Tables:
     whole = router["flow_control"] != "wormhole"  # packets, which a buffer must hold
     router["buffer"] = rng.choice(["auto", "auto", 32 if whole else 8, 32, 128])
     network["router"] = router
+    _rarer(rng, network)
     return network
+
+
+def _rarer(rng: random.Random, network: Tables) -> None:
+    """What few change, each of them in some of the experiments."""
+    router = network["router"]
+    adaptive, allocates = "routing" in router, router.get("pipeline", "booksim") == "booksim"
+    network |= _some(rng, 0.1, lanes=[1, 2, "per-dimension"], lane_bandwidth=["25 GB/s", "300 GB/s"])
+    network |= _some(rng, 0.1, pad_packets=[True], lane_latency=["20 ns"], clock=["1.5 GHz"])
+    router |= _some(rng, 0.1, vc_reuse=["drained"], injection=["interleaved"], shared_buffer=[16], credit_delay=[8])
+    router |= _some(rng, 0.1, output_queue=[True], serdes=[3])
+    if not adaptive:
+        router |= _some(rng, 0.1, arbiter=["step"])
+    if network.get("topology") in WITHOUT_CIRCLES:
+        router |= _some(rng, 0.2, ordered=[True])
+    if router["vcs"] >= 4 and not adaptive:
+        router |= _some(rng, 0.1, virtual_networks=[[router["vcs"] - 2, 2]])
+    if not {"ordered", "arbiter"} & set(router):
+        router |= _some(rng, 0.1, input_speedup=[2], internal_speedup=[2], sa_allocator=["islip:2", "wavefront", "age"])
+        if allocates:
+            allocators = ["islip:1", "wavefront", "age", "separable-input-first"]
+            router |= _some(rng, 0.1, speculation=[True], va_allocator=allocators, lookahead=[True])
+
+
+def _some(rng: random.Random, share: float, **values: list[Any]) -> Tables:
+    """Each of some settings in a share of the draws, with one of its values."""
+    return {key: rng.choice(each) for key, each in values.items() if rng.random() < share}
 
 
 @cache

@@ -1,0 +1,166 @@
+"""How soon a packet can follow another one over a link, where nothing else is in their way (docs/router.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from pyxsim.core.options import STORE_AND_FORWARD, WORMHOLE
+from pyxsim.network.packet import PacketNetwork
+
+COVERED = 0.995  # of the time: what is missing then is less than anything else
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Packets of as many flits as `flits` over a link or lane, whose flits take `pace` cycles. Of its VCs, each with
+    `slots` flits, they have `vcs`; `loop`: cycles until the credit of a body flit is back.
+
+    held      cycles from head to head of packets that follow each other on one VC
+    credits   the same for all VCs, as far as there is room behind the link
+    queued    the same where packets do not go side by side, although there are VCs; 0: they do
+    narrow    the same where no other packet is there to go beside, on another VC
+    drained   whether a VC is free again only when the packet has left the buffer behind
+    """
+
+    flits: int
+    pace: Fraction
+    slots: int
+    vcs: int
+    loop: int
+    held: Fraction
+    credits: Fraction
+    queued: Fraction
+    narrow: Fraction
+    drained: bool
+
+    @property
+    def cycles(self) -> Fraction:
+        """From head to head."""
+        return max(self.flits * self.pace, self.held / self.vcs, self.credits, self.queued)
+
+    @property
+    def share(self) -> float:
+        """Of the time, how long the link can be busy."""
+        return float(self.flits * self.pace / self.cycles)
+
+    @property
+    def certain(self) -> float:
+        """The same where packets do not go side by side although they could."""
+        return float(self.flits * self.pace / max(self.cycles, self.narrow))
+
+    @property
+    def needed(self) -> int:
+        """So many flits of each VC cover the credit loop."""
+        return ceil(self.loop / self.pace / self.vcs)
+
+    @property
+    def enough(self) -> int:
+        """So many VCs keep the link busy, as far as these are what is short."""
+        return ceil(self.held / (self.flits * self.pace))
+
+
+def stream(network: PacketNetwork, link: int, flits: int) -> Stream:
+    """Of packets of so many flits over a link, or lane, in the numbers of the engine."""
+    machine = network.machine
+    links, options, stages = machine.links, machine.options, machine.stages
+    injects = links.network <= link < links.network + links.injection
+    ejects = link >= links.network + links.injection
+    pace = Fraction(int(links.s_num[link]), int(links.s_den[link]))
+    wait = -(-(stages.rc + stages.va - options.speculative) // options.speedup)  # of a head in front of the switch
+    traversal = 0 if injects else options.st // options.speedup
+    loop = traversal + ceil(pace) + int(links.delay[link] + links.credit_delay[link])
+    slots, pool, vcs = int(links.depth[link]), int(links.pool[link]), _vcs(network, link)
+    next_head = pace if injects else max(pace, Fraction(1 + wait))  # behind a tail, on the VC that has just been freed
+    whole = options.flow != WORMHOLE
+    slow = pace if whole else max(pace, Fraction(loop, slots + pool))
+    rounds, rest = divmod(flits - 1, slots + pool)  # all credits are used up, and come back
+    body = rounds * (slots + pool) * slow + rest * pace
+    gone = body + loop + (0 if ejects else wait)  # until the packet has left the buffer behind, and that is known
+    if options.flow == STORE_AND_FORWARD and not ejects:
+        gone += body
+    narrow = flits * slow if flits > slots + pool else Fraction(0)
+    if options.drained:
+        held = gone + (0 if injects or options.speculative or not stages.va else 1)
+    else:
+        held = body + next_head
+        if not (injects or stages.va):  # a head takes the first VC that is free: that of the packet before it
+            narrow = max(narrow, (flits - 1) * pace + next_head)
+    queued = Fraction(0)
+    if whole:  # a head takes the room of its whole packet
+        credits = gone / max(1, (slots + pool) // flits + (vcs - 1) * (slots // flits))
+    else:
+        credits = Fraction(flits * loop, slots * vcs + pool)
+        if options.ordered:  # no packet goes before the one in front of it has gone
+            queued = body + pace
+    if not options.interleaved:  # a lane finishes a packet before it opens another: the buffers behind must hold it
+        behind = flits if injects else max(0, flits - 2 * (slots + pool))
+        first = max(Fraction(0), loop + wait - (slots + pool) * slow) if injects and flits > slots + pool else 0
+        queued = max(queued, flits * pace + behind * (slow - pace) + first)
+    return Stream(flits, pace, slots, vcs, loop, held, credits, queued, narrow, options.drained)
+
+
+def _vcs(network: PacketNetwork, link: int) -> int:
+    """The VCs of a class that messages of the first virtual network have."""
+    links, fixed = network.machine.links, any(network.topology.relation.fixed_vcs)
+    first, classes = int(links.ranges[link]), int(links.classes[link])
+    counts = (links.high - links.low)[first : first + classes]
+    return max(1, int(counts.max() if fixed and link < links.network else counts.min()))
+
+
+def kind_streams(network: PacketNetwork, flits: int) -> Iterator[tuple[int, Stream]]:
+    """Of each kind of links that there are: the stream on its slowest link."""
+    for kind in range(len(network.topology.link_kinds)):
+        if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind).tolist(), flits)) is not None:
+            yield kind, found
+
+
+def lane_stream(network: PacketNetwork, flits: int) -> Stream | None:
+    """That on the slowest injection lane."""
+    links = network.machine.links
+    return _slowest(network, range(links.network, links.network + links.injection), flits)
+
+
+def _slowest(network: PacketNetwork, some: Sequence[int], flits: int) -> Stream | None:
+    """Of some links the stream with the least share; links that are alike are looked at once."""
+    links = network.machine.links
+    what = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
+    alike = {tuple(int(values[link]) for values in what): link for link in some}
+    return min((stream(network, link, flits) for link in alike.values()), key=lambda each: each.share, default=None)
+
+
+def starved(network: PacketNetwork, flits: int) -> Iterator[str]:
+    """Warnings of links that cannot be kept busy: credits or VCs are away for longer than there are others."""
+    kinds = network.topology.link_kinds
+    for kind, each in kind_streams(network, flits):
+        if each.share < COVERED and each.flits * each.pace < (least := max(each.credits, _drained(each))):
+            what = f"{'dimension' if kinds[kind] == f'd{kind}' else 'kind'} {kind}"
+            yield _short(each, least, what, "its links", f"{each.vcs} VCs (of a class)")
+    lane = lane_stream(network, flits)
+    if lane is not None and lane.share < COVERED:
+        one = not network.machine.options.interleaved and lane.queued >= max(lane.credits, _drained(lane))
+        least = max(lane.credits, _drained(lane), lane.queued)
+        yield _short(lane, least, "injection lanes", "they", "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs")
+
+
+def _drained(each: Stream) -> Fraction:
+    return each.held / each.vcs if each.drained else Fraction(0)
+
+
+def _short(each: Stream, least: Fraction, what: str, who: str, vcs: str) -> str:
+    share = f"{float(each.flits * each.pace / least):.0%}"
+    if each.drained and least == _drained(each):
+        return (
+            f"network.router.vc_reuse: a VC takes a packet of {each.flits} flits every {float(each.held):.0f} cycles, "
+            f"when all its credits are back: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
+            "enough"
+        )
+    needed = ceil(each.loop / each.pace) if vcs.startswith("1 ") else each.needed
+    return (
+        f"network.router.buffer: {each.slots} flits x {vcs} cover {share} of the credit loop of {what} "
+        f"({each.loop} cycles): {who} can be busy {share} of the time; {needed} flits cover it"
+    )
