@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pyxsim.system.work import PointToPoint, Stage
+from pyxsim.system.work import Collective, PointToPoint, Stage
 
 if TYPE_CHECKING:
     from pyxsim.system.system import System
@@ -18,7 +18,7 @@ def stuck(system: System) -> list[str]:
 
     Before them what nobody has begun: messages that were not handed over, collectives that NPUs have not entered.
     """
-    waiting = [*_messages(system), *_not_entered(system), *_at_work(system), *_in_line(system)]
+    waiting = [*_messages(system), *not_entered(system.collectives), *_at_work(system), *_in_line(system)]
     if not waiting and any(collective.end < 0 for collective in system.collectives):
         waiting = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
     more = len(waiting) - MOST
@@ -37,21 +37,16 @@ def unfinished_message(message: PointToPoint) -> str:
     return f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} {why}"
 
 
-def _not_entered(system: System) -> Iterator[str]:
-    """Open collectives that somebody has not entered."""
-    for collective in system.collectives:
+def not_entered(collectives: Iterable[Collective]) -> Iterator[str]:
+    """Open collectives that somebody has not entered, and who waits for that."""
+    for collective in collectives:
         if collective.end < 0 and collective.outside:
             through = {rank for rank, to_go in enumerate(collective.to_go) if not to_go}
             members = enumerate(collective.communicator.members)
             waiting = [npu for rank, npu in members if npu not in collective.outside and rank not in through]
-            yield missing_members(collective.name, collective.outside, waiting)
-
-
-def missing_members(name: str, outside: Iterable[int], waiting: Sequence[int]) -> str:
-    """Who has not entered a collective, and who waits for that."""
-    wait = "waits" if len(waiting) == 1 else "wait"
-    reason = f": {_npus(waiting)} {wait} for that" if waiting else ""
-    return f"{_npus(outside)} did not enter the {name}{reason}"
+            wait = "waits" if len(waiting) == 1 else "wait"
+            reason = f": {_npus(waiting)} {wait} for that" if waiting else ""
+            yield f"{_npus(collective.outside)} did not enter the {collective.name}{reason}"
 
 
 def _at_work(system: System) -> Iterator[str]:

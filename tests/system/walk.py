@@ -89,9 +89,16 @@ class Walkers:
 
 
 @st.composite
-def walks(draw: st.DrawFn, shape: Sequence[int], calls: st.SearchStrategy[dict[str, Any]], sends: int = 2) -> Walk:
+def walks(
+    draw: st.DrawFn,
+    shape: Sequence[int],
+    calls: st.SearchStrategy[list[dict[str, Any]]],
+    sends: int = 2,
+    orderly: bool = False,
+) -> Walk:
     """Rounds of collectives and messages. In a round each NPU begins its own in an order of its own, waiting for none;
-    at its end, for all: so nobody waits in a circle."""
+    at its end, for all: so nobody waits in a circle. `orderly`: collectives on no mere list of NPUs are entered in one
+    order by all. `calls`: of collectives that belong together."""
     npus = math.prod(shape)
     issues: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
@@ -99,8 +106,9 @@ def walks(draw: st.DrawFn, shape: Sequence[int], calls: st.SearchStrategy[dict[s
     pauses = st.sampled_from([0, 0, 1, 7, 30, 100])
     ends = st.lists(st.integers(0, npus - 1), min_size=2, max_size=2, unique=True)
     for _ in range(draw(st.integers(1, 3))):
-        new = range(len(issues), len(issues) + draw(st.integers(1, 3)))
-        issues += [draw(calls) for _ in new]
+        fresh = [call for family in draw(st.lists(calls, min_size=1, max_size=3)) for call in family]
+        new = range(len(issues), len(issues) + len(fresh))
+        issues += fresh
         pairs = draw(st.lists(st.tuples(ends, st.integers(1, 300)), max_size=sends)) if npus > 1 else []
         flying = range(len(messages), len(messages) + len(pairs))
         messages += [{"src": src, "dst": dst, "size": size} for (src, dst), size in pairs]
@@ -108,11 +116,27 @@ def walks(draw: st.DrawFn, shape: Sequence[int], calls: st.SearchStrategy[dict[s
             mine = [number for number in new if npu in _members(issues[number], shape)]
             own = [("enter", number) for number in mine]
             own += [("leave", number) for number in flying if messages[number]["src"] == npu]
-            for step in draw(st.permutations(own)):
+            steps = draw(st.permutations(own))
+            if orderly:
+                steps = _in_order(steps, issues)
+            for step in steps:
                 way += [("pause", draw(pauses)), step] if draw(st.booleans()) else [step]
             if draw(st.booleans()):
                 way.append(("wait", (mine, [number for number in flying if messages[number]["dst"] == npu])))
     return Walk(issues, messages, ways)
+
+
+def _in_order(steps: Sequence[Step], issues: Sequence[dict[str, Any]]) -> list[Step]:
+    """The same steps; those of the whole network or a grid have changed places so that they are in order."""
+
+    def bound(step: Step) -> bool:
+        if step[0] != "enter":
+            return False
+        group: Communicator | None = issues[step[1]].get("communicator")
+        return group is None or group.is_grid
+
+    ordered = iter(sorted(step for step in steps if bound(step)))
+    return [next(ordered) if bound(step) else step for step in steps]
 
 
 def _members(call: dict[str, Any], shape: Sequence[int]) -> Sequence[int]:

@@ -103,12 +103,17 @@ class Cutter:
         self._themis: Themis | None = None
         self._cycle = 0
 
-    def chunks(self, kind: str, size: int, cycle: int, team: Team, key: str) -> Iterator[tuple[int, list[Step]]]:
-        """(bytes, phases) of each chunk of a collective that begins in `cycle`."""
-        for chunk, order in self._cut(kind, size, cycle, team, key):
+    def chunks(self, kind: str, size: int, team: Team, key: str) -> Iterator[tuple[int, list[Step]]]:
+        """(bytes, phases) of each chunk of a collective."""
+        for chunk, order in self._cut(kind, size, team, key):
             yield chunk, self._steps(kind, chunk, order, team, key)
 
-    def _cut(self, kind: str, size: int, cycle: int, team: Team, key: str) -> Iterator[tuple[int, list[int]]]:
+    def new_cycle(self, cycle: int) -> None:
+        """NPU 0 issues something in this cycle: loads are counted anew, once in a cycle."""
+        if self._cycle != cycle:
+            self._themis, self._cycle = None, cycle
+
+    def _cut(self, kind: str, size: int, team: Team, key: str) -> Iterator[tuple[int, list[int]]]:
         """The bytes of each chunk and the order of its axes."""
         options, first = self.options, self.options.compat == ASTRA_SIM_1
         chunk, left = size // options.chunks, size
@@ -119,7 +124,7 @@ class Cutter:
         usual = list(range(len(team.shape)))
         if kind == "all-gather":
             usual.reverse()
-        themis = self._load(cycle, team) if options.inter_dimension.startswith("themis") else None
+        themis = self._load(team) if options.inter_dimension.startswith("themis") else None
         while left > 0:
             if themis is not None and kind != "all-to-all":
                 flex = options.inter_dimension == "themis-flex"
@@ -135,14 +140,13 @@ class Cutter:
             yield min(chunk, left) if first else chunk, order
             left -= chunk
 
-    def _load(self, cycle: int, team: Team) -> Themis:
+    def _load(self, team: Team) -> Themis:
         """The loads that Themis evens out: those of all collectives that begin in one cycle."""
-        if self._themis is None or self._cycle != cycle:
+        if self._themis is None:
             involved = {team.dims[axis] for axis in team.involved}
             self._themis = Themis(
                 self.shape, self.options.bandwidths, [dim in involved for dim in range(len(self.shape))]
             )
-            self._cycle = cycle
         return self._themis
 
     def _steps(self, kind: str, chunk: int, order: Sequence[int], team: Team, key: str) -> list[Step]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyxsim.errors import InputError
+from pyxsim.system.astra.refuse import refuse_other_queue
 from pyxsim.system.options import ASTRA_SIM_1, Options
 
 ANY, FIRST_HALF, SECOND_HALF = range(3)
@@ -36,6 +36,16 @@ class Turns:
         # Rings of their own go round as they are built; elsewhere any queue can go either way.
         self._fixed = len(set(planes)) == len(planes) > len(self._queues)
 
+    @property
+    def matter(self) -> bool:
+        """Whether there is a queue to choose anywhere."""
+        return any(len(own) > 1 for own in self._queues)
+
+    def follow(self, dim: int, npu: int, half: int, place: Place) -> None:
+        """An NPU comes to a phase that another one has a queue for. Raises InputError if it would take another one."""
+        if len(self._queues[dim]) > 1 and self.take(dim, (npu,), half) != place:
+            refuse_other_queue()
+
     def take(self, dim: int, members: Sequence[int], half: int) -> Place:
         """The next queue of a dimension for these NPUs. Raises InputError if they do not agree on one."""
         own = self._queues[dim]
@@ -43,12 +53,7 @@ class Turns:
         turns = self._next[half, dim]
         number = int(turns[members[0]])
         if (turns[list(members)] != number).any() if len(own) > 1 else False:
-            raise InputError(
-                "the NPUs of a group have used their queues differently: in ASTRA-sim they would wait for each other "
-                "in different queues",
-                key="system.queues",
-                allowed="one queue in each dimension",
-            )
+            refuse_other_queue()
         begin, end = {ANY: (0, len(own)), FIRST_HALF: (0, len(own) // 2), SECOND_HALF: (len(own) // 2, len(own))}[half]
         turns[list(members)] = number + 1 if number + 1 < end else begin
         queue = own[number]

@@ -63,6 +63,26 @@ def refuse_missing_groups(groups: Sequence[Sequence[int]], npus: int, key: str) 
         )
 
 
+def refuse_other_queue() -> None:
+    """Raise InputError for NPUs of a group whose turns have come to different queues."""
+    raise InputError(
+        "the NPUs of a group have used their queues differently: in ASTRA-sim they would wait for each other "
+        "in different queues",
+        key="system.queues",
+        allowed="one queue in each dimension",
+    )
+
+
+def refuse_other_order(npu: int, name: str, kind: str) -> None:
+    """Raise InputError for an NPU that enters collectives in another order than the first did."""
+    raise InputError(
+        f"NPU {npu} enters the {name} in another order than others do: ASTRA-sim matches the collectives of its NPUs "
+        "by how many each has issued, and would take this one for another",
+        key=f"system.{kind.replace('-', '_')}",
+        allowed="the same order on all NPUs of a group",
+    )
+
+
 def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
     """Raise InputError for chunks that cannot be cut off a buffer."""
     if chunk < 1:

@@ -62,7 +62,8 @@ cdef struct Phase:
 cdef struct Mail:         # of one phase of one stream
     int32_t* balance      # per slot: messages that arrived less those that were expected
     int32_t* surplus      # per slot: messages that were sent less those that were expected
-    int64_t* last         # per slot: the last message that was sent
+    int64_t* first        # per slot, where messages are under way that are not expected: the first of them,
+    int64_t* last         # and the last
     int64_t left          # members that have left the phase
 
 
@@ -72,7 +73,7 @@ cdef struct Stream:
     int32_t phases
     int64_t step          # of the first phase: where its phases and mail stand
     Row* rows             # per phase and member
-    int64_t priority
+    bint told             # who is through is told at once, not after what is being done
     int32_t passes        # the barrier: members that may go on,
     int32_t finished      # have finished this phase,
     int32_t suspended     # and wait
@@ -85,6 +86,7 @@ cdef struct Member:
     int32_t rank
     int32_t npu
     int32_t tag           # whose traffic it sends
+    int64_t priority      # among the members of its NPU
     int32_t next          # in its queue
     int32_t previous
     int32_t phase         # number, -1 before the first
@@ -112,4 +114,5 @@ cdef struct Flight:       # a message in the network
     int64_t at
     int64_t slot
     int64_t step
+    int64_t next          # into the same slot, while it is not expected
     int32_t member        # the receiver; -1: `slot` is the number of a message from NPU to NPU

@@ -29,6 +29,7 @@ cdef class Store:
     cdef int64_t out_count
     cdef list kept, ended         # rows; (stream, NPU) that have just gone through all phases
     cdef public object bus
+    cdef object through           # called with (stream, rank, time) of who is through
 
     cdef Mail* mail_of(self, Member* m) except NULL
     cdef void drop_mail(self, Mail* mail) noexcept

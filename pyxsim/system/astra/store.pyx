@@ -70,7 +70,7 @@ cdef class Store:
         self.phase_count += 1
         return self.phase_count - 1
 
-    def add_stream(self, npus, tags, phases, int64_t priority, int64_t[:, ::1] rows):
+    def add_stream(self, npus, tags, phases, int64_t priority, int64_t[:, ::1] rows, bint told=False):
         cdef const int32_t[::1] who = npus, tag = tags
         cdef int64_t i, count = len(phases), m = who.shape[0]
         cdef Stream* s
@@ -88,20 +88,21 @@ cdef class Store:
         s = &self.streams[self.stream_count]
         s.waiting = <int32_t*> grown(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
-        s.rows, s.priority = <Row*> &rows[0, 0], priority
-        s.passes, s.finished, s.suspended, s.waiting_first = m, 0, 0, 0
+        s.rows, s.told = <Row*> &rows[0, 0], told
+        s.passes, s.finished, s.suspended, s.waiting_first = 0, 0, 0, 0
         self.kept.append(rows)
         for i in range(count):
             self.steps[self.step_count + i] = phases[i]
             self.mail[self.step_count + i].balance = NULL
             self.mail[self.step_count + i].surplus = NULL
+            self.mail[self.step_count + i].first = NULL
             self.mail[self.step_count + i].last = NULL
             self.mail[self.step_count + i].left = 0
         self.step_count += count
         for i in range(m):
             member = &self.members[self.member_count + i]
             member.stream, member.rank, member.npu = <int32_t> self.stream_count, <int32_t> i, who[i]
-            member.tag = tag[i]
+            member.tag, member.priority = tag[i], priority
             member.phase = NONE
             member.at_work = 0
             member.enabled = 1
@@ -122,6 +123,7 @@ cdef class Store:
             mail.balance = <int32_t*> calloc(count, sizeof(int32_t))
             if self.together:
                 mail.surplus = <int32_t*> calloc(count, sizeof(int32_t))
+                mail.first = <int64_t*> grown(NULL, count, sizeof(int64_t))
                 mail.last = <int64_t*> grown(NULL, count, sizeof(int64_t))
             if mail.balance == NULL or (self.together and mail.surplus == NULL):
                 raise MemoryError
@@ -130,9 +132,10 @@ cdef class Store:
     cdef void drop_mail(self, Mail* mail) noexcept:
         free(mail.balance)
         free(mail.surplus)
+        free(mail.first)
         free(mail.last)
         mail.balance = mail.surplus = NULL
-        mail.last = NULL
+        mail.first = mail.last = NULL
 
     # -- what there is to see --
 

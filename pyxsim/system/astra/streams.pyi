@@ -63,11 +63,13 @@ class Streams:
         phases: Sequence[int],
         priority: int,
         rows: NDArray[np.int64],
+        told: bool = False,
     ) -> int:
         """A chunk that goes through these phases on these NPUs (in order of rank). Returns its number.
 
         `tags`: whose traffic each of them sends. `rows`: int64[phases * NPUs, 5], filled with ready, start, end,
-        messages, network (see /chunks).
+        messages, network (see /chunks). `told`: `run` calls `ended` while a member goes out, before it leaves its
+        queue; else after what is being done then.
         """
 
     def member(self, stream: int, rank: int) -> int:
@@ -76,8 +78,11 @@ class Streams:
     def begin(self, members: NDArray[np.int64]) -> None:
         """Let members go into their first phase, in this order, now."""
 
-    def call_at(self, time: int, number: int) -> None:
-        """`run` will call `call(number, time)` then."""
+    def enter(self, members: NDArray[np.int64], priority: int) -> None:
+        """Let members of one NPU go into their first phases, with a priority of their own there."""
+
+    def call_at(self, time: int, number: int, npu: int = -1) -> None:
+        """`run` will call `call(number, time)` then, among the things of an NPU, or by itself (-1)."""
 
     def post(self, src: int, dst: int, size: int, plane: int, number: int, tag: int = 0) -> None:
         """A message from NPU to NPU now; `run` will call `arrived(number, time)`."""

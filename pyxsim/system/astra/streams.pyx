@@ -55,10 +55,18 @@ cdef class Streams(Store):
         """Let members go into their first phases, in this order."""
         cdef int64_t i
         for i in range(members.shape[0]):
+            self.streams[self.members[members[i]].stream].passes += 1
             self.advance(members[i])
 
-    def call_at(self, int64_t time, int64_t number):
-        add(&self.agenda, NONE, time, CALL, number, 0)
+    def enter(self, const int64_t[::1] members, int64_t priority):
+        """The same for members of one NPU, with the priority that they have there."""
+        cdef int64_t i
+        for i in range(members.shape[0]):
+            self.members[members[i]].priority = priority
+        self.begin(members)
+
+    def call_at(self, int64_t time, int64_t number, int32_t npu=NONE):
+        add(&self.agenda, npu, time, CALL, number, 0)
 
     def post(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int64_t number, int32_t tag=0):
         """A message from NPU to NPU, handed over now."""
@@ -70,6 +78,7 @@ cdef class Streams(Store):
         """Until nothing is left to do; returns the last cycle in which something was done."""
         cdef const int64_t[::1] messages, cycles
         cdef int64_t i, until, count
+        self.through = ended
         self.flush(network)
         while True:
             while self.agenda.heap_count and self.agenda.buckets[self.agenda.heap[0]].first == NONE:
@@ -97,8 +106,9 @@ cdef class Streams(Store):
         cdef Agenda* a = &self.agenda
         cdef Entry entry
         cdef int64_t m
+        cdef int64_t known = self.agenda.turn
         cdef bint mine
-        cdef list order
+        cdef list order, late = []
         for m in range(i + 1, last):
             if flight_of(self, messages[m]).turn < flight_of(self, messages[m - 1]).turn:
                 # What is expected late is asked for late: the order is not always that of the messages.
@@ -109,6 +119,13 @@ cdef class Streams(Store):
                 break
         while True:
             mine = a.heap_count > 0 and a.buckets[a.heap[0]].time <= self.now
+            if i < last and flight_of(self, messages[i]).turn > known:
+                late.append((flight_of(self, messages[i]).turn, messages[i]))  # expected in this very cycle
+                i += 1
+                continue
+            if i == last and late:
+                messages = np.array([message for _, message in sorted(late)], dtype=np.int64)
+                i, last, late, known = 0, len(late), [], self.agenda.turn
             if i < last and not (mine and a.buckets[a.heap[0]].turn < flight_of(self, messages[i]).turn):
                 self.arrival(messages[i], arrived)
                 i += 1
@@ -166,6 +183,7 @@ cdef class Streams(Store):
         self.agenda.turn += 1
         f = &self.flights[number & (self.flight_room - 1)]
         f.turn, f.at, f.slot, f.step, f.member = self.agenda.turn, self.now, slot, step, member
+        f.next = NONE
         return number
 
     cdef int flush(self, network) except -1:
@@ -197,6 +215,8 @@ cdef class Streams(Store):
         row.messages += 1
         row.network += self.now - at
         mail = &self.mail[f.step]
+        if self.together and mail.balance[f.slot] >= 0 and mail.first[f.slot] == message - self.base:
+            mail.first[f.slot] = f.next
         mail.balance[f.slot] += 1
         if mail.balance[f.slot] <= 0:
             return self.received(m)
@@ -211,6 +231,10 @@ cdef class Streams(Store):
         number = self.hand_over(m.npu, self.members[s.first + rank].npu, size, p.plane, m.tag,
                                 <int32_t> (s.first + rank), slot, s.step + m.phase)
         if self.together:
+            if mail.surplus[slot] <= max(mail.balance[slot], 0):
+                mail.first[slot] = number
+            else:
+                self.flights[mail.last[slot] & (self.flight_room - 1)].next = number
             mail.surplus[slot] += 1
             mail.last[slot] = number
         return 0
@@ -221,11 +245,14 @@ cdef class Streams(Store):
         ASTRA-sim 1 puts the arrival on its agenda when it has been both sent and expected.
         """
         cdef Mail* mail = self.mail_of(m)
+        cdef Flight* f
         slot += <int64_t> m.rank * p.slots
         if self.together:
-            if mail.surplus[slot] > 0 and mail.balance[slot] <= 0:
+            if mail.surplus[slot] > 0 and mail.balance[slot] <= 0 and mail.first[slot] != NONE:
                 self.agenda.turn += 1
-                self.flights[mail.last[slot] & (self.flight_room - 1)].turn = self.agenda.turn
+                f = &self.flights[mail.first[slot] & (self.flight_room - 1)]
+                f.turn = self.agenda.turn
+                mail.first[slot] = f.next
             mail.surplus[slot] -= 1
         mail.balance[slot] -= 1
         if mail.balance[slot] >= 0:
@@ -429,14 +456,23 @@ cdef class Streams(Store):
                     s.waiting_first = (s.waiting_first + 1) % (s.members + 1)
                     s.suspended -= 1
                     self.advance(other)
-        return self.move(m, s)
+                    s = &self.streams[self.members[who].stream]  # `move` may have told somebody
+        return self.move(who)
 
-    cdef int move(self, Member* m, Stream* s) except -1:
-        cdef Phase* old = phase_of(self, m) if m.phase >= 0 else NULL
+    cdef int move(self, int64_t who) except -1:
+        cdef Member* m = &self.members[who]
+        cdef Stream* s = &self.streams[m.stream]
+        cdef Phase* old
         cdef Phase* p = NULL
         cdef bint last = m.phase + 1 == s.phases, enabled = True
-        if last:
+        if last and s.told:
+            # Here the original's workload hears of it, and begins with others. So everything may have another place.
+            self.through(m.stream, m.rank, self.now)
+            m = &self.members[who]
+            s = &self.streams[m.stream]
+        elif last:
             self.ended.append((m.stream, m.rank))
+        old = phase_of(self, m) if m.phase >= 0 else NULL
         if old != NULL and m.enabled:
             self.unlink(m, old)
         if not last:
@@ -514,13 +550,13 @@ cdef class Streams(Store):
     cdef int32_t place(self, Member* m, Phase* p, int32_t at) noexcept:
         """The member of a queue before which this one comes, seen from the member `at` on."""
         cdef Member* other
-        cdef int64_t priority = self.streams[m.stream].priority, theirs
+        cdef int64_t priority = m.priority, theirs
         cdef int32_t to_go = self.streams[m.stream].phases - 1 - m.phase
         cdef int32_t last = NONE, before_last = NONE
         if self.intra == FIFO or p.kind == ALL_TO_ALL or p.kind == ALL_REDUCE:
             while at != NONE:
                 other = &self.members[at]
-                if not other.at_work and self.streams[other.stream].priority < priority:
+                if not other.at_work and other.priority < priority:
                     break
                 at = other.next
             return at
@@ -530,7 +566,7 @@ cdef class Streams(Store):
             other = &self.members[at]
             if self.intra == RG:
                 before_last, last = last, phase_of(self, other).kind
-                theirs = self.streams[other.stream].priority
+                theirs = other.priority
                 if other.at_work:
                     at = other.next
                     if at != NONE and not self.members[at].at_work:

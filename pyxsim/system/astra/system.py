@@ -5,7 +5,9 @@ It has the face of `pyxsim.system.System`; the work is done in streams.pyx.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +22,13 @@ from pyxsim.system.astra.bus import SharedBuses
 from pyxsim.system.astra.chunks import Cutter, Step, Team, joined, make_team
 from pyxsim.system.astra.machines import TREE
 from pyxsim.system.astra.queues import Place, Turns
-from pyxsim.system.astra.refuse import refuse_collective, refuse_message, refuse_missing_groups, refuse_options
+from pyxsim.system.astra.refuse import (
+    refuse_collective,
+    refuse_message,
+    refuse_missing_groups,
+    refuse_options,
+    refuse_other_order,
+)
 from pyxsim.system.astra.streams import Streams
 from pyxsim.system.astra.table import chunk_table, stuck, traffic
 from pyxsim.system.options import ASTRA_SIM_1, Options
@@ -56,7 +64,14 @@ class Chunk:
 class Issued:
     """A collective, and what becomes of it.
 
-    streams   None until it is planned
+    number    in the order of the calls
+    counts    its priority is the next one, not given
+    places    of one whose NPUs are told of: the position of each
+    turn      of an open one: how many of its kind there are before it on these NPUs
+    streams   None until it is planned; of those that are one in version 1, with the first
+    shared    the streams that its NPUs are in
+    ranks     of an open one: each NPU's place in them
+    serial    of an open one: how many streams each of its NPUs has begun before it
     left      members of streams that are not through
     ends      of each NPU of the network: when it was through with the last chunk, -1 before
     """
@@ -64,7 +79,14 @@ class Issued:
     collective: Collective
     team: Team
     key: str
+    number: int
+    counts: bool
+    places: dict[int, int] = field(default_factory=dict)
+    turn: int = 0
     streams: list[int] | None = None
+    shared: list[int] = field(default_factory=list)
+    ranks: dict[int, int] = field(default_factory=dict)
+    serial: int = 0
     begun: bool = False
     left: int = 0
     ends: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -73,7 +95,8 @@ class Issued:
     def alike(self) -> tuple[object, ...]:
         """What it has in common with those on other groups that are one collective with it in version 1."""
         collective, team = self.collective, self.team
-        return collective.kind, collective.size, collective.start, team.dims, team.names
+        when = (True, self.turn) if collective.is_open else (False, collective.start)
+        return collective.kind, collective.size, when, team.dims, team.names
 
 
 class AstraSystem:
@@ -113,7 +136,12 @@ class AstraSystem:
         self._turns = Turns(options, math.prod(self.shape))
         self._whole = Communicator.whole(self.shape)
         self._phases: dict[tuple[object, ...], int] = {}
-        self._later: list[Callable[[int], None]] = []
+        self._later: dict[int, Callable[[int], None]] = {}
+        self._numbers = itertools.count()
+        self._issued: dict[Collective, Issued] = {}
+        self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
+        self._serials: dict[int, Longs] = {}  # per group, 0 for the network, and NPU: streams
+        self._kin: Counter[object] = Counter()
         self._running = False
 
     @property
@@ -135,13 +163,19 @@ class AstraSystem:
         priority: int | None = None,
         name: str = "",
         tag: int = 0,
+        open: bool = False,  # noqa: A002
+        joined: Callable[[Collective, int], None] | None = None,
         done: Callable[[Collective], None] | None = None,
     ) -> Collective:
-        """A collective that all members of a communicator (default: all NPUs) issue in cycle `at`.
+        """A collective that all members of a communicator (default: all NPUs) issue in cycle `at`; with `open`, each
+        when it enters: see `enter`. In version 1 all the groups along some dimensions must be there by then.
 
-        `done` is called in the cycle in which the last member has finished. Raises InputError for what the original
-        cannot do. ASTRA-sim has no collective with a root.
+        `joined` is called with each NPU that is through, when the original tells that NPU's workload; `done` in the
+        cycle in which the last one is. Raises InputError for what the original cannot do, ValueError for an open one
+        with a time. ASTRA-sim has no collective with a root.
         """
+        if open and at:
+            raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
         group = communicator or self._whole
         key = f"system.{kind.replace('-', '_')}"
         refuse_collective(kind, size, group, self.options, key)
@@ -150,18 +184,87 @@ class AstraSystem:
         # Version 1's workloads give some of their collectives a priority of their own.
         own = self.options.compat == ASTRA_SIM_1 and priority is not None
         rank = priority if own and priority is not None else self.options.priority(number, priority)
-        names = tuple(each.name for each in team.names)
+        names, start = tuple(each.name for each in team.names), -1 if open else at
         collective = Collective(
-            kind, size, at, rank, group, name=name, root=root, algorithms=names, tag=tag, done=done
+            kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
         )
+        counts = not own and self.options.scheduling != "explicit"
+        issued = self._issued[collective] = Issued(collective, team, key, number, counts)
+        if joined is not None:
+            issued.places = {npu: place for place, npu in enumerate(group.members)}
         self.collectives.append(collective)
-        self.issued.append(Issued(collective, team, key))
+        self.issued.append(issued)
+        if open:
+            alike = (kind, size, team.dims, team.names, team.members)
+            issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
+            return collective
+        self._begun[list(group.members)] = number + 1
         if self._running and at <= self.cycle:
             self._begin(number, self.cycle)
         else:
-            self._later.append(lambda now: self._begin(number, now))
-            self._streams.call_at(at, len(self._later) - 1)
+            self._call_at(at, lambda now: self._begin(number, now))
         return collective
+
+    def enter(self, collective: Collective, npu: int) -> None:
+        """An NPU issues an open collective: at once, and with the queues and the priority that come next there.
+
+        Raises ValueError for an NPU that is not in it, or has entered; InputError where the original would take it for
+        another one.
+        """
+        collective.take_in(npu)
+        issued, now = self._issued[collective], self.cycle
+        rank = collective.priority
+        if issued.counts:
+            rank = self.options.priority(int(self._begun[npu]), None)
+            self._begun[npu] += 1
+        if not npu:
+            self._cutter.new_cycle(now)
+        if collective.start < 0:
+            collective.start = now
+        if issued.streams is None:
+            self._plan(issued.number, npu)
+        else:
+            self._follow(issued, npu)
+        if issued.shared:
+            members = [self._streams.member(stream, issued.ranks[npu]) for stream in issued.shared]
+            self._streams.enter(np.array(members, np.int64), rank)
+            return
+        if collective.joined is not None:
+            collective.joined(collective, npu)
+        if not collective.outside:
+            self._finished(issued.number, now)
+
+    def _follow(self, issued: Issued, npu: int) -> None:
+        """An NPU enters what another one has planned. Raises InputError if its own turns say otherwise."""
+        serials = self._serial_numbers(issued)
+        if serials[npu] != issued.serial:
+            refuse_other_order(npu, issued.collective.name, issued.collective.kind)
+        serials[npu] += len(issued.shared)
+        if not self._turns.matter:
+            return
+        for stream in issued.shared:
+            chunk = self.chunks[stream]
+            for step, place in zip(chunk.steps, chunk.places, strict=True):
+                self._turns.follow(chunk.team.dims[step.axis], npu, step.half, place)
+
+    def _serial_numbers(self, issued: Issued) -> Longs:
+        """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
+        key = id(issued.collective.communicator) if issued.team.group else 0
+        return self._serials.setdefault(key, np.zeros(math.prod(self.shape), np.int64))
+
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+        """Call `action` in a cycle: among the things that `npu` does then, or by itself.
+
+        Raises ValueError for a cycle that is over.
+        """
+        if cycle < self.cycle:
+            raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
+        self._call_at(cycle, lambda now: action(), npu)
+
+    def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> None:
+        number = next(self._numbers)
+        self._later[number] = action
+        self._streams.call_at(cycle, number, -1 if npu is None else npu)
 
     def send(
         self,
@@ -172,21 +275,34 @@ class AstraSystem:
         at: int = 0,
         name: str = "",
         tag: int = 0,
+        open: bool = False,  # noqa: A002
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
-        """A message from NPU to NPU in cycle `at`. It pays no endpoint delay, and is done when it arrives."""
+        """A message from NPU to NPU in cycle `at`, or, with `open`, when `hand_over` says so.
+
+        It pays no endpoint delay, and is done when it arrives. Raises ValueError for an open one with a time.
+        """
         refuse_message(self.options)
-        number = len(self.messages)
-        message = PointToPoint(src, dst, size, at, name=name, tag=tag, done=done)
+        if open and at:
+            raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
+        start, number = -1 if open else at, len(self.messages)
+        message = PointToPoint(src, dst, size, start, name=name, tag=tag, number=number, done=done)
         self.messages.append(message)
         self.bytes_planned += size
-        plane = self.plane_between(src, dst)
-        if self._running and at <= self.cycle:
-            self._streams.post(src, dst, size, plane, number, tag)
-        else:
-            self._later.append(lambda now: self._streams.post(src, dst, size, plane, number, tag))
-            self._streams.call_at(at, len(self._later) - 1)
+        if not open and self._running and at <= self.cycle:
+            self._post(message)
+        elif not open:
+            self._call_at(at, lambda now: self._post(message))
         return message
+
+    def hand_over(self, message: PointToPoint) -> None:
+        """An open message leaves now. Raises ValueError for one that has left."""
+        message.leave(self.cycle)
+        self._post(message)
+
+    def _post(self, message: PointToPoint) -> None:
+        src, dst = message.src, message.dst
+        self._streams.post(src, dst, message.size, self.plane_between(src, dst), message.number, message.tag)
 
     def plane_between(self, src: int, dst: int) -> int:
         """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
@@ -199,7 +315,8 @@ class AstraSystem:
         at = self.collectives[number].start
         if self.issued[number].begun:
             return
-        together = [index for index, each in enumerate(self.issued) if each.collective.start == at and not each.begun]
+        plain = [each for each in self.issued if not (each.begun or each.collective.is_open)]
+        together = [each.number for each in plain if each.collective.start == at]
         rows = []
         for order, index in enumerate(together):
             issued = self.issued[index]
@@ -216,8 +333,11 @@ class AstraSystem:
             if not self.issued[index].left:
                 self._finished(index, now)  # nothing to do: one NPU alone
 
-    def _plan(self, number: int) -> None:
-        """Cut a collective into streams; in version 1 all the groups along some dimensions together."""
+    def _plan(self, number: int, npu: int | None = None) -> None:
+        """Cut a collective into streams; in version 1 all the groups along some dimensions together.
+
+        `npu`: the first that enters it, if it is open; others follow. A plain one takes the turns of all its NPUs.
+        """
         issued = self.issued[number]
         if issued.streams is not None:
             return
@@ -227,27 +347,39 @@ class AstraSystem:
             together = self._all_groups(number)
             team = joined(team, self.shape)
         npus = np.array(team.members, np.int32)
+        takers = team.members if npu is None else (npu,)
+        serials = self._serial_numbers(issued)
         owner = np.full(math.prod(self.shape), number)
-        for index in together:
-            self.issued[index].streams = []
-            self.issued[index].ends = np.full(math.prod(self.shape), -1, np.int64)
-            owner[list(self.issued[index].team.members)] = index
-        tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         streams: list[int] = []
-        for size, steps in self._cutter.chunks(collective.kind, collective.size, collective.start, team, issued.key):
+        for index in together:
+            each = self.issued[index]
+            each.streams, each.shared, each.serial = [], streams, int(serials[takers[0]])
+            each.ends = np.full(math.prod(self.shape), -1, np.int64)
+            owner[list(each.team.members)] = index
+            if npu is not None:
+                each.ranks = {member: rank for rank, member in enumerate(team.members)}
+        told = collective.is_open or any(self.collectives[index].joined is not None for index in together)
+        tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
+        if npu is None:
+            self._cutter.new_cycle(collective.start)
+        for size, steps in self._cutter.chunks(collective.kind, collective.size, team, issued.key):
             if not steps:
                 return
-            places = [self._turns.take(team.dims[step.axis], team.members, step.half) for step in steps]
+            places = [self._turns.take(team.dims[step.axis], takers, step.half) for step in steps]
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
             counted = rows.reshape(-1, _COLUMNS)
-            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted))
+            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted, told))
             self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows))
             self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
         issued.streams = streams
+        serials[list(takers)] += len(streams)
         for index in together:
-            self.issued[index].left = len(streams) * len(self.issued[index].team.members)
+            each = self.issued[index]
+            each.left = len(streams) * len(each.team.members)
+            if each.collective.joined is not None:
+                each.collective.to_go = [len(streams)] * len(each.team.members)
 
     def _all_groups(self, number: int) -> list[int]:
         """The collectives that are one with this one: the same on all other groups along its dimensions."""
@@ -309,14 +441,17 @@ class AstraSystem:
         return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
 
     def _call(self, number: int, now: int) -> None:
-        self._later[number](now)
+        self._later.pop(number)(now)
 
     def _member_ended(self, stream: int, rank: int, now: int) -> None:
         chunk = self.chunks[stream]
         number = int(chunk.owner[rank])
         issued = self.issued[number]
-        issued.ends[chunk.team.members[rank]] = now  # in the end the time of the last chunk
+        npu = chunk.team.members[rank]
+        issued.ends[npu] = now  # in the end the time of the last chunk
         issued.left -= 1
+        if issued.collective.to_go:
+            issued.collective.member_finished(issued.places[npu])
         if not issued.left:
             self._finished(number, now)
 
@@ -332,13 +467,17 @@ class AstraSystem:
 
     def ends(self, collective: Collective) -> Longs:
         """The cycle in which each member had finished a collective, int64[members]."""
-        issued = self.issued[self.collectives.index(collective)]
+        issued = self._issued[collective]
         return issued.ends[list(issued.team.members)]
 
     def plan_all(self) -> None:
-        """Plan everything that was issued, in the order in which it begins: queues are taken in turns."""
+        """Plan everything that was issued, in the order in which it begins: queues are taken in turns.
+
+        Open collectives have a plan when they have been entered.
+        """
         for number in sorted(range(len(self.issued)), key=lambda index: self.collectives[index].start):
-            self._plan(number)
+            if not self.collectives[number].is_open:
+                self._plan(number)
 
     def schedules(self) -> Iterator[Phase]:
         """The phases that will be carried out; of those with the same schedule, one.

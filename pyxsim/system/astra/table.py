@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.system.astra.machines import DIRECT, HALVING, TREE
-from pyxsim.system.stuck import MOST
+from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
 
 if TYPE_CHECKING:
@@ -92,11 +92,8 @@ def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
 
 def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
     """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
-    lines = [
-        f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} has not arrived"
-        for message in system.messages
-        if message.end < 0
-    ]
+    lines = [unfinished_message(message) for message in system.messages if message.end < 0]
+    lines += not_entered(system.collectives)
     for first in (True, False):
         lines += [_line(system, each) for each in waiting if bool(each[4]) == first]
     if not lines:

@@ -35,6 +35,10 @@ class World:
         self.passes: dict[int, int] = {}
         self.suspended: dict[int, list[Stream]] = {}
         self.seen: dict[tuple[int, int, int], list[int]] = {}
+        self.begun = [0] * len(self.npus)  # collectives of each NPU
+        self.to_go: dict[tuple[int, int], int] = {}  # streams of an open collective at an NPU
+        self.inside: dict[int, int] = {}  # NPUs of an open collective that are not through
+        self.told: dict[int, tuple[Any, Any]] = {}
 
     def at(self, time: int, action: Action) -> None:
         heapq.heappush(self.agenda, (time, next(self.numbers), action))
@@ -42,7 +46,7 @@ class World:
     def run(self) -> dict[tuple[int, int, int], list[int]]:
         """(stream, phase, NPU) -> when it was ready, started and ended."""
         layer = self.layer
-        for start in sorted({each.start for each in layer.collectives}):
+        for start in sorted({each.start for each in layer.collectives if not each.is_open}):
             self.at(start, lambda start=start: self.issue(start))  # type: ignore[misc]
         while self.agenda:
             self.now, _, action = heapq.heappop(self.agenda)
@@ -58,6 +62,45 @@ class World:
                     self.passes.setdefault(number, 0)
                     self.passes[number] += 1
                     npu.proceed(Stream(npu, number, chunk, collective.priority))
+
+    # -- the face of a layer whose NPUs go their own ways; what is cut into which streams is seen from the other one --
+
+    def call(self, cycle: int, action: Action, npu: int | None = None) -> None:
+        if npu is None:
+            self.at(cycle, action)
+        else:
+            self.npus[npu].later(cycle - self.now, action)
+
+    def open(self, joined: Any, done: Any) -> int:
+        self.told[len(self.told)] = joined, done
+        return len(self.told) - 1
+
+    def enter(self, number: int, npu: int) -> None:
+        issued = self.layer.issued[number]
+        self.inside.setdefault(number, len(issued.team.members))
+        count = self.begun[npu]
+        self.begun[npu] += 1
+        self.to_go[number, npu] = len(issued.shared)
+        for stream in issued.shared:
+            self.passes[stream] = self.passes.get(stream, 0) + 1
+            fresh = Stream(self.npus[npu], stream, self.layer.chunks[stream], self.options.priority(count, None))
+            fresh.of = number
+            self.npus[npu].proceed(fresh)
+        if not issued.shared:
+            self.through(number, npu)
+
+    def through(self, number: int, npu: int) -> None:
+        joined, done = self.told[number]
+        joined(number, npu)
+        self.inside[number] -= 1
+        if not self.inside[number]:
+            done(number)
+
+    def stream_over(self, stream: Stream) -> None:
+        if stream.of >= 0:
+            self.to_go[stream.of, stream.npu.id] -= 1
+            if not self.to_go[stream.of, stream.npu.id]:
+                self.through(stream.of, stream.npu.id)
 
     # -- messages: the k-th that is sent is the k-th that is expected --
 
@@ -137,9 +180,11 @@ class Npu:
                     other = waiting.pop(0)
                     other.npu.proceed(other)
         old = stream.queue
+        last = stream.phase + 1 == len(stream.chunk.steps)
+        if last:
+            world.stream_over(stream)
         if old is not None:
             self.queues[old].remove(stream)
-        last = stream.phase + 1 == len(stream.chunk.steps)
         if not last:
             new = stream.enter(stream.phase + 1)
             self.insert(self.queues.setdefault(new, []), stream)
@@ -203,6 +248,7 @@ class Stream:
         self.phase = -1
         self.queue: tuple[int, int] | None = None
         self.initialized = False
+        self.of = -1  # the open collective
 
     def enter(self, phase: int) -> tuple[int, int]:
         """The next phase; its queue."""
