@@ -52,7 +52,7 @@ class Routing:
 @dataclass(frozen=True)
 class Buffer:
     """The buffers of a dimension's links, or of another kind of links, against the loop of a credit. `vcs`: those that
-    a packet may use, of its class; `share`: of the time in which full packets can keep a link busy."""
+    a packet may use, of its class; `share`: of the time in which full packets can keep a link busy, at most."""
 
     dimension: int
     name: str
@@ -210,7 +210,7 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
         name = topology.link_kinds[kind]
         if name == f"d{kind}" and kind < len(topology.dims):
             name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
-        found.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.share))
+        found.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.at_most))
     return found
 
 

@@ -44,6 +44,16 @@ class Stream:
         return max(self.flits * self.pace, self.held / self.vcs, self.credits, self.queued)
 
     @property
+    def returns(self) -> Fraction:
+        """The same as far as credits are the reason: what is sent must be known to have left the buffers behind."""
+        return max(self.flits * self.pace, self.credits, self.held / self.vcs if self.drained else Fraction(0))
+
+    @property
+    def at_most(self) -> float:
+        """Of the time, how long a link can be busy whatever packets do."""
+        return float(self.flits * self.pace / self.returns)
+
+    @property
     def share(self) -> float:
         """Of the time, how long the link can be busy."""
         return float(self.flits * self.pace / self.cycles)
@@ -134,26 +144,22 @@ def _slowest(network: PacketNetwork, some: Sequence[int], flits: int) -> Stream 
 
 
 def starved(network: PacketNetwork, flits: int) -> Iterator[str]:
-    """Warnings of links that cannot be kept busy: credits or VCs are away for longer than there are others."""
+    """Warnings of links that full packets cannot keep busy: credits, or VCs, are away for longer than others last."""
     kinds = network.topology.link_kinds
     for kind, each in kind_streams(network, flits):
-        if each.share < COVERED and each.flits * each.pace < (least := max(each.credits, _drained(each))):
+        if each.at_most < COVERED:
             what = f"{'dimension' if kinds[kind] == f'd{kind}' else 'kind'} {kind}"
-            yield _short(each, least, what, "its links", f"{each.vcs} VCs (of a class)")
+            yield _short(each, each.returns, what, "its links", f"{each.vcs} VCs (of a class)")
     lane = lane_stream(network, flits)
     if lane is not None and lane.share < COVERED:
-        one = not network.machine.options.interleaved and lane.queued >= max(lane.credits, _drained(lane))
-        least = max(lane.credits, _drained(lane), lane.queued)
-        yield _short(lane, least, "injection lanes", "they", "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs")
-
-
-def _drained(each: Stream) -> Fraction:
-    return each.held / each.vcs if each.drained else Fraction(0)
+        one = lane.queued > lane.returns
+        least, vcs = max(lane.returns, lane.queued), "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs"
+        yield _short(lane, least, "injection lanes", "they", vcs)
 
 
 def _short(each: Stream, least: Fraction, what: str, who: str, vcs: str) -> str:
     share = f"{float(each.flits * each.pace / least):.0%}"
-    if each.drained and least == _drained(each):
+    if each.drained and least == each.held / each.vcs:
         return (
             f"network.router.vc_reuse: a VC takes a packet of {each.flits} flits every {float(each.held):.0f} cycles, "
             f"when all its credits are back: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
