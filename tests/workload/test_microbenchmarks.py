@@ -1,0 +1,58 @@
+"""The microbenchmarks of ASTRA-sim 2, a collective in a trace: each NPU ends in the same nanosecond as there."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyxsim import chakra
+from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.settings import load_experiment
+from pyxsim.study.prepare import Prepared, prepare
+from pyxsim.system import make_system
+from pyxsim.validation.families.astra import backend, network
+from pyxsim.validation.reference import reference
+from pyxsim.workload.run import GraphJob
+from pyxsim.workload.traces import Rules, read_traces
+
+SMALL = [
+    case
+    for case in reference("astra2")["cases"]
+    if case["ends"] is not None and math.prod(case["npus"]) <= 16 and case["bytes"] <= 1 << 24
+]
+
+
+@pytest.mark.parametrize("case", SMALL[::3], ids=lambda case: str(case["case"]))
+def test_ends_as_in_astra_sim_2(case: dict[str, Any], tmp_path: Path) -> None:
+    """`ends`: of each NPU, or the first and the last."""
+    kind = case["kind"].replace("-", "_")
+    system = {
+        "compat": "astra-sim-2",
+        "chunks": case.get("splits", 4),
+        "active_chunks": case.get("active_chunks", 1),
+        "scheduling": case.get("scheduling", "LIFO"),
+        "optimization": case.get("optimization", "localBWAware"),
+        "endpoint_delay": f"{case.get('endpoint_delay', 10)} ns",
+        "local_memory_bandwidth": f"{case.get('memory', 1600)} GB/s",
+        "queues": case.get("queues", 1),
+        kind: case["algorithms"],
+    }
+    collective = {"kind": case["kind"], "size": f"{case['bytes']} B"}
+    experiment = load_experiment({"network": network(case), "system": system, "collective": collective})
+    made = prepare(experiment, backend=backend(case))
+    assert isinstance(made, Prepared)
+    for npu in range(math.prod(case["npus"])):
+        told = {"comm_type": int(CommType[kind.upper()]), "comm_size": case["bytes"]}
+        attributes = [Attribute(name, "int64_val", value) for name, value in told.items()]
+        chakra.write(tmp_path / f"micro.{npu}.et", [Node(npu, "micro", NodeType.COMM_COLL, attr=attributes)])
+    graph = read_traces(tmp_path / "micro", made.topology.shape, Rules(Fraction(10**9), exact=False))
+    job = GraphJob(graph)
+    on = make_system(made.network, made.topology.shape, made.system.options)
+    job.begin(on)
+    on.run()
+    ends = job.times().end.tolist()
+    assert (ends if len(case["ends"]) == len(ends) else [min(ends), max(ends)]) == case["ends"]
