@@ -59,7 +59,9 @@ cdef struct VcMargin:
     # What is seldom looked at.
     int64_t noted            # when the last wait for credits was over
     int64_t waited           # VcBook.waited and whom, as they were before
+    int64_t aimed            # in which cycle it came to want credits of `target`
     int32_t target           # the VC that it wants credits of
+    int32_t target_before    # and the one before
     int8_t whom
     int8_t front_by          # the traffic of its first packet
     int8_t queue_by          # and of the last one before this run

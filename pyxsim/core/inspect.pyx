@@ -61,6 +61,7 @@ cdef list stuck_flits(State* s):
             "low": s.vc[vc].low,
             "high": s.vc[vc].high,
             "asks": asks,
+            "own": bool(asks and s.flow and s.vc[vc].many),   # and only slots of their own count
             "front": s.front[vc],
             "message": s.messages[s.packets[packet].message].serial,
             "packet": s.packets[packet].number,

@@ -115,7 +115,9 @@ VC_BOOK = {
 VC_MARGIN = {
     "noted": "i8",
     "waited": "i8",
+    "aimed": "i8",
     "target": "i4",
+    "target_before": "i4",
     "whom": "i1",
     "front_by": "i1",
     "queue_by": "i1",

@@ -9,7 +9,7 @@ behind its pointer, which is the one that round robin grants.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.arbiter cimport after, distance, first_from
+from pyxsim.core.arbiter cimport after, distance
 from pyxsim.core.bits cimport clear_bit, lowest, next_bit
 from pyxsim.core.buffer cimport inputs_of, vcs_of
 from pyxsim.core.draw cimport DRAW_TIE, draw
@@ -25,6 +25,7 @@ from pyxsim.core.state cimport (
     NONE,
     ROTATING,
     STALL_ARBITRATION,
+    STALL_CREDIT,
     STALL_VC,
     WAITING,
     Packet,
@@ -50,6 +51,52 @@ cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t 
             return pick
         pick = next_bit(mask, pick + 1, high)
     return -2
+
+
+cdef inline int32_t unheld_vc(State* s, int32_t vc) noexcept nogil:
+    """The lowest VC of the range wanted that nobody holds, or -1."""
+    return next_bit(vcs_of(s.unheld, s, s.vc[vc].want), s.vc[vc].low, s.vc[vc].high)
+
+
+cdef int32_t usable_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
+    """The lowest VC in [low, high) of the link wanted that counts as free for a head, or -1.
+
+    A head with many candidates gives up the others, and its escape with them, for the VC that it is granted. So, where
+    a packet wants room for all of it, that must be there already: in slots of the VC's own, which nobody else takes.
+    """
+    cdef int32_t link = s.vc[vc].want
+    cdef uint64_t* mask = vcs_of(s.unheld, s, link)
+    cdef int32_t pick = next_bit(mask, low, high)
+    cdef int32_t room
+    if s.flow and s.vc[vc].many:
+        room = min(s.packets[s.vc[vc].packet].flits, s.link[link].depth)
+        while pick >= 0 and s.out[s.link[link].base + pick].credit < room:
+            pick = next_bit(mask, pick + 1, high)
+    return pick
+
+
+cdef int32_t usable_from(State* s, int32_t vc, int32_t pointer) noexcept nogil:
+    """The first such VC of the range wanted at or after the pointer, wrapping round inside the range."""
+    cdef int32_t low = s.vc[vc].low
+    cdef int32_t high = s.vc[vc].high
+    cdef int32_t found
+    if pointer < low or pointer >= high:
+        pointer = low
+    found = usable_vc(s, vc, pointer, high)
+    return found if found >= 0 else usable_vc(s, vc, low, pointer)
+
+
+cdef void finds_none(State* s, int32_t vc, int32_t count) noexcept nogil:
+    """No VC counts as free for this head, of the range wanted or of its many candidates, which are in `found_link`."""
+    cdef int32_t i
+    if not s.vc[vc].many:
+        stall(s, s.vc[vc].want, STALL_VC)
+    else:
+        for i in range(count - 1, -1, -1):   # in the end it wants the first one
+            aim(s, vc, s.found_link[i], s.found_class[i])
+            stall(s, s.vc[vc].want, STALL_VC if unheld_vc(s, vc) < 0 else STALL_CREDIT)
+    if s.attribution:
+        lacks_vc(s, vc)
 
 
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
@@ -112,7 +159,7 @@ cdef void to_escape(State* s, int32_t vc) noexcept nogil:
 # --- rotating -------------------------------------------------------------------------------------------------------
 
 cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """Of many candidates the one to ask for now becomes the one wanted. False: none has a free VC."""
+    """Of many candidates the one to ask for now becomes the one wanted. False: no VC of any counts as free."""
     cdef int32_t packet = s.vc[vc].packet
     cdef int32_t count = 0
     cdef int32_t own = offers(s, vc, &count)
@@ -126,7 +173,7 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
         for turn in range(size):
             i = (start + turn) % size + (0 if offset == 0 else own)
             aim(s, vc, s.found_link[i], s.found_class[i])
-            if next_bit(vcs_of(s.unheld, s, s.vc[vc].want), s.vc[vc].low, s.vc[vc].high) < 0:
+            if usable_vc(s, vc, s.vc[vc].low, s.vc[vc].high) < 0:
                 continue
             used = in_use(s, s.vc[vc].want)
             if used < least:
@@ -135,9 +182,7 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
             aim(s, vc, s.found_link[best], s.found_class[best])
             s.vc[vc].many = (s.vc[vc].many & ~MANY_ESCAPE) | (0 if offset == 0 else MANY_ESCAPE)
             return True
-    for i in range(count):
-        stall(s, s.found_link[i], STALL_VC)
-    aim(s, vc, s.found_link[0], s.found_class[0])
+    finds_none(s, vc, count)
     return False
 
 
@@ -147,17 +192,13 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
     cdef int64_t key
     if s.vc[vc].many:
         if not choose_range(s, router, vc):
-            if s.attribution:
-                lacks_vc(s, vc)
             return asked
     elif s.vc[vc].want == NONE:
         return asked
-    out = s.vc[vc].want
-    if next_bit(vcs_of(s.unheld, s, out), s.vc[vc].low, s.vc[vc].high) < 0:
-        stall(s, out, STALL_VC)
-        if s.attribution:
-            lacks_vc(s, vc)
+    elif unheld_vc(s, vc) < 0:
+        finds_none(s, vc, 1)
         return asked
+    out = s.vc[vc].want
     if s.attribution:
         asks(s, vc)
     if s.speculative and free_vc(
@@ -180,15 +221,14 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
 
 
 cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
-    """The next free VC of each range that was asked for goes to its best requester."""
-    cdef int32_t i, ranged, vc, out, pick
+    """The best requester of each range that was asked for gets the next VC that counts as free for it."""
+    cdef int32_t i, ranged, vc, pick
     for i in range(asked):
         ranged = s.va_touched[i]
         vc = s.out[ranged].va_pick
         s.out[ranged].va_pick = NONE
-        out = s.vc[vc].want
-        pick = first_from(vcs_of(s.unheld, s, out), s.out[ranged].va_next, s.vc[vc].low, s.vc[vc].high)
-        grant(s, router, vc, s.link[out].base + pick, u)
+        pick = usable_from(s, vc, s.out[ranged].va_next)
+        grant(s, router, vc, s.link[s.vc[vc].want].base + pick, u)
         if s.vc[vc].many & MANY_ESCAPE:
             to_escape(s, vc)
         s.out[ranged].va_next = pick + 1
@@ -200,7 +240,7 @@ cdef void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked) noexc
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
 cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
-    """One head asks for every free VC of all of its candidates."""
+    """One head asks for every VC of all of its candidates that counts as free for it."""
     cdef Packet* p = &s.packets[s.vc[vc].packet]
     cdef int32_t count = 1
     cdef int32_t own = 1
@@ -215,7 +255,7 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
         if s.vc[vc].many:
             aim(s, vc, s.found_link[i], s.found_class[i])
         out = s.vc[vc].want
-        pick = next_bit(vcs_of(s.unheld, s, out), s.vc[vc].low, s.vc[vc].high)
+        pick = usable_vc(s, vc, s.vc[vc].low, s.vc[vc].high)
         if pick < 0:
             continue
         if first == NONE:
@@ -227,16 +267,9 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
             asked = add_request(s, router, vc, out, pick, i >= own, asked)
             if s.failed:
                 return asked
-            pick = next_bit(vcs_of(s.unheld, s, out), pick + 1, s.vc[vc].high)
+            pick = usable_vc(s, vc, pick + 1, s.vc[vc].high)
     if first == NONE:
-        if not s.vc[vc].many:
-            stall(s, s.vc[vc].want, STALL_VC)
-        else:
-            for i in range(count):
-                stall(s, s.found_link[i], STALL_VC)
-            aim(s, vc, s.found_link[0], s.found_class[0])
-        if s.attribution:
-            lacks_vc(s, vc)
+        finds_none(s, vc, count)
     # Where it is to be told of an arbitration that it may lose.
     s.asked_link[vc] = first
     return asked

@@ -8,6 +8,7 @@ of them when it leaves is its own wait.
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
+from pyxsim.core.bits cimport next_bit
 from pyxsim.core.books cimport (
     BUSY,
     CAUSES,
@@ -31,6 +32,7 @@ from pyxsim.core.books cimport (
     VcBook,
     VcMargin,
 )
+from pyxsim.core.buffer cimport vcs_of
 from pyxsim.core.ledger cimport free_rider, new_rider, new_stay
 from pyxsim.core.state cimport (
     ACTIVE,
@@ -74,7 +76,7 @@ cdef void is_over(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef VcMargin* m = &s.books.margin[vc]
     cdef int8_t whom = b.by
     if b.doing == NO_CREDIT:
-        whom = blamed(s, m.target, b.since, t)
+        whom = blamed(s, m.target if m.aimed < t else m.target_before, b.since, t)
         m.waited, m.whom, m.noted = b.waited, b.whom, t
     b.cum[b.doing - NO_VC] += t - b.since
     if whom != NOBODY:
@@ -176,10 +178,24 @@ cdef void is_first(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 # --- VC allocation --------------------------------------------------------------------------------------------------
 
+cdef inline void lacks_credit(State* s, int32_t vc, int32_t target) noexcept nogil:
+    """The front flit wants credits of an output VC."""
+    cdef VcMargin* m = &s.books.margin[vc]
+    turn(s, vc, NO_CREDIT, NOBODY, s.now)
+    if target != m.target:
+        if m.aimed < s.now:
+            m.target_before = m.target
+        m.target, m.aimed = target, s.now
+
+
 cdef void lacks_vc(State* s, int32_t vc) noexcept nogil:
-    """No VC of its range is free."""
+    """No VC of its range counts as free for a head: somebody holds them, or one that nobody holds has no room."""
     cdef Vc* v = &s.vc[vc]
-    turn(s, vc, NO_VC, holder_of(s, v.want, v.low, v.high), s.now)
+    cdef int32_t unheld = next_bit(vcs_of(s.unheld, s, v.want), v.low, v.high)
+    if unheld < 0:
+        turn(s, vc, NO_VC, holder_of(s, v.want, v.low, v.high), s.now)
+    else:
+        lacks_credit(s, vc, s.link[v.want].base + unheld)
 
 
 cdef void lose_ranges(State* s) noexcept nogil:
@@ -226,8 +242,7 @@ cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     cdef Vc* v = &s.vc[vc]
     cdef int32_t older
     if cause == STALL_CREDIT:
-        turn(s, vc, NO_CREDIT, NOBODY, s.now)
-        s.books.margin[vc].target = v.hold if v.state & (HOLDING | ACTIVE) else s.link[v.want].base + v.low
+        lacks_credit(s, vc, v.hold if v.state & (HOLDING | ACTIVE) else s.link[v.want].base + v.low)
     elif cause == STALL_SERIAL:
         if s.books.link[v.want].serial == serial_of(s, v.packet):
             turn(s, vc, RUNS, NOBODY, s.now)

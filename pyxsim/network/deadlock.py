@@ -8,7 +8,8 @@ Take any set of such packets and suppose that none of them ever moves. Then an o
 
 - *full* for good, for a flit that needs `n` credits, if the front packet of its buffer downstream is of the set, all
   slots that it has out hold flits there (nothing is on its way, in either direction), and `n` credits are not left;
-  where VCs share a pool of slots, the same must hold of every VC that has slots of it;
+  where VCs share a pool of slots, the same must hold of every VC that has slots of it, unless only those of the VC's
+  own count;
 - *kept* for good if the packet that holds it is of the set; or, where a VC must be drained before it is used again, if
   the front packet of its buffer downstream is of the set.
 
@@ -58,6 +59,11 @@ class Room:
         """Flits that may still be sent on a VC."""
         link, vc = place
         return max(0, self.credit[self.first[link] + vc]) + self.pool_left[link]
+
+    def lacks_own(self, place: Place, need: int) -> bool:
+        """Whether a VC has not so many slots of its own left, nor all that it ever has."""
+        link, vc = place
+        return max(0, self.credit[self.first[link] + vc]) < min(need, self.depth[link])
 
     def settled(self, place: Place) -> bool:
         """Whether every slot that is out holds a flit in the buffer."""
@@ -132,16 +138,20 @@ class Waits:
         for link, low, high in each["asks"]:
             for vc in range(low, high):
                 place = link, vc
-                why = self._full(place, self.needs[i], alive) or self._kept(place, alive)
+                why = self._full(place, self.needs[i], alive, own=each["own"]) or self._kept(place, alive)
                 if why is None:
                     return None
                 found.update(dict.fromkeys(why))
         return list(found) or None
 
-    def _full(self, place: Place, need: int, alive: Sequence[bool]) -> list[int] | None:
+    def _full(self, place: Place, need: int, alive: Sequence[bool], *, own: bool = False) -> list[int] | None:
         room = self.room
         front = self.at.get(place)
-        if front is None or not alive[front] or not room.settled(place) or room.credits(place) >= need:
+        if front is None or not alive[front] or not room.settled(place):
+            return None
+        if own:
+            return [front] if room.lacks_own(place, need) else None
+        if room.credits(place) >= need:
             return None
         why = [front]
         for other in room.borrowers(place[0]):

@@ -12,9 +12,10 @@ necessary and sufficient condition for deadlock-free adaptive routing in wormhol
 Then the channels that somebody waits for are the nodes of the graph, and one depends on another also *indirectly*: a
 packet that may leave the escape can hold an escape channel, go on over others, and wait for an escape channel again.
 
-That needs VCs that hold flits of one packet only. Where a packet may queue behind another in a VC ("tail" reuse in
-wormhole routing), its head is not at the front and cannot reach the escape, so the other channels may close a circle
-all the same (Ma, Enright Jerger and Wang, "Whole packet forwarding", HPCA 2012).
+That needs VCs that hold flits of one packet only, or whole packets. Where a part of a packet may queue behind another
+in a VC ("tail" reuse in wormhole routing), its head is not at the front and cannot reach the escape, so the other
+channels may close a circle all the same (Ma, Enright Jerger and Wang, "Whole packet forwarding", HPCA 2012). So may
+heads that were granted a VC without room, as they ask for no other one then.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ def dependencies(relation: Relation, pairs: Pairs | None = None, *, whole: bool 
     """Which channel a packet may hold while it waits for which other one.
 
     `pairs`: rows (source, destination, plane), plane -1 for packets that choose a way; or (source, destination), on
-    every plane and way; None: all pairs on all planes and ways. `whole`: a VC never holds flits of two packets, or
-    holds packets as a whole (`vc_reuse = "drained"`, virtual cut-through, store-and-forward, packets of one flit): then
-    an escape counts as such.
+    every plane and way; None: all pairs on all planes and ways. `whole`: a VC is granted
+    only when it is empty (`vc_reuse = "drained"`), or has room for the whole packet (virtual cut-through,
+    store-and-forward): then an escape counts as such.
     Raises UnreachableError when a pair has no route; but a route that goes round in a circle may show as a cycle.
     """
     _check(relation)
@@ -162,8 +163,8 @@ def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False
             pass
         else:
             hint = (
-                "; the escape would prevent it if a VC held one packet at a time: with vc_reuse 'drained', virtual"
-                " cut-through or packets of one flit"
+                "; the escape would prevent it if a VC were granted only with room for the packet: with vc_reuse"
+                " 'drained', or virtual cut-through and buffers of a whole packet"
             )
     names = [graph.name(number) for number in cycle]
     more = f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -248,19 +248,27 @@ def _prove_routes(
 def prove_routes(relation: Relation, settings: Network, pairs: Longs | None, longest: int) -> None:
     """Raise DeadlockError or UnreachableError unless packets of up to `longest` flits can never wait in a circle."""
     router = settings.router
-    # Whether a VC holds flits of one packet at a time, or of whole packets only.
-    whole = router.vc_reuse == "drained" or router.flow_control != "wormhole" or longest == 1
-    prove(_proved_relation(relation, router.ordered), pairs, whole=whole)
+    wormhole = router.flow_control == "wormhole"
+    # Where packets are buffered whole: without the slots that all VCs of a link share?
+    fits = wormhole or router.buffer == "auto" or router.buffer >= longest
+    # Then heads that may choose are granted only VCs with room for the packet.
+    whole = fits and (not wormhole or router.vc_reuse == "drained")
+    seen = relation if fits and not router.ordered else _without_classes(relation)
+    try:
+        prove(seen, pairs, whole=whole)
+    except DeadlockError as error:
+        if fits:
+            raise
+        hint = f"; VCs of {router.buffer} flits need slots of the pool for {longest}, and so wait for each other"
+        raise DeadlockError(f"{error}{hint}: network.router.buffer = {longest} keeps them apart", error.cycle) from None
 
 
-def _proved_relation(relation: Relation, ordered: bool) -> Relation:
-    """The routes as the deadlock proof must see them.
+def _without_classes(relation: Relation) -> Relation:
+    """The routes as the deadlock proof must see them where a packet in any VC of a link holds up those in all others.
 
-    Where packets may not overtake each other (`ordered`) one in any VC of a link holds up those in all the others, so
-    VC classes separate nothing: the links must be free of circles as if they had one VC.
+    That is where they may not overtake each other (`ordered`), and where they need slots that the VCs share. VC classes
+    separate nothing then: the links must be free of circles as if they had one VC.
     """
-    if not ordered:
-        return relation
     return replace(
         relation,
         vc_class=np.zeros_like(relation.vc_class),

@@ -20,6 +20,7 @@ from tests.oracle.cases import (
     ranked_options,
     risky_nets,
     speculative_options,
+    whole_options,
 )
 from tests.oracle.machine import Oracle
 from tests.oracle.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
@@ -201,6 +202,13 @@ def test_ranks(case: Case) -> None:
     whole_run(case)
 
 
+@settings(few, max_examples=120)
+@given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=whole_options, longest=5))
+def test_room(case: Case) -> None:
+    """Heads that may choose, where packets are buffered as a whole."""
+    whole_run(case)
+
+
 @settings(few, max_examples=60)
 @given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=16, how=speculative_options, longest=3))
 def test_speculation(case: Case) -> None:
@@ -321,6 +329,13 @@ def test_deadlocks_many(case: Case) -> None:
 @settings(many, max_examples=2000)
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=ranked_options))
 def test_ranks_many(case: Case) -> None:
+    whole_run(case)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=2000)
+@given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=24, how=whole_options, longest=5))
+def test_room_many(case: Case) -> None:
     whole_run(case)
 
 

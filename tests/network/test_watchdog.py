@@ -25,8 +25,16 @@ Entry = dict[str, Any]
 # -- the fixpoint ------------------------------------------------------------------------------------------------------
 
 
-def entry(link: int, vc: int = 0, *, wants: int, holds: int = -1, asks: Sequence[tuple[int, int, int]] = ()) -> Entry:
-    return {"link": link, "vc": vc, "wants": wants, "holds": holds, "asks": list(asks), "front": 0}
+def entry(
+    link: int,
+    vc: int = 0,
+    *,
+    wants: int,
+    holds: int = -1,
+    asks: Sequence[tuple[int, int, int]] = (),
+    own: bool = False,
+) -> Entry:
+    return {"link": link, "vc": vc, "wants": wants, "holds": holds, "asks": list(asks), "own": own, "front": 0}
 
 
 def full(links: int, vcs: int = 1) -> Room:
@@ -80,6 +88,17 @@ def test_slots_of_a_pool_come_back_from_other_vcs() -> None:
     assert never(circle, room) == {0, 1, 2}
 
 
+def test_slots_of_a_pool_are_no_room_for_heads_that_may_choose() -> None:
+    """Two packets of two flits ask for the VC that the other one is in: one slot is left there, and two of the pool."""
+    stuck = [entry(0, wants=1, asks=[(1, 0, 1)], own=own) for own in (True, False)]
+    stuck[1] |= {"link": 1, "wants": 0, "asks": [(0, 0, 1)]}
+    room = Room([0, 1], [1, 1], [3, 3], [1, 1], [2, 2], [2, 2])
+    assert set(Waits(stuck, [2, 2], room).never_move()) == set()
+    stuck[1]["own"] = True
+    assert set(Waits(stuck, [2, 2], room).never_move()) == {0, 1}
+    assert set(Waits(stuck, [2, 2], replace(room, credit=[2, 1], occupancy=[1, 2])).never_move()) == set()
+
+
 def test_older_packets_of_a_port_go_first_if_ordered() -> None:
     stuck = [
         entry(0, 0, wants=1, holds=0),
@@ -117,7 +136,7 @@ def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], Room]:
             else:
                 ranges = st.sampled_from([(0, 1), (1, 2), (0, 2)])
                 asks = [(draw(small), *draw(ranges)) for _ in range(draw(st.integers(0, 2)))]
-                stuck.append(entry(link, vc, wants=wants, asks=asks))
+                stuck.append(entry(link, vc, wants=wants, asks=asks, own=draw(st.booleans())))
             stuck[-1]["front"] = draw(small)
     needs = [draw(st.integers(0, 2)) for _ in stuck]
     return stuck, needs, Room(range(0, LINKS * VCS, VCS), [VCS] * LINKS, depth, credit, occupancy, pool_left)
@@ -130,16 +149,18 @@ def stands_still(
     still = set(still)
     front = {(each["link"], each["vc"]): i for i, each in enumerate(stuck)}
 
-    def dead_end(link: int, vc: int, need: int) -> bool:
+    def dead_end(link: int, vc: int, need: int, own: bool = False) -> bool:
         """No more credits will ever come, and there are too few."""
-        givers = [vc] + [other for other in range(VCS) if other != vc and room.credit[link * VCS + other] < 0]
+        borrowers = [other for other in range(VCS) if other != vc and room.credit[link * VCS + other] < 0]
+        givers = [vc] if own else [vc, *borrowers]
         for other in givers:
             number = link * VCS + other
             if front.get((link, other), -1) not in still:
                 return False
             if room.depth[link] - room.credit[number] != room.occupancy[number]:
                 return False
-        return max(0, room.credit[link * VCS + vc]) + room.pool_left[link] < need
+        left = max(0, room.credit[link * VCS + vc])
+        return left < min(need, room.depth[link]) if own else left + room.pool_left[link] < need
 
     def taken(link: int, vc: int) -> bool:
         holders = [i for i, each in enumerate(stuck) if (each["wants"], each["holds"]) == (link, vc)]
@@ -156,7 +177,7 @@ def stands_still(
         if each["holds"] >= 0:
             return dead_end(each["wants"], each["holds"], needs[i])
         vcs = [(link, vc) for link, low, high in each["asks"] for vc in range(low, high)]
-        return bool(vcs) and all(dead_end(link, vc, needs[i]) or taken(link, vc) for link, vc in vcs)
+        return bool(vcs) and all(dead_end(link, vc, needs[i], each["own"]) or taken(link, vc) for link, vc in vcs)
 
     return all(blocked(i) for i in still)
 

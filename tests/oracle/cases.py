@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -45,8 +45,10 @@ flag = st.booleans()
 seldom = st.sampled_from([False, False, False, True])
 
 
-def styles(vcs: st.SearchStrategy[int], shortest: int = 1) -> st.SearchStrategy[Style]:
-    """`shortest`: the least slots that a VC can have, with those of the pool."""
+def styles(
+    vcs: st.SearchStrategy[int], shortest: int = 1, pools: Sequence[int] = (0, 0, 0, 1, 2, 5)
+) -> st.SearchStrategy[Style]:
+    """`shortest`: the least slots that a VC can have; `pools`: what a link may have besides."""
     return st.builds(
         Style,
         vcs=vcs,
@@ -55,7 +57,7 @@ def styles(vcs: st.SearchStrategy[int], shortest: int = 1) -> st.SearchStrategy[
         delay=st.one_of(st.integers(1, 4), st.integers(1, 30)),
         credit_delay=st.one_of(st.integers(2, 5), st.integers(2, 30)),
         output_queue=flag,
-        pool=st.sampled_from([0, 0, 0, 1, 2, 5]),
+        pool=st.sampled_from(pools),
     )
 
 
@@ -227,6 +229,14 @@ def ranked_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
 
 
 @st.composite
+def whole_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Packets are buffered as a whole, and a VC may have those of others."""
+    options = draw(router_options(each=each))
+    options.flow, options.drained = draw(st.sampled_from([CUT_THROUGH, CUT_THROUGH, STORE_AND_FORWARD])), False
+    return options
+
+
+@st.composite
 def speculative_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
     options = draw(router_options(each=each))
     options.step_arbiter = options.ordered = options.drained = False
@@ -248,7 +258,11 @@ def cases(
     options = draw(how(each=any(manner.select == EACH for manner in net.manners.values())))
     net.vnets = options.vnets
     longest = draw(st.integers(1, longest))
-    palette = draw(st.lists(styles(vcs, 1 if options.flow == WORMHOLE else longest), min_size=1, max_size=3))
+    if options.flow != WORMHOLE and draw(flag):  # a packet needs slots of the pool
+        shade_of = styles(vcs, pools=(longest - 1, longest, longest + 3))
+    else:
+        shade_of = styles(vcs, 1 if options.flow == WORMHOLE else longest)
+    palette = draw(st.lists(shade_of, min_size=1, max_size=3))
 
     def pattern(values: st.SearchStrategy[int]) -> Callable[[int], int]:
         few = draw(st.lists(values, min_size=1, max_size=4))

@@ -56,7 +56,7 @@ class Oracle:
         injection = self.links[links.network : links.network + links.injection]
         flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
         self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds) for link in injection]
-        routing = Routing(routers, routes, self.links, self.links[links.network + links.injection :])
+        routing = Routing(routers, routes, self.links, self.links[links.network + links.injection :], flow)
         self._routers = [
             Router(
                 r,

@@ -129,10 +129,15 @@ class Candidate:
     link: Link
     vcs: range
     escape: bool = False
+    room: int = 0  # slots of its own that a VC must have left to count as free
+
+    def unheld(self, u: int) -> list[int]:
+        """The VCs of it that are free in tick `u`, with room or without."""
+        return [v for v in self.vcs if self.link.outputs[v].free(u)]
 
     def free(self, u: int) -> list[int]:
-        """The VCs of it that are free in tick `u`."""
-        return [v for v in self.vcs if self.link.outputs[v].free(u)]
+        """Those that count as free."""
+        return [v for v in self.unheld(u) if self.link.outputs[v].credits >= self.room]
 
 
 @dataclass(frozen=True)

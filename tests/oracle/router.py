@@ -127,7 +127,7 @@ class Router:
         self.causes.clear()
 
     def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
-        """`vc`: the one of that link that it has, if it lacks a credit."""
+        """`vc`: the one of that link that it has, or could have, if it lacks a credit."""
         self.causes.add((link.number, cause))
         self.states.setdefault(front.place, State(cause, link.number, vc, culprit, front.flit.packet))
 
@@ -149,8 +149,11 @@ class Router:
         for ask in asks:
             if not ask.usable:
                 for candidate in ask.front.vc.candidates:
-                    holder = candidate.link.outputs[candidate.vcs.start].holder
-                    self.stall(ask.front, candidate.link, "vc", culprit=holder)
+                    link, unheld = candidate.link, candidate.unheld(u)
+                    if unheld:
+                        self.stall(ask.front, link, "credit", unheld[0])
+                    else:
+                        self.stall(ask.front, link, "vc", culprit=link.outputs[candidate.vcs.start].holder)
         asks = [ask for ask in asks if ask.usable]
         chosen = [self.choice(ask) for ask in asks]
         if self.options.va_allocator == ROTATING:
@@ -201,8 +204,8 @@ class Router:
         grants = {}
         for (link, vcs), heads in requests.items():
             turn = self.turns.setdefault((link, vcs), Turn(vcs.start))
-            pick = rotate(next(iter(heads.values())).free(u), turn.vc)
             winner = best({number: ranks[number] for number in heads}, turn.requester)
+            pick = rotate(heads[winner].free(u), turn.vc)
             turn.vc, turn.requester = pick + 1, winner + 1
             grants[winner] = (heads[winner], pick)
         return grants

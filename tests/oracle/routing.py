@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyxsim.core.options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, Routes
+from pyxsim.core.options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, WORMHOLE, Routes
 from tests.oracle.draws import OTHER, SELECT, VIA, WAY
 from tests.oracle.parts import Candidate, Link, Packet
 
@@ -17,11 +17,12 @@ Entry = tuple[Link, int]  # a link and a VC class
 class Routing:
     """The routing relation over the links of a machine."""
 
-    def __init__(self, routers: int, routes: Routes, links: Sequence[Link], lanes: Sequence[Link]) -> None:
+    def __init__(self, routers: int, routes: Routes, links: Sequence[Link], lanes: Sequence[Link], flow: int) -> None:
         self.routers = routers
         self.routes = routes
         self.links = links
         self.lanes = lanes  # the ejection lanes
+        self.flow = flow
         self.homes = [int(home) for home in routes.home]
 
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
@@ -77,7 +78,13 @@ class Routing:
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
             vc_class = incoming.class_of(vc, vnet)
-        return Candidate(link, link.ranges[vnet][vc_class])
+        return Candidate(link, link.ranges[vnet][vc_class], room=self.room(packet, link))
+
+    def room(self, packet: Packet, link: Link) -> int:
+        """What a VC must have for a packet that may choose: where packets are buffered whole, room for it."""
+        if self.flow == WORMHOLE or self.routes.plane_select[packet.plane] != EACH:
+            return 0
+        return min(packet.size, link.outputs[0].depth)
 
     def anew(self, before: Sequence[Candidate], packet: Packet, router: int) -> list[Candidate]:
         """The candidates of another try of VA: what the escape plane offers may be another one."""
@@ -90,7 +97,9 @@ class Routing:
             return []
         target = packet.message.dst if packet.via is None else packet.via
         vnet, entries = packet.message.kind.vnet, self.entries(plane, router, target)
-        some = [Candidate(link, link.ranges[vnet][vc_class], True) for link, vc_class in entries]
+        some = [
+            Candidate(link, link.ranges[vnet][vc_class], True, self.room(packet, link)) for link, vc_class in entries
+        ]
         if not some or self.routes.plane_select[plane] == EACH:
             return some
         return [self.select(some, packet, router, plane)]

@@ -35,6 +35,7 @@ from tests.oracle.cases import (
     risky_nets,
     router_options,
     speculative_options,
+    whole_options,
 )
 from tests.oracle.helpers import finish, oracle, short
 from tests.oracle.machine import Oracle
@@ -337,6 +338,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "deadlocks": {"of": risky_nets(), "vcs": st.integers(1, 2), "limit": 20},
     "adaptive": {"of": adaptive_nets(), "vcs": st.integers(1, 3), "limit": 16, "how": ranked_options},
     "speculative": {"of": nets(), "vcs": st.integers(1, 3), "limit": 16, "how": speculative_options, "longest": 3},
+    "room": {"of": adaptive_nets(), "vcs": st.integers(1, 3), "limit": 24, "how": whole_options, "longest": 5},
     "one router": {
         "of": st.builds(hub, st.integers(3, 6)),
         "vcs": st.integers(2, 4),

@@ -144,7 +144,7 @@ def test_balanced_classes_that_are_drawn_again_at_every_hop() -> None:
 def test_an_escape_needs_vcs_of_one_packet(kind: str, sticky: bool) -> None:
     relation = minimal_adaptive(grid(kind, [4, 4]), sticky=sticky)
     prove(relation, whole=True)
-    with pytest.raises(DeadlockError, match="vc_reuse 'drained', virtual cut-through or packets of one flit"):
+    with pytest.raises(DeadlockError, match="vc_reuse 'drained', or virtual cut-through and buffers of a whole packet"):
         prove(relation)
 
 

@@ -145,7 +145,7 @@ def test_every_routing_gets_there_and_is_proved(name: str, options: dict[str, An
                 router = int(relation.link_dst[link])
             assert router == net.home[dst]
         if routing not in UNSAFE:
-            # An escape is one where a VC holds one packet at a time.
+            # An escape is one where a VC is granted with room for the packet.
             prove(relation, whole=routing == "minimal-adaptive")
 
 

@@ -71,8 +71,8 @@ def test_options_of_a_routing() -> None:
         prepared(TORUS, {"routing": "minimal"})
 
 
-def test_an_escape_wants_vcs_that_hold_one_packet() -> None:
-    """Duato's escape is out of reach for a packet that queues behind another one in its VC."""
+def test_an_escape_wants_vcs_with_room() -> None:
+    """Duato's escape is out of reach for a packet that queues behind another one in its VC, or waits for room there."""
     adaptive = {"routing": "minimal-adaptive", "vcs": 8}
     with pytest.raises(DeadlockError, match="can deadlock"):
         prepared(TORUS, adaptive)
@@ -82,7 +82,32 @@ def test_an_escape_wants_vcs_that_hold_one_packet() -> None:
         {"flow_control": "store-and-forward"},
     ):
         prepared(TORUS, adaptive | router)
-    prepared(TORUS | {"packet": "4 B"}, adaptive)
+    short = TORUS | {"packet": "4 B"}
+    with pytest.raises(DeadlockError, match="can deadlock"):
+        prepared(short, adaptive)
+    prepared(short, adaptive | {"flow_control": "virtual-cut-through"})
+
+
+@pytest.mark.parametrize("reuse", ["tail", "drained"])
+def test_the_room_of_an_escape_is_not_that_of_a_pool(reuse: str) -> None:
+    adaptive = {"routing": "minimal-adaptive", "vcs": 8, "flow_control": "virtual-cut-through", "vc_reuse": reuse}
+    flits = 4
+    network = TORUS | {"flit": "16 B", "packet": f"{16 * flits} B"}
+    prepared(network, adaptive | {"buffer": flits, "shared_buffer": 2})
+    with pytest.raises(DeadlockError, match=r"keeps them apart"):
+        prepared(network, adaptive | {"buffer": flits - 1, "shared_buffer": flits})
+
+
+def test_vc_classes_that_need_the_slots_of_a_pool_are_none() -> None:
+    """Packets of both classes round a ring wait for the same slots; in wormholes one of a VC's own will do."""
+    router = {"vcs": 2, "buffer": 3, "shared_buffer": 4, "flow_control": "virtual-cut-through"}
+    with pytest.raises(
+        DeadlockError, match=r"VCs of 3 flits need slots of the pool for 4, .*buffer = 4 keeps them apart"
+    ):
+        prepared(TORUS, router)
+    prepared(TORUS, router | {"buffer": 4})
+    prepared(TORUS, router | {"flow_control": "wormhole"})
+    prepared({**TORUS, "topology": "mesh"}, router)
 
 
 def test_ordered_packets_by_candidate_sets_are_proved_without_classes() -> None:
