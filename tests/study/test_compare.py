@@ -311,6 +311,25 @@ def test_waiting_on_the_way_is_a_doubt_where_messages_can_meet() -> None:
         assert beforehand(point, "flow", 0.25).says == SAFE
 
 
+@pytest.mark.parametrize(
+    ("network", "work", "meet"),
+    [
+        ({"topology": "ring", "shape": [4]}, {"kind": "all-reduce", "algorithm": "ring"}, False),
+        ({"topology": "ring", "shape": [4]}, {"kind": "all-reduce", "algorithm": "direct"}, True),
+        ({"topology": "fully-connected", "shape": [4]}, {"kind": "all-reduce", "algorithm": "direct"}, False),
+        ({"topology": "switch", "shape": [4]}, {"kind": "broadcast", "algorithm": "one-direct"}, False),
+        ({"topology": "switch", "shape": [4]}, {"kind": "all-to-all"}, True),
+        # Two NPUs at a router want the link to the spine.
+        ({"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}}, {"kind": "all-to-all"}, True),
+    ],
+)
+def test_where_messages_meet(network: dict[str, Any], work: dict[str, Any], meet: bool) -> None:
+    point = _told(network, collective={**work, "size": "4 KiB"})
+    assert point.cheap is not None
+    assert point.cheap.certain
+    assert point.cheap.meet is meet
+
+
 def _told(network: dict[str, Any], **work: Any) -> Compared:
     wires = {"bandwidth": "100 GB/s", "latency": "300 ns", "packet": "1 KiB"}
     return compare({"network": {**wires, **network}, **work}, backends=[UNAWARE, *AWARE]).points[0]

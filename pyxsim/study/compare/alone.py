@@ -45,16 +45,20 @@ def cheap(prepared: Prepared) -> Cheap:
         overhead=max(0.0, overhead),
         covered=alone.covered,
         certain=certain,
-        meet=_meet(steps),
+        meet=not certain or _meet(network.topology, pairs, steps),
         own=certain and _own_lanes(network, pairs, steps),
         lanes=prepared.first + _through_lanes(network, every),
     )
 
 
-def _meet(steps: Longs) -> bool:
-    """Whether a link gets messages from several others, or from one and from its NPU. `steps`: the links of ways."""
-    before = np.column_stack([np.full(len(steps), -1), steps[:, :-1]])
-    turns = np.unique(np.column_stack([before.ravel(), steps.ravel()])[steps.ravel() >= 0], axis=0)
+def _meet(topology: Topology, pairs: Longs, steps: Longs) -> bool:
+    """Whether a link gets messages from several others, or NPUs. `steps`: the links of the ways of pairs."""
+    shared = _shared(topology)
+    lane = np.where(shared[pairs[:, 1]], topology.links + pairs[:, 1], -1)  # one for all that comes in
+    after = np.column_stack([steps, np.full(len(steps), -1)])
+    after[np.arange(len(steps)), (steps >= 0).sum(axis=1)] = lane
+    before = np.column_stack([-1 - pairs[:, 0], after[:, :-1]])
+    turns = np.unique(np.column_stack([before.ravel(), after.ravel()])[after.ravel() >= 0], axis=0)
     return len(np.unique(turns[:, 1])) < len(turns)
 
 

@@ -20,7 +20,7 @@ from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 Tables = dict[str, Any]
 
-FIRST, COUNT = 50_000, 300
+FIRST, COUNT = 60_000, 300
 COLUMNS = ("told safe (of these not safe)", "told not safe (of these safe)", "cannot tell (of these safe)")
 AWARE = ("analytical-congestion", "flow")
 WITHOUT_CIRCLES = ("mesh", "switch", "fully-connected")  # of links: packets that keep their order need more than VCs
