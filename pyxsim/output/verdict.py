@@ -78,8 +78,7 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
         why = "every model that knows of congestion says so"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
     if known is None:
-        refused = next((each.reason for each in point.entries if each.backend == PACKET), "")
-        return Verdict(backend, UNKNOWN, BEFORE, why=f"packets cannot be run: {refused}".rstrip(": "))
+        return Verdict(backend, UNKNOWN, BEFORE, why="packets cannot be run")
     waiting = 1 - (point.cycles(UNAWARE) or 0) / min(aware)  # as models that know of congestion say
     idle = 1 / known.covered - 1
     off = _apart(point, [*AWARE, backend]) + known.overhead + idle

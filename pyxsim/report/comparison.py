@@ -134,8 +134,9 @@ def _part(cycles: int | Fraction | None, whole: int | Fraction | None) -> str:
 
 
 def said(point: Compared, within: float) -> list[str]:
-    """A line for each backend without packets: whether its answer is good enough here, and why."""
-    lines = [_said(each, within) for each in verdicts(point, within)]
+    """A line for each backend that cannot run it, and for each without packets: whether its answer is good enough."""
+    lines = [f"{each.backend}: cannot be run: {each.reason}" for each in point.entries if each.reason]
+    lines += [_said(each, within) for each in verdicts(point, within)]
     waited = by_waiting(point, within)
     if waited is not None and UNAWARE in point.others:
         lines.append(f"from what the packets waited alone: {UNAWARE} is {waited.says}, {_off(waited.error)}")

@@ -16,6 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.output.comparison import GAPS, KNOWN, PACKET, PACKETS, Cheap, Compared, Comparison, Entry
 from pyxsim.output.comparison_file import save
 from pyxsim.output.verdict import AWARE, NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
+from pyxsim.report.comparison import said
 from pyxsim.settings import load_experiment
 from pyxsim.study import run
 from pyxsim.study.compare import compare, plan_of
@@ -176,6 +177,9 @@ def test_a_deadlock_is_a_row_with_the_reason() -> None:
     assert point.cycles(UNAWARE)
     assert point.chain is None
     assert all(each.by == "beforehand" for each in verdicts(point, 0.1))
+    lines = said(point, 0.1)
+    assert f"packet: cannot be run: {reason}" in lines
+    assert sum(reason in line for line in lines) == 1, "once, and whole"
 
 
 @pytest.mark.parametrize(
