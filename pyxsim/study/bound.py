@@ -50,12 +50,14 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     every = list(collectives)
     if not every:
         return Fraction(0)
-    first = min(each.start for each in every)
+    starts = [max(each.start, 0) for each in every]  # -1: nobody has entered it yet
+    first = min(starts)
     if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
         return times.least_of(_traffic(system, every))
     least = Fraction(0)
-    for cycle in sorted({each.start for each in every}):
-        least = max(least, cycle - first + times.least([each for each in every if each.start >= cycle]))
+    for cycle in sorted(set(starts)):
+        rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
+        least = max(least, cycle - first + times.least(rest))
     return max(least, times.queued(_traffic(system, every)))
 
 
