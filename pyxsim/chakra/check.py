@@ -37,10 +37,10 @@ def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) ->
     return faults
 
 
-def check(graphs: Mapping[int, Graph], groups: Groups | None = None) -> list[InputError]:
-    """Everything that is wrong, rank by rank, then between them."""
+def check(graphs: Mapping[int, Graph], groups: Groups | None = None, *, between: bool = True) -> list[InputError]:
+    """Everything that is wrong, rank by rank, then `between` them."""
     own = [fault for graph in graphs.values() for fault in faults_of(graph)]
-    return own + faults_between(graphs, groups)
+    return own + faults_between(graphs, groups) if between else own
 
 
 def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, int]], list[InputError]]:
@@ -121,7 +121,8 @@ def _different(
         if turn >= len(rows_2):
             problem = f"waits for ever: it is collective {turn} of rank {rank}{group}, {what},"
             return graphs[rank].fault(row, f"{problem} and rank {rank_2} calls {len(rows_2)}", "as many at all members")
-        if (here := _collective(graphs[rank_2], rows_2[turn])) != what:
+        here = _collective(graphs[rank_2], rows_2[turn])
+        if here != what and NONE not in (graphs[rank].size[row], graphs[rank_2].size[rows_2[turn]]):  # told already
             problem = f"is collective {turn} of rank {rank_2}{group}, {here}, where rank {rank} has {what}"
             return graphs[rank_2].fault(rows_2[turn], problem, "the same at all members")
     return None

@@ -143,9 +143,10 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment on every backend, and tell where they differ and why.
+    """Run an experiment on every backend.
 
-    A file may hold several experiments: its tables [sweep] and [[variant]]. Ctrl-C keeps what was compared.
+    Tells where they differ and why. A file may hold several experiments: its tables [sweep] and [[variant]].
+    Ctrl-C keeps what was compared.
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.compare import show_comparison
@@ -472,6 +473,76 @@ def validate(
         from pyxsim.cli.validate import validate as run_validation
 
         run_validation(talk, names or (), workers=workers, folder=folder, list_only=list_only, write=write)
+
+
+workload = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Count, check, convert Chakra traces.",
+)
+app.add_typer(workload, name="workload")
+
+Traces = Annotated[
+    str, typer.Argument(metavar="TRACES", callback=_name, help="PREFIX.*.et, PREFIX, or one trace: .et, .json, .jsonl.")
+]
+
+
+@workload.callback(invoke_without_command=True)
+def workloads(context: typer.Context) -> None:
+    """Count, check, convert Chakra traces."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+@workload.command(name="show")
+def show_traces(traces: Traces, plot: Plot = None, json: Json = False) -> None:
+    """Count nodes, bytes and times; draw a graph.
+
+    The graph that is drawn is that of the first rank.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.workload import show_workload
+
+        show_workload(talk, traces, plot=plot)
+
+
+@workload.command(name="check")
+def check_traces(
+    traces: Traces,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", callback=_name, help='Groups of ranks: {"1": [0, 1], "2": [2, 3]}.'),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell all that is wrong.
+
+    In each of the traces, and between ranks: messages, collectives, circles.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.workload import check_workload
+
+        check_workload(talk, traces, groups=groups)
+
+
+@workload.command(name="convert")
+def convert_traces(
+    traces: Traces,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", callback=_name, help="PREFIX.*.json or a file; .et, .json, .jsonl, .gz.")
+    ],
+    json: Json = False,
+) -> None:
+    """Write traces in another form.
+
+    The names tell which. Read back they are the same graph.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.workload import convert_workload
+
+        convert_workload(talk, traces, target)
 
 
 def command_line(words: Sequence[str] | None = None) -> int:

@@ -1,0 +1,146 @@
+"""`pyxsim workload`: what is in traces, what is wrong with them, and the same in another form."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pyxsim import chakra
+from pyxsim.chakra.check import check
+from pyxsim.chakra.files import ENDS, find
+from pyxsim.chakra.graph import Graph, load
+from pyxsim.chakra.groups import read_groups
+from pyxsim.chakra.statistics import Statistics, statistics, together
+from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError, PyxsimError, raise_all
+from pyxsim.output.hdf5 import check_writable
+from pyxsim.report.facts import plural
+from pyxsim.report.trace import trace_graph
+from pyxsim.units import format_bytes, format_time_ns
+
+MAX_RANKS = 16  # rows of the table; --json has all
+STAR = "PREFIX.*.et: a trace for each rank, its number at '*'"
+
+
+def show_workload(talk: Talk, name: str, *, plot: str | None = None) -> None:
+    """`pyxsim workload show`. Raises InputError for what cannot be read."""
+    target = None if plot is None else check_plot(plot)
+    ranks: dict[int, Statistics] = {}
+    faults = 0
+    for rank, path in find(name).items():
+        graph = load(path, rank)
+        ranks[rank] = statistics(graph)
+        faults += len(graph.faults)
+        if target is not None:
+            _draw(graph, target)  # the first rank
+            target = None
+    total = together(ranks.values())
+    _tables(talk, ranks, total)
+    if faults:
+        talk.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` tells them")
+    if plot is not None:
+        talk.say("", f"wrote {plot}")
+    of_ranks = {str(rank): _json(each) for rank, each in ranks.items()}
+    talk.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
+
+
+def _draw(graph: Graph, path: Path) -> None:
+    figure = trace_graph(graph).get_figure()
+    if figure is None:
+        raise PyxsimError("the picture has no figure")
+    try:
+        figure.savefig(path, dpi=150)  # type: ignore[union-attr]
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written: {error}", file=str(path)) from error
+
+
+def _json(each: Statistics) -> dict[str, Any]:
+    return {"total": each.total, **asdict(each)}
+
+
+def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None:
+    if talk.silent:
+        return
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("rank", "nodes", "dependencies", "depth", "width", "compute", "longest way"):
+        table.add_column(column, justify="right", no_wrap=True)
+    rows = [(str(rank), each) for rank, each in list(ranks.items())[:MAX_RANKS]]
+    for label, each in [*rows, ("all", total)]:
+        counts = (each.total, each.dependencies, each.depth, each.width)
+        times = (format_time_ns(1000 * micros) for micros in (each.compute_micros, each.critical_micros))
+        table.add_row(label, *(f"{count:,}" for count in counts), *times)
+    talk.say(table)
+    if len(ranks) > MAX_RANKS:
+        talk.say(f"  and {plural(len(ranks) - MAX_RANKS, 'more rank')}; --json has all of them")
+    kinds = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("type", "nodes", "", "bytes of", "bytes"):
+        kinds.add_column(column, justify="right" if column in ("nodes", "bytes") else "left", no_wrap=True)
+    left = [(kind, f"{count:,}") for kind, count in total.nodes.items()]
+    right = [(kind, format_bytes(size)) for kind, size in total.bytes.items()]
+    for row in range(max(len(left), len(right))):
+        one, other = ((cells[row] if row < len(cells) else ("", "")) for cells in (left, right))
+        kinds.add_row(*one, "", *other)
+    talk.say("", kinds)
+
+
+def check_workload(talk: Talk, name: str, *, groups: str | None = None) -> None:
+    """`pyxsim workload check`. Raises InputErrors: all that is wrong."""
+    found = find(name)
+    alone = len(found) == 1 and "*" not in name and Path(name).is_file()
+    members = None if groups is None else read_groups(groups, None if alone else max(found) + 1)
+    graphs, faults = {}, []
+    for rank, path in found.items():
+        try:
+            graphs[rank] = load(path, rank)
+        except InputError as error:  # the other files may have faults of their own
+            faults.append(error)
+    whole = not alone and not faults
+    faults += check(graphs, members, between=whole)
+    raise_all(faults)
+    nodes = sum(map(len, graphs.values()))
+    what = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: nothing is wrong"
+    talk.say(what if whole else f"{what} in it by itself; PREFIX.*.et compares ranks, too")
+    talk.put({"traces": len(graphs), "nodes": nodes, "between": whole})
+
+
+def convert_workload(talk: Talk, source: str, target: str) -> None:
+    """`pyxsim workload convert`. Raises InputError; no file is left that is not whole."""
+    found = find(source)
+    if "*" not in Path(target).name and not (len(found) == 1 and "*" not in source and Path(source).is_file()):
+        raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)
+    if (end := chakra.form(target)) not in ENDS:
+        allowed = [*ENDS, *(f"{each}.gz" for each in ENDS)]
+        raise InputError("the name does not tell the form of a trace", file=target, allowed=allowed, given=end)
+    written = []
+    for rank, path in found.items():
+        to = check_writable(target.replace("*", str(rank)))
+        if to == Path(os.path.realpath(path)):
+            raise InputError("is what is read, too", file=target, allowed="another name")
+        written.append(_converted(path, to))
+    talk.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
+    talk.put({"file": target, "traces": len(written), "nodes": sum(written)})
+
+
+def _converted(path: Path, to: Path) -> int:
+    """Write a trace in another form, under another name until it is whole; how many nodes it has."""
+    count = 0
+
+    def counted() -> Any:
+        nonlocal count
+        for node in trace.nodes:
+            count += 1
+            yield node
+
+    trace = chakra.read(path)
+    unfinished = to.with_name(f".unfinished-{os.getpid()}-{to.name}")
+    try:
+        chakra.write(unfinished, counted(), trace.metadata)
+        unfinished.replace(to)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
