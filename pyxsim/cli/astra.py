@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
-from pyxsim.cli.simulate import Job, Outputs, carry_out
+from pyxsim.cli.simulate import Job, Outputs, Table, carry_out
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
+from pyxsim.output.end_to_end import NAME
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
@@ -68,14 +69,22 @@ def run_astra(
     rendezvous: str | None = None,
     backend: str | None = None,
     overrides: Iterable[str] = (),
+    rows: int = 1,
+    row: int = 0,
     strict: bool = False,
 ) -> None:
-    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise."""
+    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to PATH/EndToEnd.csv, where
+    it is row number `row` of `rows` of each layer.
+    """
+    if not 0 <= row < rows:
+        raise InputError(f"there is no row {row} of {rows}", key="--stat-row", allowed=f"0 to {max(rows, 1) - 1}")
     _no_rendezvous(rendezvous)
     warnings: list[str] = []
     files = replace(files, queues=queues is not None, overrides=tuple(overrides))
-    if outputs.file is None and (path or run_name):
-        outputs = replace(outputs, file=str(Path(path or ".") / f"{run_name or RUN_NAME}.h5"))
+    name = run_name or RUN_NAME
+    if path or run_name:
+        table = Table(str(Path(path or ".") / NAME), name, rows, row)
+        outputs = replace(outputs, file=outputs.file or str(Path(path or ".") / f"{name}.h5"), table=table)
 
     def load() -> Experiment:
         try:

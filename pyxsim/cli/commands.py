@@ -363,7 +363,9 @@ def astra(
         str, typer.Option(metavar="FILE", help="System: text of version 1, JSON of version 2.")
     ],
     workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text of version 1.")],
-    path: Annotated[str | None, typer.Option(metavar="DIR/", help="Folder of the results.")] = None,
+    path: Annotated[
+        str | None, typer.Option(metavar="DIR/", help="Folder of the results, and of EndToEnd.csv.")
+    ] = None,
     run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
     num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
     comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of every collective.")] = "1",
@@ -376,8 +378,8 @@ def astra(
     backend: Annotated[
         str | None, typer.Option(metavar="NAME", help="As of run; else what the network file is for.")
     ] = None,
-    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Read and not used: there is no CSV file.")] = 1,
-    stat_row: Annotated[int, typer.Option(metavar="N", help="Read and not used.")] = 0,
+    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = 1,
+    stat_row: Annotated[int, typer.Option(metavar="N", help="Which of these this run fills.")] = 0,
     file: File = None,
     plot: Plot = None,
     settings: Settings = None,
@@ -408,6 +410,8 @@ def astra(
             rendezvous=rendezvous_protocol,
             backend=backend,
             overrides=settings or (),
+            rows=total_stat_rows,
+            row=stat_row,
             strict=strict,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
@@ -15,10 +15,20 @@ from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.output.end_to_end import write_end_to_end
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import prepare, simulate
+
+
+class Table(NamedTuple):
+    """Times of layers for ASTRA-sim's scripts: see write_end_to_end."""
+
+    file: str
+    run_name: str
+    rows: int = 1
+    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -27,10 +37,12 @@ class Outputs:
 
     file: str | None = None
     plot: str | None = None
+    table: Table | None = None
 
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
-        files = ((self.file, check_writable), (self.plot, check_plot))
+        table = None if self.table is None else self.table.file
+        files = ((self.file, check_writable), (self.plot, check_plot), (table, check_writable))
         check_outputs([(name, check) for name, check in files if name is not None], inputs)
 
     def write(self, result: Result) -> str:
@@ -41,7 +53,11 @@ class Outputs:
             from pyxsim.report.plots import save
 
             save(result, self.plot)
-        return " and ".join(path for path in (self.file, self.plot) if path is not None)
+        names = [self.file, self.plot]
+        if self.table is not None and len(result.layers.get("name", ())):
+            write_end_to_end(result, *self.table)
+            names.append(self.table.file)
+        return " and ".join(path for path in names if path is not None)
 
 
 @dataclass(frozen=True)

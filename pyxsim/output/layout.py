@@ -79,6 +79,14 @@ _DIMENSION_TEXT = {
     "queueing": ("cycles", "wait of an NPU's chunk from being ready to the start of the phase, mean"),
     "network": ("cycles", "time of a message in the network, mean"),
 }
+_PARTS = {"fwd": "forward pass", "wg": "weight gradient", "ig": "input gradient"}
+_LAYER_TEXT = {
+    "name": ("", "name of the layer"),
+    "finished": ("cycles", "end of the whole workload"),
+    **{f"{short}_compute": ("cycles", f"computing of the {part}") for short, part in _PARTS.items()},
+    **{f"{short}_comm": ("cycles", f"communication of the {part}") for short, part in _PARTS.items()},
+    **{f"{short}_exposed": ("cycles", f"waiting for that of the {part}") for short, part in _PARTS.items()},
+}
 _PHASE_TEXT = {
     "collective": ("1", "number of the collective, the row of /collectives"),
     "phase": ("1", "phase of the plan, from 0"),
@@ -201,7 +209,7 @@ def phases(result: Result) -> Table:
 
 def layers(result: Result) -> Table:
     """One row per layer of the workload."""
-    return Table(_rows("layer", result.layers, {}), attrs=_clock(result))
+    return Table(_rows("layer", result.layers, _LAYER_TEXT), attrs=_clock(result))
 
 
 def traffic(result: Result) -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
-from pyxsim.report import attribution
+from pyxsim.report import attribution, layers
 from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
@@ -57,6 +57,9 @@ class Summary:
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
             yield _class_table(result.traffic)
+        for table in layers.tables(result):
+            yield Text()
+            yield table
         found = list(tables(result))
         for table in found:
             yield Text()

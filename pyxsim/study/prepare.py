@@ -31,7 +31,10 @@ from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
 from pyxsim.units import to_cycles
-from pyxsim.workload import START, Communication, Job, Micro, read_text_workload
+from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
+from pyxsim.workload.involved import logical
+from pyxsim.workload.loops import Manner
+from pyxsim.workload.training import TrainingLoop, fitted
 
 PathLike = str | Path
 
@@ -142,7 +145,10 @@ def prepare(
     options = resolve(
         of_system, topology, settings.clock, widths(topology, network), seed=output.seed, carry=output.carry
     )
-    system = make_system(network, topology.shape, options)
+    shape = topology.shape
+    if isinstance(job, TrainingLoop):
+        options, shape = fitted(options, job.dims), job.dims.shape
+    system = make_system(network, shape, options)
     job.begin(system)
     _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system, job)]
@@ -197,8 +203,40 @@ def _job(experiment: Experiment, topology: Topology, folder: Path, backend: str)
         except InputError as error:
             raise error.named_by("workload.file") from None
         start = START if backend == "packet" else 0
-        return Micro(text, experiment.workload, experiment.network.clock / 10**9, start=start)
+        cycles_per_ns = experiment.network.clock / 10**9
+        if text.parallelism == "MICRO":
+            return Micro(text, experiment.workload, cycles_per_ns, start=start)
+        return _training_loop(experiment, topology, text, start, exact=backend == "packet")
     return Communication(experiment, topology)
+
+
+def _training_loop(
+    experiment: Experiment, topology: Topology, text: TextWorkload, start: int, *, exact: bool
+) -> TrainingLoop:
+    """`exact`: ASTRA-sim takes scales as doubles there; over its analytical networks in single precision."""
+    settings, system = experiment.workload, experiment.system
+    assert settings is not None
+    compat = system.compat is not None
+    try:
+        dims = logical(text, topology.shape)
+        if compat and topology.confined and dims.broken is not None:
+            problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
+            raise InputError(
+                f"{problem}: in the original the messages would go round for ever", allowed="whole dimensions"
+            )
+    except InputError as error:
+        raise error.named_by("workload.file") from None
+    manner = Manner(
+        newest_first=system.scheduling != "FIFO",
+        cycles_per_ns=experiment.network.clock / 10**9,
+        number=Fraction if not compat else float if exact else _single,
+    )
+    manner = replace(manner, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
+    return TrainingLoop(text, settings, dims, manner)
+
+
+def _single(scale: Fraction) -> float:
+    return float(np.float32(float(scale)))
 
 
 def _boost_faults(experiment: Experiment) -> Iterator[InputError]:

@@ -27,7 +27,8 @@ from pyxsim.study.bound import bound_cycles
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
 from pyxsim.system import AstraSystem, PointToPoint
 from pyxsim.units import format_time_ns
-from pyxsim.workload import Asked
+from pyxsim.workload import Asked, Micro
+from pyxsim.workload.training import TrainingLoop
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,11 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         messages=[message_row(message) for message in system.messages],
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
+        layers=_layers(prepared) if complete else {},
         attribution=told,
         counts=network.counts(),
-        bound_ns=float(prepared.bound * 10**9 / clock),
+        # What is computed between collectives has no bound of its own.
+        bound_ns=None if isinstance(prepared.job, TrainingLoop) else float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
         total_cpu_s=time.process_time(),
         peak_rss_mb=peak_rss_mb(),
@@ -233,7 +236,15 @@ def _impossible(prepared: Prepared, end: int) -> Iterator[str]:
 def _chunks(prepared: Prepared) -> dict[str, Longs]:
     """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
     columns = prepared.system.chunk_table()
+    if isinstance(prepared.job, TrainingLoop):
+        columns["dimension"] = prepared.job.dims.physical(columns["dimension"])
     return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
+
+
+def _layers(prepared: Prepared) -> dict[str, Any]:
+    """What became of the layers of a workload text, if there is one."""
+    job = prepared.job
+    return job.layers() if isinstance(job, Micro | TrainingLoop) else {}
 
 
 def _rows(prepared: Prepared) -> list[int]:

@@ -1,11 +1,12 @@
 """ASTRA-sim 1's workload text: a keyword, the number of layers, and a line per layer.
 
-    MICRO
+    HYBRID_TRANSFORMER model_parallel_NPU_group: 4
     1
     conv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 1048576 5
 
 A layer: name, a dependency that nobody reads, then compute time, communication and bytes of the forward pass, of the
-input gradient and of the weight gradient, and the time of the update. Times in ns, sizes in bytes.
+input gradient and of the weight gradient, and the time of the update. Times in ns, sizes in bytes. Some keywords have
+more behind them (see Header), and with one of them each layer says at its end how it is parallel.
 Source of the format: Workload.cc of ASTRA-sim 1 (initialize_workload).
 """
 
@@ -38,7 +39,12 @@ PARALLELISMS = (
     "HYBRID_CUSTOMIZED",
     "DISTRIBUTED_INFERENCE",
 )
-RUNNABLE = ("MICRO",)
+DLRM = ("HYBRID_DLRM", "HYBRID_DLRM_ENHANCED")
+RECOMPUTING = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
+TRANSFORMER = ("HYBRID_TRANSFORMER", RECOMPUTING)
+CUSTOMIZED = "HYBRID_CUSTOMIZED"
+# How a single layer can be parallel; a transformer's needs a number that stands for the whole file.
+POLICIES = tuple(word for word in PARALLELISMS if word not in (*TRANSFORMER, CUSTOMIZED))
 _FIELDS = 12
 _MOST = 2**62
 
@@ -61,15 +67,50 @@ class Layer:
     input_gradient: Pass
     weight_gradient: Pass
     update: int
+    policy: str | None = None
+
+
+@dataclass(frozen=True)
+class Header:
+    """What stands before the layers.
+
+    last_bottom   of DLRM: the last layer before the embeddings are needed
+    model_npus    of a transformer: how many NPUs share one copy of the model
+    checkpoints   of one that recomputes: layers whose results are kept; `restarts`: layers before whose input gradient
+                  the forward pass is done again, from the checkpoint before
+    """
+
+    parallelism: str
+    last_bottom: int = 0
+    model_npus: int = 1
+    checkpoints: tuple[int, ...] = ()
+    restarts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class TextWorkload:
-    """A workload file: its parallelism keyword and its layers."""
+    """A workload file: what stands at its head, and its layers."""
 
     file: str
-    parallelism: str
+    header: Header
     layers: tuple[Layer, ...]
+
+    @property
+    def parallelism(self) -> str:
+        """The keyword."""
+        return self.header.parallelism
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of collectives that it may run."""
+        parts = [part for layer in self.layers for part in (layer.forward, layer.input_gradient, layer.weight_gradient)]
+        if self.parallelism == "MICRO":
+            parts = [self.layers[0].weight_gradient]
+        return {part.kind for part in parts if part.kind is not None}
+
+    def checkpoint_of(self, layer: int) -> int:
+        """The layer from which the forward pass is done again for this one."""
+        return max(kept for kept in self.header.checkpoints if kept < layer)
 
 
 def read_text_workload(path: str | Path) -> TextWorkload:
@@ -78,34 +119,108 @@ def read_text_workload(path: str | Path) -> TextWorkload:
     lines = [(number, line.split()) for number, line in enumerate(read_text(path).splitlines(), 1) if line.split()]
     if not lines:
         raise InputError("is empty", file=file, allowed="a workload: a keyword, the number of layers, the layers")
-    number, words = lines[0]
-    if words[0] not in PARALLELISMS:
-        raise InputError(
-            f"unknown parallelism '{words[0]}'", file=f"{file}:{number}", allowed=PARALLELISMS, given=words[0]
-        )
-    if words[0] not in RUNNABLE:
-        raise InputError(
-            f"the parallelism {words[0]} is not in this version", file=f"{file}:{number}", allowed=RUNNABLE
-        )
-    if len(lines) < 2:
-        raise InputError("the number of layers is missing", file=file, allowed="a whole number in the second line")
-    number, words = lines[1]
-    count = _whole(words[0], "number of layers", f"{file}:{number}")
-    follow = len(lines) - 2
-    if not 1 <= count <= follow:
-        allowed = f"1 to {follow}" if follow > 1 else "1"
-        problem = f"{count} layers are announced, {follow} follow"
-        raise InputError(problem, file=f"{file}:{number}", allowed=allowed)
-    layers = tuple(_layer(words, f"{file}:{number}") for number, words in lines[2 : 2 + count])
-    return TextWorkload(file, lines[0][1][0], layers)
+    head = _Head(file, lines)
+    header = head.read()
+    count = head.whole("the number of layers")
+    lines = lines[head.line + 1 :]
+    if not 1 <= count <= len(lines):
+        allowed = f"1 to {len(lines)}" if len(lines) > 1 else "1"
+        raise InputError(f"{count} layers are announced, {len(lines)} follow", file=head.place, allowed=allowed)
+    own = header.parallelism == CUSTOMIZED
+    layers = tuple(_layer(words, f"{file}:{number}", own=own) for number, words in lines[:count])
+    text = TextWorkload(file, header, layers)
+    _check_layers(text, f"{file}:{head.first}")
+    return text
 
 
-def _layer(words: Sequence[str], place: str) -> Layer:
-    if len(words) < _FIELDS:
-        raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{_FIELDS} fields")
+class _Head:
+    """The words before the layers, one after the other; the original does not mind in which lines they stand."""
+
+    def __init__(self, file: str, lines: Sequence[tuple[int, list[str]]]) -> None:
+        self.file = file
+        self.first = lines[0][0]
+        self.line = 0  # index of the line of the last word
+        self._words = [(index, number, word) for index, (number, words) in enumerate(lines) for word in words]
+        self._next = 0
+
+    @property
+    def place(self) -> str:
+        """Where the last word stands."""
+        return f"{self.file}:{self._words[self._next - 1][1]}"
+
+    def word(self, what: str, allowed: str) -> str:
+        """The next word."""
+        if self._next == len(self._words):
+            raise InputError(f"{what} is missing", file=self.file, allowed=allowed)
+        self.line, _, word = self._words[self._next]
+        self._next += 1
+        return word
+
+    def whole(self, what: str) -> int:
+        """The next word as a number."""
+        allowed = f"a whole number up to {_MOST}" if self.line else "a whole number in the second line"
+        return _whole(self.word(what, allowed), what.removeprefix("the "), self.place)
+
+    def named(self, name: str) -> int:
+        """A number behind its name."""
+        allowed = f"'{name} ' and a whole number"
+        word = self.word(f"'{name}'", allowed)
+        if word != name:
+            raise InputError(f"'{word}' stands where '{name}' is due", file=self.place, allowed=allowed)
+        return self.whole(f"the number behind {name}")
+
+    def layers(self, name: str) -> tuple[int, ...]:
+        """Numbers of layers: a name, how many they are, and they."""
+        return tuple(self.whole("the number of a layer") for _ in range(min(self.named(name), len(self._words))))
+
+    def read(self) -> Header:
+        """The keyword, and what belongs to it."""
+        keyword = self.word("the keyword", "")
+        if keyword not in PARALLELISMS:
+            problem = f"unknown parallelism '{keyword}'"
+            raise InputError(problem, file=self.place, allowed=PARALLELISMS, given=keyword)
+        if keyword in DLRM:
+            return Header(keyword, last_bottom=self.whole("the number of the last bottom layer"))
+        if keyword not in TRANSFORMER:
+            return Header(keyword)
+        npus = self.named("model_parallel_NPU_group:")
+        if not npus:
+            raise InputError("a model on 0 NPUs", file=self.place, allowed="1 and more")
+        if keyword != RECOMPUTING:
+            return Header(keyword, model_npus=npus)
+        kept, restarts = (self.layers(name) for name in ("checkpoints:", "checkpoint_initiates:"))
+        return Header(keyword, model_npus=npus, checkpoints=kept, restarts=restarts)
+
+
+def _check_layers(text: TextWorkload, place: str) -> None:
+    """Raise InputError for numbers of layers that the loop cannot use."""
+    header, last = text.header, len(text.layers) - 1
+    for number in (*header.checkpoints, *header.restarts):
+        if number > last:
+            raise InputError(f"there is no layer {number}", file=place, allowed=f"layers 0 to {last}")
+    for number in header.restarts:
+        before = [kept for kept in header.checkpoints if kept < number]
+        # The original runs out of its layers, or leaves some out, with any other.
+        if number in header.checkpoints or not before:
+            problem = f"layer {number} initiates a forward pass, and there is no checkpoint before it"
+            raise InputError(problem, file=place, allowed="layers behind a checkpoint, and none that is one")
+        if between := [other for other in header.restarts if before and max(before) <= other < number]:
+            problem = f"layers {between[0]} and {number} initiate a forward pass from the same checkpoint {max(before)}"
+            raise InputError(problem, file=place, allowed="one of them")
+
+
+def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
+    """A layer; `own`: it says itself how it is parallel."""
+    fields = _FIELDS + own
+    if len(words) < fields:
+        raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{fields} fields")
     name = words[0]
     forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))
-    return Layer(name, forward, input_gradient, weight_gradient, _whole(words[11], "update time", place))
+    policy = words[_FIELDS] if own else None
+    if policy is not None and policy not in POLICIES:
+        raise InputError(f"unknown parallelism '{policy}' of a layer", file=place, allowed=POLICIES, given=policy)
+    update = _whole(words[11], "update time", place)
+    return Layer(name, forward, input_gradient, weight_gradient, update, policy)
 
 
 def _pass(words: Sequence[str], place: str) -> Pass:

@@ -9,6 +9,9 @@ once (`start`).
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
@@ -16,6 +19,7 @@ from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import AstraSystem, System
 from pyxsim.workload.astra1 import TextWorkload
 from pyxsim.workload.communication import Asked
+from pyxsim.workload.loops import LAYER_COLUMNS
 
 START = 13  # cycles; see above
 
@@ -38,6 +42,7 @@ class Micro:
         self.start = -(-int(start * cycles_per_ns.numerator) // cycles_per_ns.denominator)
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
         self.layer = layer.name
+        self.layer_names = [each.name for each in text.layers]
         self.asked: list[Asked] = []
         self.traffic: list[str] = []
 
@@ -56,6 +61,14 @@ class Micro:
     def ends(self) -> list[int]:
         """The cycle in which each pass is finished, update time included."""
         return [asked.end + self.update for asked in self.asked if asked.end >= 0]
+
+    def layers(self) -> dict[str, Any]:
+        """The columns of TrainingLoop.layers. What is waited for is the first collective that is done, as there."""
+        columns = {name: np.zeros(len(self.layer_names), np.int64) for name in LAYER_COLUMNS}
+        columns["wg_comm"][0] = sum(end - asked.start for end, asked in zip(self.ends, self.asked, strict=True))
+        columns["wg_exposed"][0] = min(self.ends) - self.start
+        finished = np.full(len(self.layer_names), self.end)
+        return {"name": np.array(self.layer_names, dtype=object), **columns, "finished": finished}
 
     @property
     def end(self) -> int:

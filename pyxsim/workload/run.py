@@ -39,13 +39,15 @@ class Hands(Protocol):
     def cycle(self) -> int:
         """The present."""
 
-    def issue(self, kind: str, size: int, **others: Any) -> Any:
+    @property
+    def issue(self) -> Callable[..., Any]:
         """A collective; with `open`, one that nobody has begun."""
 
     def enter(self, collective: Any, npu: int) -> None:
         """An NPU begins its part, now."""
 
-    def send(self, src: int, dst: int, size: int, **others: Any) -> Any:
+    @property
+    def send(self) -> Callable[..., Any]:
         """A message; with `open`, one that is not sent yet."""
 
     def hand_over(self, message: Any) -> None:

@@ -22,18 +22,19 @@ def test_the_line_that_scripts_look_for(pyxsim: Command, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "file"),
+    ("words", "file", "table"),
     [
-        (("--path", "out/", "--run-name", "first"), "out/first.h5"),
-        (("--path=out",), "out/run.h5"),
-        (("--run-name", "first"), "first.h5"),
-        (("--path", "out/", "--run-name", "first", "-o", "other.h5"), "other.h5"),
+        (("--path", "out/", "--run-name", "first"), "out/first.h5", "out/EndToEnd.csv"),
+        (("--path=out",), "out/run.h5", "out/EndToEnd.csv"),
+        (("--run-name", "first"), "first.h5", "EndToEnd.csv"),
+        (("--path", "out/", "--run-name", "first", "-o", "other.h5"), "other.h5", "out/EndToEnd.csv"),
     ],
 )
-def test_where_the_result_goes(pyxsim: Command, folder: Path, words: tuple[str, ...], file: str) -> None:
+def test_where_the_result_goes(pyxsim: Command, folder: Path, words: tuple[str, ...], file: str, table: str) -> None:
     ended = pyxsim(*ASTRA_WORDS, *words)
     assert ended.code == 0, ended.err
-    assert f"wrote {file}" in ended.lines
+    assert f"wrote {file} and {table}" in ended.lines
+    assert [str(path.relative_to(folder)) for path in folder.rglob("*.csv")] == [table]
     assert [str(path.relative_to(folder)) for path in folder.rglob("*.h5")] == [file]
     with h5py.File(folder / file) as result:
         assert result.attrs["complete"] == 1

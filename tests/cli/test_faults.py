@@ -216,7 +216,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "both outputs one": (
         ["run", "small.toml", "-o", "a.png", "--plot", "a.png"],
-        "a.png: cannot be written: it is the other",
+        "a.png: cannot be written: it is the other output",
     ),
     "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the name does not tell the format"),
     "--plot unknown format": (
@@ -344,8 +344,8 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     ),
     "workload: keyword of another version": (
         "workload.txt",
-        ASTRA["workload.txt"].replace("MICRO", "HYBRID_DLRM 4"),
-        "workload.txt:1: the parallelism HYBRID_DLRM is not in this version",
+        ASTRA["workload.txt"].replace("MICRO", "HYBRID_PIPELINE"),
+        "workload.txt:1: unknown parallelism 'HYBRID_PIPELINE'",
     ),
     "workload: layers missing": (
         "workload.txt",
@@ -380,7 +380,7 @@ ASTRA_OPTIONS = {
     "zero scale": (["--compute-scale", "0"], "--compute-scale: '0' is no scale"),
     "--set": (["--set", "network.router.vcs=0"], "--set: network.router.vcs: 0 is too small"),
     "queues": (["--set", "system.queues=[1,2,2]"], "--set: system.queues: dimension 0 has 2 rings"),
-    "path": (["--path", "/proc/none"], "/proc/none/run.h5: cannot be written"),
+    "path": (["--path", "/proc/none", "-o", "out.h5"], "/proc/none/EndToEnd.csv: cannot be written"),
     "-o over an input": (["-o", "system.txt"], "system.txt: cannot be written: it is an input"),
 }
 

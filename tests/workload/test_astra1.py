@@ -9,10 +9,17 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.workload import Layer, TextWorkload, read_text_workload
-from pyxsim.workload.astra1 import Pass
+from pyxsim.workload.astra1 import Header, Pass
 
 Write = Callable[[str], Path]
+GROUP = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group:"
 LINE = "conv1 -1 5 NONE 0 6 ALLGATHER 70 8 ALLREDUCE 1048576 9"
+
+
+def again(kept: int, *restarts: int) -> str:
+    """The head of a transformer that recomputes."""
+    listed = " ".join(map(str, restarts))
+    return f"{GROUP} 4 checkpoints: 1 {kept} checkpoint_initiates: {len(restarts)} {listed}"
 
 
 @pytest.fixture
@@ -29,12 +36,44 @@ def test_a_workload(write: Write) -> None:
     path = write(f"MICRO\n2\n{LINE}\nfc 0 1 ALLTOALL 2 3 REDUCESCATTER 4 5 NONE 0 6\n")
     assert read_text_workload(path) == TextWorkload(
         str(path),
-        "MICRO",
+        Header("MICRO"),
         (
             Layer("conv1", Pass(5, None, 0), Pass(6, "all-gather", 70), Pass(8, "all-reduce", 1048576), 9),
             Layer("fc", Pass(1, "all-to-all", 2), Pass(3, "reduce-scatter", 4), Pass(5, None, 0), 6),
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("head", "header"),
+    [
+        ("DATA", Header("DATA")),
+        ("HYBRID_DLRM\t4\t\t", Header("HYBRID_DLRM", last_bottom=4)),
+        ("HYBRID_DLRM_ENHANCED 0", Header("HYBRID_DLRM_ENHANCED")),
+        ("HYBRID_TRANSFORMER model_parallel_NPU_group: 8", Header("HYBRID_TRANSFORMER", model_npus=8)),
+        (
+            f"{GROUP} 4 checkpoints: 2 2 11 checkpoint_initiates: 2 19 10",
+            Header("HYBRID_TRANSFORMER_FWD_IN_BCKWD", model_npus=4, checkpoints=(2, 11), restarts=(19, 10)),
+        ),
+        (f"{GROUP}\n4\ncheckpoints: 0\ncheckpoint_initiates: 0", Header(GROUP.split()[0], model_npus=4)),
+    ],
+)
+def test_heads(write: Write, head: str, header: Header) -> None:
+    """The forms of the original's own files; it reads words, wherever its lines end."""
+    text = read_text_workload(write(f"{head}\n20\n" + f"{LINE}\n" * 20))
+    assert (text.header, len(text.layers)) == (header, 20)
+
+
+def test_layers_that_say_how_they_are_parallel(write: Write) -> None:
+    text = read_text_workload(write(f"HYBRID_CUSTOMIZED\n2\n{LINE} DATA\n{LINE} HYBRID_MODEL_DATA \n"))
+    assert [layer.policy for layer in text.layers] == ["DATA", "HYBRID_MODEL_DATA"]
+
+
+def test_what_may_be_run(write: Write) -> None:
+    """MICRO runs one collective; other loops any that there is."""
+    for word, kinds in (("MICRO", {"all-reduce"}), ("DATA", {"all-reduce", "all-gather", "all-to-all"})):
+        text = read_text_workload(write(f"{word}\n2\n{LINE}\n{LINE.replace('ALLREDUCE', 'ALLTOALL')}"))
+        assert text.kinds == kinds
 
 
 @pytest.mark.parametrize(
@@ -60,8 +99,21 @@ def test_what_other_programs_write(write: Write, text: str) -> None:
         ("", "work.txt: is empty"),
         (" \n\t\n", "work.txt: is empty"),
         (f"MIRCO\n1\n{LINE}", "work.txt:1: unknown parallelism 'MIRCO'; .*did you mean 'MICRO'"),
-        (f"DATA\n1\n{LINE}", "work.txt:1: the parallelism DATA is not in this version; allowed: MICRO"),
-        (f"HYBRID_DLRM 4\n1\n{LINE}", "work.txt:1: the parallelism HYBRID_DLRM is not in this version"),
+        ("HYBRID_DLRM", "work.txt: the number of the last bottom layer is missing"),
+        (f"HYBRID_DLRM x\n1\n{LINE}", "work.txt:1: 'x' is no number of the last bottom layer"),
+        (f"HYBRID_TRANSFORMER 4\n1\n{LINE}", "work.txt:1: '4' stands where 'model_parallel_NPU_group:' is due"),
+        ("HYBRID_TRANSFORMER", "work.txt: 'model_parallel_NPU_group:' is missing"),
+        (f"{GROUP} 0\n1\n{LINE}", "work.txt:1: a model on 0 NPUs; allowed: 1 and more"),
+        (f"{GROUP} 4 checkpoints: 1 0\n1\n{LINE}", "work.txt:2: '1' stands where 'checkpoint_initiates:' is due"),
+        (f"{GROUP} 4 checkpoints: 9 0", "work.txt: the number of a layer is missing"),
+        (f"{GROUP} 4 checkpoints: 99999999999 0", "work.txt: the number of a layer is missing"),
+        (f"{again(0, 2)}\n2\n{LINE}\n{LINE}", "work.txt:1: there is no layer 2; allowed: layers 0 to 1"),
+        (f"{again(1, 0)}\n2\n{LINE}\n{LINE}", "work.txt:1: layer 0 initiates .* there is no checkpoint before it"),
+        (f"{again(1, 1)}\n2\n{LINE}\n{LINE}", "work.txt:1: layer 1 initiates .* there is no checkpoint before it"),
+        (f"{again(0, 1, 2)}\n3" + f"\n{LINE}" * 3, "work.txt:1: layers 1 and 2 initiate .* the same checkpoint 0"),
+        (f"HYBRID_CUSTOMIZED\n1\n{LINE}", "work.txt:3: a layer with 12 fields; allowed: 13 fields"),
+        (f"HYBRID_CUSTOMIZED\n1\n{LINE} DATE", "work.txt:3: unknown parallelism 'DATE' .*did you mean 'DATA'"),
+        (f"HYBRID_CUSTOMIZED\n1\n{LINE} HYBRID_TRANSFORMER", "work.txt:3: unknown parallelism"),
         ("MICRO", "work.txt: the number of layers is missing"),
         (f"MICRO\nx\n{LINE}", "work.txt:2: 'x' is no number of layers; allowed: a whole number"),
         (f"MICRO\n-1\n{LINE}", "work.txt:2: '-1' is no number of layers"),

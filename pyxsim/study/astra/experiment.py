@@ -78,8 +78,7 @@ def read_astra(
     form = form if backend is None else replace(form, backend=backend)
     tables, dims = form.read(network)
     _no_traces(workload)
-    layer = read_text_workload(workload).layers[0]
-    table, warnings = read_system(system, dims, layer.weight_gradient.kind)
+    table, warnings = read_system(system, dims, read_text_workload(workload).kinds)
     table["compat"] = form.compat
     _costs(table, form, injection_scale)
     if queues is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pyxsim.study.astra.entries import PathLike
@@ -9,7 +10,9 @@ from pyxsim.study.astra.system_json import json_system
 from pyxsim.study.astra.system_text import text_system
 
 
-def read_system(path: PathLike, dims: int | None = None, wanted: str | None = None) -> tuple[dict[str, Any], list[str]]:
+def read_system(
+    path: PathLike, dims: int | None = None, wanted: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
     """The table, and warnings. A name that ends in .json is JSON of version 2, any other text of version 1.
 
     `dims`, `wanted`: see `text_system`. Raises InputError.
@@ -19,6 +22,6 @@ def read_system(path: PathLike, dims: int | None = None, wanted: str | None = No
     return text_system(path, dims, wanted), []
 
 
-def system_tables(path: PathLike, dims: int | None = None, wanted: str | None = None) -> dict[str, Any]:
+def system_tables(path: PathLike, dims: int | None = None, wanted: Collection[str] = ()) -> dict[str, Any]:
     """The table alone."""
     return read_system(path, dims, wanted)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pyxsim.study.astra.algorithms import KINDS, algorithms
@@ -19,11 +20,13 @@ _WORKLOAD = {
 _READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
 
 
-def json_system(path: PathLike, dims: int | None = None, wanted: str | None = None) -> tuple[dict[str, Any], list[str]]:
+def json_system(
+    path: PathLike, dims: int | None = None, wanted: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
     """The table [system] for a system JSON, and warnings. Raises InputError.
 
-    `dims`: of the network, if it is known; `wanted`: the kind of collective that will be run, whose algorithms have to
-    exist.
+    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
+    have to exist.
     """
     file = Json(path)
     table: dict[str, Any] = {
@@ -53,7 +56,7 @@ def json_system(path: PathLike, dims: int | None = None, wanted: str | None = No
     return table, file.warnings
 
 
-def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> list[str] | str | None:
+def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]) -> list[str] | str | None:
     """A list with one for each dimension, as the file has it; an algorithm over all dimensions is no list."""
     key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
     native = file.given(key)
@@ -70,7 +73,7 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: str | None) -> 
     if not all(isinstance(word, str) for word in spelled):
         file.fault(key, "is no list of names", "a list with an algorithm for each dimension")
         return None
-    names = algorithms(file, key, spelled, dims, kind if kind == wanted else None)
+    names = algorithms(file, key, spelled, dims, kind if kind in wanted else None)
     if names and dims and len(names) < dims and not names[0].startswith("one-"):
         file.fault(
             key,

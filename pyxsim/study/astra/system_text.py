@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
@@ -20,11 +21,11 @@ _OF_2020 = {
 }
 
 
-def text_system(path: PathLike, dims: int | None = None, wanted: str | None = None) -> dict[str, Any]:
+def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str] = ()) -> dict[str, Any]:
     """The table [system] for a system text. Raises InputError.
 
-    `dims`: of the network, if it is known; `wanted`: the kind of collective that will be run, whose algorithms have to
-    exist.
+    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
+    have to exist.
     """
     text = Text(path)
     table: dict[str, Any] = {
@@ -39,7 +40,7 @@ def text_system(path: PathLike, dims: int | None = None, wanted: str | None = No
         "inter_dimension": text.choice("inter-dimension-scheduling", DIMENSION_ORDERS, "ascending"),
     }
     for kind in KINDS:
-        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind == wanted else None)
+        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind in wanted else None)
         if names:
             table[kind.replace("-", "_")] = names[0] if len(names) == 1 else names
     if text.flag("boost-mode", False):

@@ -177,10 +177,10 @@ def test_what_is_no_json(tmp_path: Path, text: str, told: str) -> None:
 
 def test_algorithms_have_to_exist_where_they_are_used(write_object: WriteJson) -> None:
     path = write_object(SYSTEM_2 | {"all-to-all-implementation": ["rinng", "ring", "ring"]})
-    assert system_tables(path, 3, "all-reduce")["all_to_all"]
+    assert system_tables(path, 3, {"all-reduce"})["all_to_all"]
     told = r"file.json:10: all-to-all-implementation: .*rinng'; allowed: ring, direct, halvingDoubling, .* mean 'ring'"
     with pytest.raises(InputError, match=told):
-        system_tables(path, 3, "all-to-all")
+        system_tables(path, 3, {"all-to-all"})
 
 
 @pytest.mark.parametrize("value", ["ring", []])

@@ -90,6 +90,6 @@ def test_faults_of_a_system_text(write: Write, changes: dict[str, str | None], t
 @pytest.mark.parametrize("name", ["ring_rinng_ring", "halvingDoubling", "doubleBinaryTree"])
 def test_algorithms_have_to_exist_where_they_are_used(write: Write, name: str) -> None:
     path = write(SYSTEM | {"all-to-all-implementation": name})
-    assert system_tables(path, 3, "all-reduce")["all_to_all"]
+    assert system_tables(path, 3, {"all-reduce"})["all_to_all"]
     with pytest.raises(InputError, match=r"file.txt:10: all-to-all-implementation: "):
-        system_tables(path, 3, "all-to-all")
+        system_tables(path, 3, {"all-to-all"})

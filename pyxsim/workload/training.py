@@ -1,0 +1,71 @@
+"""A training loop as a job of the system layer, and what became of its layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Workload
+from pyxsim.system import Options
+from pyxsim.workload.astra1 import TextWorkload
+from pyxsim.workload.graph import Longs
+from pyxsim.workload.involved import Logical
+from pyxsim.workload.loops import LAYER_COLUMNS, SHORT, Manner, training_loop
+from pyxsim.workload.run import GraphJob
+
+
+class TrainingLoop(GraphJob):
+    """Carries out a workload text on a network whose dimensions it takes as `dims` says. Raises InputError."""
+
+    def __init__(self, text: TextWorkload, settings: Workload, dims: Logical, manner: Manner) -> None:
+        try:
+            graph, self.record = training_loop(text, settings, dims, manner)
+        except InputError as error:
+            raise error.named_by("workload.file") from None
+        super().__init__(graph, place="workload.file")
+        self.dims = dims
+
+    def layers(self) -> dict[str, Any]:
+        """What NPU 0 did, a row for each layer: its name, and cycles of computing, of communication that it had to wait
+        for, and of communication in all, forward (fwd), for weight gradients (wg) and input gradients (ig). `finished`:
+        when it was through with everything.
+        """
+        times, rows = self.times(), self.record.layers
+        columns: dict[str, Longs] = {name: np.zeros(len(rows), np.int64) for name in LAYER_COLUMNS}
+        for (layer, part), cycles in self.record.compute.items():
+            columns[f"{SHORT[part]}_compute"][layer] += cycles
+        for began in self.record.began:
+            columns[f"{SHORT[began.part]}_comm"][began.layer] += times.end[began.updated] - times.start[began.task]
+        for waited in self.record.waited:
+            over = times.end[list(waited.wanted)].max() - times.end[list(waited.front)].max()
+            columns[f"{SHORT[waited.part]}_exposed"][waited.layer] += max(over, 0)
+        finished = times.end[self.graph.npu == 0].max()
+        return {"name": np.array(rows, dtype=object), **columns, "finished": np.full(len(rows), finished)}
+
+    def passes(self) -> list[int]:
+        """The cycle in which NPU 0 was through with each pass."""
+        end = self.times().end
+        return [int(end[list(tasks)].max()) for tasks in self.record.passes]
+
+
+def fitted(options: Options, dims: Logical) -> Options:
+    """The options of the system layer for a training loop: a broken dimension is two alike, and the loop says which
+    collective goes first."""
+    broken = dims.broken
+    options = replace(options, scheduling="explicit")
+    if broken is None:
+        return options
+
+    def twice(row: Any) -> Any:
+        return [*row[: broken + 1], *row[broken:]]
+
+    return replace(
+        options,
+        algorithms=lambda kind: twice(options.algorithms(kind)),
+        queues=twice(options.queues),
+        room=twice(options.room),
+        bandwidths=twice(options.bandwidths),
+    )
