@@ -19,11 +19,12 @@ from pyxsim.chakra.groups import ALL
 from pyxsim.chakra.messages import CommType, Node, NodeType
 from pyxsim.chakra.order import levels
 from pyxsim.chakra.trace import read
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, InputErrors
 
 I64 = npt.NDArray[np.int64]
 LONGEST = 1 << 40  # microseconds: 12 days, of which eight millions behind each other can still be added
 LARGEST = 1 << 53  # bytes, ranks, tags: whole numbers that every tool can tell apart
+MANY_FAULTS = 1000  # of a file: a small one that is compressed may have a thousand million empty nodes
 COLUMNS = 7  # of a Graph: type to group
 NONE = -1  # of a peer, a kind of collective, a size that a node has not
 RUNNING = tuple(NodeType)[: NodeType.COMM_COLL + 1]  # what a simulation can do; STORAGE and others are only counted
@@ -77,7 +78,10 @@ def label(number: int, name: str) -> str:
 
 
 def load(path: str | PathLike[str], rank: int = 0) -> Graph:
-    """The graph of the trace of a rank. Raises InputError if it cannot be read; `faults` has what is wrong in it."""
+    """The graph of the trace of a rank; `faults` has what is wrong in it.
+
+    Raises InputError if it cannot be read, or if nearly all is wrong.
+    """
     return _Loader(str(path), rank).graph()
 
 
@@ -137,6 +141,9 @@ class _Loader:
 
     def _fault(self, number: int, name: str, problem: str, allowed: Any = None, given: str | None = None) -> None:
         self.faults.append(InputError(f"{label(number, name)} {problem}", file=self.file, allowed=allowed, given=given))
+        if len(self.faults) == MANY_FAULTS:
+            last = InputError(f"has {MANY_FAULTS} faults up to here, and is read no further", file=self.file)
+            raise InputErrors([*self.faults, last])
 
     def _add(self, node: Node) -> None:
         name = self.kept.setdefault(node.name, node.name)

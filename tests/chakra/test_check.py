@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.order import levels
 from pyxsim.chakra.statistics import statistics, together
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, InputErrors
 
 
 def comp(number: int, *before: int, name: str = "", micros: int = 1, ctrl: list[int] | None = None) -> Node:
@@ -161,6 +163,18 @@ def test_groups(tmp_path: Path) -> None:
     assert faults(tmp_path, *ranks)[0].endswith("allowed: 0 (all ranks); a file of groups names others")
     strangers = faults(tmp_path, *ranks, groups={"1": [1, 2], "2": [2]})
     assert strangers[0] == "t.0.et: node 1 is for group '1', and rank 0 is no member; allowed: members 1, 2"
+
+
+def test_a_file_full_of_faults_is_read_no_further(tmp_path: Path) -> None:
+    """Every zero is an empty node, and gzip makes a thousand of them one byte."""
+    (tmp_path / "t.0.et").write_bytes(gzip.compress(bytes(10**8), 1))
+    began = time.process_time()
+    with pytest.raises(InputErrors) as caught:
+        load(tmp_path / "t.0.et")
+    assert time.process_time() - began < 2
+    assert len(caught.value.faults) == 1001
+    assert "node 0 has the number of an earlier one" in str(caught.value.faults[0])
+    assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults up to here, and is read no further")
 
 
 def test_a_rank_without_a_trace(tmp_path: Path) -> None:
