@@ -151,7 +151,7 @@ def prepare(
     system = make_system(network, shape, options)
     job.begin(system)
     _check_joins(job, topology)
-    warnings = [*notes, *_prove_schedules(system, job)]
+    warnings = [*notes, *_prove_schedules(system, job), *_order_of_dimensions(experiment, job)]
     if isinstance(network, PacketNetwork):
         longest = network.cut(settings.packet)[1]
         warnings += [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
@@ -233,6 +233,13 @@ def _training_loop(
     )
     manner = replace(manner, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
     return TrainingLoop(text, settings, dims, manner)
+
+
+def _order_of_dimensions(experiment: Experiment, job: Job) -> Iterator[str]:
+    """In ASTRA-sim collectives without NPUs count, too, and so does which NPU is first in a ns: not so here."""
+    order = experiment.system.inter_dimension
+    if isinstance(job, TrainingLoop) and experiment.system.compat is not None and order != "ascending":
+        yield f"system.inter_dimension: with {order}, chunks of a training loop may take other ways than in ASTRA-sim"
 
 
 def _single(scale: Fraction) -> float:

@@ -61,7 +61,7 @@ def table(result: Result, folder: Path, name: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_every_cell(case: dict[str, Any], tmp_path: Path) -> None:
-    told = read(tmp_path, case["files"], passes=case["passes"], comm_scale=case["comm_scale"])
+    told = read(tmp_path, case["files"], passes=case["passes"], **case["options"])
     prepared = prepare(told.experiment, backend=told.backend)
     result = simulate(prepared, backend=told.backend)
     assert table(result, tmp_path, case["run_name"]) == case["table"]
@@ -135,3 +135,9 @@ def test_a_loop_loaded_again(tmp_path: Path) -> None:
     result.save(tmp_path / "out.h5")
     again = Result.load(tmp_path / "out.h5")
     assert table(again, tmp_path, "x") == table(result, tmp_path, "x")
+
+
+def test_another_order_of_dimensions_is_told(tmp_path: Path) -> None:
+    told = read(tmp_path, {**SMALL, "workload.txt": work("DATA")}, overrides=("system.inter_dimension=themis",))
+    (warning,) = prepare(told.experiment, backend=told.backend).warnings
+    assert warning.startswith("system.inter_dimension: with themis, chunks of a training loop may take other ways")
