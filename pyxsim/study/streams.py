@@ -105,8 +105,8 @@ def stream(network: PacketNetwork, link: int, flits: int) -> Stream:
         credits = gone / max(1, (slots + pool) // flits + (vcs - 1) * (slots // flits))
     else:
         credits = Fraction(flits * loop, slots * vcs + pool)
-        if options.ordered:  # no packet goes before the one in front of it has gone
-            queued = body + pace
+        if options.ordered:  # no packet goes before the one in front of it has gone: its credits are all that count
+            credits = max(credits, body + pace)
     if not options.interleaved:  # a lane finishes a packet before it opens another: the buffers behind must hold it
         behind = flits if injects else max(0, flits - 2 * (slots + pool))
         first = max(Fraction(0), loop + wait - (slots + pool) * slow) if injects and flits > slots + pool else 0
