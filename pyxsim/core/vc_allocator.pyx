@@ -31,11 +31,12 @@ from pyxsim.core.state cimport (
     Packet,
     Request,
     Router,
+    Vc,
     note,
     requests_fit,
 )
 from pyxsim.core.stats cimport stall
-from pyxsim.core.wait cimport asks, lacks_vc, lose_matrix, lose_ranges, runs
+from pyxsim.core.wait cimport asks, is_behind, lacks_vc, lose_matrix, lose_ranges, runs
 
 
 cdef int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
@@ -186,6 +187,32 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     return False
 
 
+cdef bint is_oldest(State* s, int32_t router, int32_t vc) noexcept nogil:
+    """Ordered: has no older head at the same port, wanting the same link, still to be granted a VC?
+
+    Else a head could wait for VCs whose packets wait behind it at the switch.
+    """
+    cdef Vc* v = &s.vc[vc]
+    cdef uint64_t* heads = inputs_of(s.heads, s, router)
+    cdef int32_t end = s.link[v.link].vc_offset + s.link[v.link].vcs
+    cdef int32_t place = next_bit(heads, s.link[v.link].vc_offset, end)
+    cdef int32_t oldest = vc
+    cdef int32_t other
+    while place >= 0:
+        other = s.router[router].base + place
+        if s.vc[other].want == v.want and (
+            s.front[other] < s.front[oldest] or (s.front[other] == s.front[oldest] and other < oldest)
+        ):
+            oldest = other
+        place = next_bit(heads, place + 1, end)
+    if oldest == vc:
+        return True
+    stall(s, v.want, STALL_ARBITRATION)
+    if s.attribution:
+        is_behind(s, vc, oldest)
+    return False
+
+
 cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
     """One head asks. A range is named by its first VC."""
     cdef int32_t out, ranged, number
@@ -194,6 +221,8 @@ cdef int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, int32_t 
         if not choose_range(s, router, vc):
             return asked
     elif s.vc[vc].want == NONE:
+        return asked
+    elif s.ordered and not is_oldest(s, router, vc):
         return asked
     elif unheld_vc(s, vc) < 0:
         finds_none(s, vc, 1)

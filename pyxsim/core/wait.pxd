@@ -75,6 +75,7 @@ cdef void lose_ranges(State* s) noexcept nogil
 cdef void lose_matrix(State* s, int32_t asked) noexcept nogil
 # The switch.
 cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil
+cdef void is_behind(State* s, int32_t vc, int32_t other) noexcept nogil
 cdef void tail_leaves(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
 cdef void is_first(State* s, int32_t vc, int64_t t) noexcept nogil
 cdef void lose_switch(State* s) noexcept nogil

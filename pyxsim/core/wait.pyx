@@ -240,7 +240,6 @@ cdef void lose_matrix(State* s, int32_t asked) noexcept nogil:
 cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     """A front flit cannot ask for the switch."""
     cdef Vc* v = &s.vc[vc]
-    cdef int32_t older
     if cause == STALL_CREDIT:
         lacks_credit(s, vc, v.hold if v.state & (HOLDING | ACTIVE) else s.link[v.want].base + v.low)
     elif cause == STALL_SERIAL:
@@ -251,8 +250,13 @@ cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     elif cause == STALL_VC:
         lacks_vc(s, vc)
     elif cause == STALL_ARBITRATION:   # ordered: behind an older packet
-        older = s.vc[s.oldest[v.want]].packet
-        loses(s, vc, serial_of(s, older), traffic_of(s, older))
+        is_behind(s, vc, s.oldest[v.want])
+
+
+cdef void is_behind(State* s, int32_t vc, int32_t other) noexcept nogil:
+    """Ordered: the packet of another VC goes first."""
+    cdef int32_t older = s.vc[other].packet
+    loses(s, vc, serial_of(s, older), traffic_of(s, older))
 
 
 cdef void lose_switch(State* s) noexcept nogil:

@@ -139,6 +139,10 @@ class Router:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
             if not front.flit.head or front.vc.granted >= 0 or u < due:
                 continue
+            older = self.older_head(front) if self.options.ordered else None
+            if older is not None:
+                self.stall(front, front.vc.candidates[0].link, "arbitration", culprit=older)
+                continue
             front.vc.candidates = self.routing.anew(front.vc.candidates, front.flit.packet, self.number)
             usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
             asks.append(Ask(self.first_input[front.place[0]] + front.place[1], front, usable))
@@ -283,6 +287,19 @@ class Router:
         if not link.output_queue and not link.available(t):
             return None
         return Bid(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
+
+    def older_head(self, front: Front) -> Packet | None:
+        """The oldest head without a VC at the same input port that wants the same output, if that is another one."""
+        rivals = {
+            (other.vc.front_time, other.vc.number): other.flit.packet
+            for other in self.fronts()
+            if other.place[0] == front.place[0]
+            and other.flit.head
+            and other.vc.granted < 0
+            and other.vc.candidates[0].link is front.vc.candidates[0].link
+        }
+        first = rivals[min(rivals)]
+        return None if first is front.flit.packet else first
 
     def older(self, front: Front, link: Link) -> Packet | None:
         """The oldest packet at the same input port that wants the same output, if that is another one."""

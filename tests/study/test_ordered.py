@@ -36,3 +36,24 @@ def test_without_order_they_do() -> None:
 
 def test_neighbours_need_no_datelines() -> None:
     assert run(experiment("ring", ordered=True)).complete
+
+
+def test_a_head_does_not_wait_for_vcs_of_packets_behind_it() -> None:
+    """With a VA stage younger heads would be granted the last VCs, and wait behind the older one at the switch."""
+    tables = {
+        "network": {
+            "topology": "k-ary-n-tree",
+            "options": {"k": 2, "n": 3},
+            "bandwidth": "25 GB/s",
+            "latency": "1 us",
+            "packet": "1 KiB",
+            "flit": "256 B",
+            "router": {"vcs": 8, "ordered": True},
+        },
+        "system": {"chunks": 1, "all_reduce": "recursive-doubling", "optimization": "baseline"},
+        "collective": [
+            {"kind": "all-reduce", "size": "470792 B"},
+            {"kind": "all-reduce", "size": "470792 B", "at": "1 us"},
+        ],
+    }
+    assert run(tables).complete
