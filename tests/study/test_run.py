@@ -118,6 +118,7 @@ def test_interrupted_by_a_signal() -> None:
     # Many windows: to be interrupted while they are written would tear the statistics.
     tables = SMALL | {"collective": {"kind": "all-reduce", "size": "4 MB"}, "output": {"window": "20 cycles"}}
     before = signal.signal(signal.SIGVTALRM, strike)
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job of a script
     try:
         for delay in range(1, 60):
             prepared = prepare(load_experiment(tables))
@@ -130,6 +131,7 @@ def test_interrupted_by_a_signal() -> None:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGINT, ours)
 
 
 def test_interrupted_by_the_progress_function(monkeypatch: pytest.MonkeyPatch) -> None:
