@@ -34,7 +34,30 @@ class Kind(IntEnum):
     MARK = 5
 
 
-TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # they say themselves how long they take
+class Access(IntEnum):
+    """What a task does with the remote memory: `match` of a MEMORY task that has a size.
+
+    GATHER and REDUCE are the collectives of a memory that has them in its switches: everybody loads the same bytes;
+    everybody stores bytes that are added up on their way.
+    """
+
+    LOAD = 0
+    STORE = 1
+    GATHER = 2
+    REDUCE = 3
+
+
+class Part(IntEnum):
+    """Of a layer, what a task is about."""
+
+    NONE = 0
+    FORWARD = 1
+    INPUT_GRADIENT = 2
+    WEIGHT_GRADIENT = 3
+    UPDATE = 4
+
+
+TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # they may say themselves how long they take
 RESOURCES = (("cpu", 1), ("compute", 1), ("communication", 1))  # those of ASTRA-sim 2
 MOST_CYCLES = 2**61  # of all tasks together
 MOST_TASKS = 2**31 - 1
@@ -65,8 +88,10 @@ class TaskGraph:
     """Tasks 0 to T-1. `before[before_start[t]:before_start[t + 1]]`: the tasks that must have ended before task t.
 
     `resources`: the name of each, and how many tasks of an NPU it takes at a time; `resource`: one of them, or -1.
-    `match`: the tag of a message. `call`: a row of `calls`. `layer`: a number of whoever made the graph, -1 for none.
-    `node`: what the tasks were read from, by its number there, where faults should be told so.
+    `size`: bytes of a message; of a remote access, where MEMORY has one; of what COMPUTE moves through its NPU's own
+    memory. `match`: the tag of a message, the Access of a remote one. `call`: a row of `calls`. `layer`: a number of
+    whoever made the graph, -1 for none; its name in `layers`, if layers have names. `part`: a Part of it. `node`: what
+    the tasks were read from, by its number there, where faults should be told so.
     """
 
     npus: int
@@ -80,11 +105,13 @@ class TaskGraph:
     resource: Bytes
     layer: Ints
     name: Ints
+    part: Bytes
     before_start: Longs
     before: Longs
     calls: list[Call] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     resources: tuple[tuple[str, int], ...] = RESOURCES
+    layers: list[str] = field(default_factory=list)
     node: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
@@ -103,11 +130,14 @@ class TaskGraph:
 class GraphBuilder:
     """Makes a TaskGraph, task by task or the same task for many NPUs at once. Tasks are numbered as they come."""
 
-    _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name")
-    _TYPES = (np.int32, np.int8, np.int64, np.int64, np.int32, np.int64, np.int32, np.int8, np.int32, np.int32)
+    _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
+    _TYPES = (np.int32, np.int8, np.int64, np.int64, np.int32, np.int64, np.int32, np.int8, np.int32, np.int32, np.int8)
 
-    def __init__(self, npus: int, resources: Sequence[tuple[str, int]] = RESOURCES) -> None:
+    def __init__(
+        self, npus: int, resources: Sequence[tuple[str, int]] = RESOURCES, *, layers: Sequence[str] = ()
+    ) -> None:
         self.npus = npus
+        self.layers = list(layers)
         self.resources = tuple(resources)
         self._resource = {name: number for number, (name, _) in enumerate(self.resources)}
         self._calls: list[Call] = []
@@ -139,12 +169,12 @@ class GraphBuilder:
         call: int = -1,
         resource: str | None = None,
         layer: int = -1,
+        part: int = Part.NONE,
         before: Sequence[int] = (),
     ) -> int:
         """One task; returns its number. `before`: the tasks that must have ended; they may come later."""
-        place = -1 if resource is None else self._resource_number(resource)
-        called = self._names.setdefault(name or kind.name.lower(), len(self._names))
-        self._rows.append((npu, kind, ticks, size, peer, match, call, place, layer, called))
+        place, called = self._numbers(kind, name, resource)
+        self._rows.append((npu, kind, ticks, size, peer, match, call, place, layer, called, part))
         self._before.append(before)
         self._count += 1
         if len(self._rows) == _BLOCK:
@@ -164,6 +194,7 @@ class GraphBuilder:
         call: ArrayLike = -1,
         resource: str | None = None,
         layer: int = -1,
+        part: int = Part.NONE,
         before: Iterable[ArrayLike] = (),
     ) -> Longs:
         """A task for each of `npus`; returns their numbers. What differs is given as an array of that length.
@@ -172,9 +203,8 @@ class GraphBuilder:
         """
         self._close()
         own = np.atleast_1d(np.asarray(npus, np.int64))
-        place = -1 if resource is None else self._resource_number(resource)
-        called = self._names.setdefault(name or kind.name.lower(), len(self._names))
-        columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called)
+        place, called = self._numbers(kind, name, resource)
+        columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called, part)
         self._blocks.append(tuple(np.broadcast_to(np.asarray(column, np.int64), own.shape) for column in columns))
         waits = [np.broadcast_to(np.asarray(each, np.int64), own.shape) for each in before]
         many = np.full(len(own), len(waits), np.int64)
@@ -201,12 +231,15 @@ class GraphBuilder:
             calls=list(self._calls),
             names=list(self._names),
             resources=self.resources,
+            layers=list(self.layers),
         )
 
-    def _resource_number(self, name: str) -> int:
-        if name not in self._resource:
-            raise InputError(f"there is no resource '{name}'", allowed=list(self._resource), given=name)
-        return self._resource[name]
+    def _numbers(self, kind: Kind, name: str, resource: str | None) -> tuple[int, int]:
+        """Those of a resource and of a name; a task without a name is called after its kind."""
+        place = -1 if resource is None else self._resource.get(resource)
+        if place is None:
+            raise InputError(f"there is no resource '{resource}'", allowed=list(self._resource), given=resource)
+        return place, self._names.setdefault(name or kind.name.lower(), len(self._names))
 
     def _close(self) -> None:
         """Make a block of what came one by one."""
@@ -253,7 +286,7 @@ def _first(graph: TaskGraph, wrong: NDArray[np.bool_], problem: str, allowed: st
     if not wrong.any():
         return None
     task = int(wrong.argmax())
-    columns = ("npu", "kind", "ticks", "size", "peer", "call", "resource", "name")
+    columns = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
     values = {column: int(getattr(graph, column)[task]) for column in columns}
     known = 0 <= values["name"] < len(graph.names)
     label = graph.label(task) if known else f"NPU {values['npu']}, task {task}"
@@ -279,6 +312,15 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
     yield _first(graph, message & ((graph.peer < 0) | (graph.peer >= npus)), "there is no NPU {peer}")
     yield _first(graph, message & (graph.peer == graph.npu), "a message from an NPU to itself")
     yield _first(graph, message & (graph.size < 1), "a message of {size} bytes", "1 and more")
+    remote = (kind == Kind.MEMORY) & (graph.size != 0)
+    yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "it is about {size} bytes", "0 and more")
+    yield _first(graph, remote & (graph.ticks != 0), "it takes {ticks} cycles, and {size} bytes", "one of them")
+    accesses = ", ".join(f"{each} {each.name.lower()}" for each in Access)
+    yield _first(graph, remote & ~np.isin(graph.match, list(Access)), "there is no access {match}", accesses)
+    yield _first(graph, ~np.isin(graph.part, list(Part)), "there is no part {part} of a layer", f"0 to {max(Part)}")
+    if graph.layers:
+        wrong = (graph.layer < -1) | (graph.layer >= len(graph.layers))
+        yield _first(graph, wrong, "there is no layer {layer}", f"-1 to {len(graph.layers) - 1}")
     calls = len(graph.calls)
     of_call = kind == Kind.COLLECTIVE
     yield _first(graph, of_call & ((graph.call < 0) | (graph.call >= calls)), "there is no collective {call}")

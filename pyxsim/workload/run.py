@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import AstraSystem
 from pyxsim.workload.communication import Asked
 from pyxsim.workload.graph import MOST_CYCLES, Call, Ints, Kind, Longs, TaskGraph, channels, check
+from pyxsim.workload.stations import STATIONS, Hands
 from pyxsim.workload.tasks import Tasks, Way
 
 _WAYS = {
@@ -25,36 +26,8 @@ _WAYS = {
     Kind.MARK: Way.TIMED,
     Kind.SEND: Way.SEND,
     Kind.RECEIVE: Way.RECEIVE,
-    Kind.COLLECTIVE: Way.COLLECTIVE,
+    Kind.COLLECTIVE: Way.TOLD,
 }
-
-
-class Hands(Protocol):
-    """What the system layer does for a graph: collectives and messages that begin when they are told to."""
-
-    shape: tuple[int, ...]
-    options: Any
-
-    @property
-    def cycle(self) -> int:
-        """The present."""
-
-    @property
-    def issue(self) -> Callable[..., Any]:
-        """A collective; with `open`, one that nobody has begun."""
-
-    def enter(self, collective: Any, npu: int) -> None:
-        """An NPU begins its part, now."""
-
-    @property
-    def send(self) -> Callable[..., Any]:
-        """A message; with `open`, one that is not sent yet."""
-
-    def hand_over(self, message: Any) -> None:
-        """A message is sent, now."""
-
-    def at(self, cycle: int, action: Callable[[], None]) -> None:
-        """Do something in a cycle, this or a later one."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +52,9 @@ class Times:
         return int(self.end.max(initial=0))
 
 
+_NOTHING: Longs = np.zeros(0, np.int64)
+
+
 class GraphJob:
     """Carries out a graph. Raises InputError for one that cannot be (see graph.check).
 
@@ -93,8 +69,8 @@ class GraphJob:
         self._place = place
         self._told: list[int] = []  # sends that have arrived since the last step
         self._joined: list[int] = []  # keys of members that are through, likewise
-        self._next = -1  # the cycle of the next step that is asked for
-        self._asked_for = False  # a step in this very cycle
+        self._next = -1  # the cycle of the next step that is asked for, without what is told
+        self._asked_for = False  # one that takes in what is told, in this very cycle
         members = graph.of_kind(Kind.COLLECTIVE)
         keys = graph.call[members].astype(np.int64) * graph.npus + graph.npu[members]
         order = np.argsort(keys)
@@ -117,11 +93,19 @@ class GraphJob:
             self._issue(number, call)
         self._messages = self._open_messages()
         begin = [system.options.skew(npu) for npu in range(npus)]
-        ways = np.array([_WAYS[kind] for kind in sorted(Kind)], np.int8)
+        ways = np.array([_WAYS[kind] for kind in sorted(Kind)], np.int8)[graph.kind]
+        # Who carries out what does not end by its ticks: of each task, a row of what begins it.
+        self._begin: list[Callable[[int], None]] = [self._hand_over, self._enter]
+        self._beginner = (graph.kind == Kind.COLLECTIVE).astype(np.int8)
+        for make in STATIONS:
+            station = make(graph, system, self._hear)
+            if station is not None:
+                ways[station.tasks], self._beginner[station.tasks] = Way.TOLD, len(self._begin)
+                self._begin.append(station.start)
         self._tasks = Tasks(
             npus,
             graph.npu,
-            ways[graph.kind],
+            ways,
             self._ticks(system),
             graph.resource,
             [room for _, room in graph.resources],
@@ -195,7 +179,7 @@ class GraphJob:
         messages = {}
         for task, src, dst, size, name in zip(*(column.tolist() for column in columns), strict=True):
             called = graph.names[name]
-            hear = partial(self._hear_message, task)
+            hear = partial(self._hear, task)
             messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=hear)
         return messages
 
@@ -215,38 +199,54 @@ class GraphJob:
         self._joined.append(key + npu)
         self._step_now()
 
-    def _hear_message(self, task: int, message: Any) -> None:
+    def _hear(self, task: int, message: Any = None) -> None:
         self._told.append(task)
         self._step_now()
 
     def _step_now(self) -> None:
-        # All that the system layer has to tell comes first, so that it is taken in together.
+        # All that there is to tell comes first, so that it is taken in together.
         if not self._asked_for:
             self._asked_for = True
-            self._system.at(self._system.cycle, self._step)
+            self._system.at(self._system.cycle, self._take_in)
 
     def _ask(self, cycle: int) -> None:
         if cycle >= 0 and not 0 <= self._next <= cycle:
             self._next = cycle
-            self._system.at(cycle, self._step)
+            self._system.at(cycle, self._go_on)
 
-    def _step(self) -> None:
-        """Take in what has ended, and begin what starts in this cycle."""
-        system, now = self._system, self._system.cycle
+    def _go_on(self) -> None:
+        """What ends by its ticks in this cycle, and what starts then."""
+        if self._due():
+            self._tasks.run(self._system.cycle, _NOTHING)
+            self._start()
+
+    def _take_in(self) -> None:
+        """What was told, and what starts then; after what ends by its ticks."""
+        now = self._system.cycle
         joined = self._members[np.searchsorted(self._keys, np.array(self._joined, np.int64))]
         told = np.concatenate([np.array(self._told, np.int64), joined])
         self._told, self._joined, self._asked_for = [], [], False
-        if self._next <= now:
-            self._next = -1
+        if self._due():
+            self._tasks.run(now, _NOTHING)
         self._tasks.run(now, told)
+        self._start()
+
+    def _due(self) -> bool:
+        due = 0 <= self._next <= self._system.cycle
+        self._next = -1 if due else self._next
+        return due
+
+    def _start(self) -> None:
         starts = self._tasks.outbox()
-        rows = zip(starts.tolist(), self._group[starts].tolist(), self.graph.npu[starts].tolist(), strict=True)
-        for task, group, npu in rows:
-            if group < 0:
-                system.hand_over(self._messages[task])
-            else:
-                system.enter(self._collectives[group], npu)
+        for task, row in zip(starts.tolist(), self._beginner[starts].tolist(), strict=True):
+            self._begin[row](task)
         self._ask(self._tasks.next())
+
+    def _hand_over(self, task: int) -> None:
+        self._system.hand_over(self._messages[task])
+
+    def _enter(self, task: int) -> None:
+        self._system.enter(self._collectives[self._group[task]], int(self.graph.npu[task]))
 
 
 def _communicators(call: Call, system: Hands) -> list[Communicator]:

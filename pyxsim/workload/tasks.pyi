@@ -15,7 +15,7 @@ class Way(IntEnum):
     TIMED = 0
     SEND = 1
     RECEIVE = 2
-    COLLECTIVE = 3
+    TOLD = 3
 
 def circle(before_start: Longs, before: Longs) -> list[int]:
     """Tasks of which each waits for the next, and the last for the first; empty where there are none such."""
@@ -26,8 +26,8 @@ def covered(line: Longs, begin: Longs, end: Longs, lines: int) -> Longs:
 class Tasks:
     """The tasks of a graph, one that can be carried out (graph.check).
 
-    `way`: how a task ends: TIMED, after its `ticks`; SEND, RECEIVE and COLLECTIVE, when `run` is told so (of a receive,
-    when that is told of the matching send). `room`: how many tasks each resource takes at a time. `channel`: of
+    `way`: how a task ends: TIMED, after its `ticks`; SEND, RECEIVE and TOLD, when `run` is told so (of a receive, when
+    that is told of the matching send). `room`: how many tasks each resource takes at a time. `channel`: of
     messages; the k-th send and the k-th receive of a channel are one message. `begin`: when each NPU begins.
 
     One step: `run` for the cycle, with what has ended in it; `outbox`: what is to be handed to the system layer now, in
@@ -60,9 +60,9 @@ class Tasks:
         begin: Sequence[int],
     ) -> None: ...
     def run(self, now: int, told: Longs) -> None:
-        """Carry everything on that has something to do in cycle `now`, or before. `told`: sends and collectives that
-        the system layer has ended in this cycle."""
+        """Carry everything on that has something to do in cycle `now`, or before. `told`: sends and TOLD tasks that
+        have ended in this cycle."""
     def outbox(self) -> Ints:
-        """Sends and collectives that start now; each is given once."""
+        """Sends and TOLD tasks that start now; each is given once."""
     def next(self) -> int:
         """The next cycle in which a task starts or ends; -1: none, before something is told."""

@@ -15,7 +15,7 @@ cpdef enum Way:  # how a task ends
     TIMED       # after its ticks
     SEND        # when its message has arrived
     RECEIVE     # when the message of the matching send has arrived
-    COLLECTIVE  # when the system layer says so
+    TOLD        # when it is told so
 
 cdef struct Timer:
     int64_t at

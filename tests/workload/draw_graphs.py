@@ -25,7 +25,10 @@ class Drawn:
 
 
 @st.composite
-def drawn_graphs(draw: st.DrawFn, shapes: tuple[tuple[int, ...], ...] = SHAPES, most: int = 12) -> Drawn:
+def drawn_graphs(
+    draw: st.DrawFn, shapes: tuple[tuple[int, ...], ...] = SHAPES, most: int = 12, *, remote: bool = False
+) -> Drawn:
+    """`remote`: with remote accesses, for a system that has remote memory."""
     shape = draw(st.sampled_from(shapes))
     npus = len(Communicator.whole(shape))
     resources = [(f"r{i}", draw(st.integers(1, 2))) for i in range(draw(st.integers(0, 3)))]
@@ -52,7 +55,9 @@ def drawn_graphs(draw: st.DrawFn, shapes: tuple[tuple[int, ...], ...] = SHAPES, 
             tasks += [{"npu": npu, "kind": Kind.COLLECTIVE, "call": call} for npu in everybody]
         else:
             kind = draw(st.sampled_from([Kind.COMPUTE, Kind.COMPUTE, Kind.MEMORY, Kind.MARK]))
-            tasks.append({"npu": draw(st.integers(0, npus - 1)), "kind": kind, "ticks": draw(st.integers(0, 5))})
+            far = remote and kind == Kind.MEMORY and draw(st.booleans())
+            long = {"size": draw(st.integers(1, 6))} if far else {"ticks": draw(st.integers(0, 5))}
+            tasks.append({"npu": draw(st.integers(0, npus - 1)), "kind": kind, **long})
     for place, task in enumerate(tasks):
         earlier = [other for other in range(place) if tasks[other]["npu"] == task["npu"]]
         task["before"] = draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True)) if earlier else []

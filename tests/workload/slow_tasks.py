@@ -1,7 +1,7 @@
 """A graph of tasks carried out cycle by cycle, as docs/workload.md tells it: slow, and easy to read.
 
 The system layer is the one of hands.py: a collective ends for all members so many cycles after the last has entered, a
-message so many after it was handed over.
+message so many after it was handed over. A remote access ends so many cycles after its start.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class SlowTasks:
         message: Callable[[int], int],
         skew: Sequence[int],
         slow: Sequence[Fraction],
+        remote: Callable[[int], int] = lambda size: size,
     ) -> None:
-        self.graph, self.collective, self.message, self.slow = graph, collective, message, slow
+        self.graph, self.collective, self.message, self.slow, self.remote = graph, collective, message, slow, remote
         count = len(graph)
         self.tasks = range(count)
         self.ready, self.start, self.end = [-1] * count, [-1] * count, [-1] * count
@@ -54,6 +55,8 @@ class SlowTasks:
                 if begins or ends:
                     self.rounds(npu, cycle, ends, begins)
             while told := [t for t in self.tasks if self.told.get(t) == cycle and self.end[t] < 0]:
+                # Remote memory tells first, the system layer when that has nothing more to tell.
+                told = [t for t in told if graph.kind[t] == Kind.MEMORY] or told
                 self.arrived.update(told)
                 ends = told + [r for t in told if (r := self.receiver(t)) is not None]
                 for npu in sorted({int(graph.npu[task]) for task in ends}):
@@ -103,6 +106,9 @@ class SlowTasks:
     def begin(self, task: int, cycle: int) -> bool:
         """Begin a task; whether it ends in this cycle."""
         graph, kind = self.graph, self.graph.kind[task]
+        if kind == Kind.MEMORY and graph.size[task]:
+            self.told[task] = cycle + self.remote(int(graph.size[task]))
+            return False
         if kind in TIMED:
             factor = self.slow[graph.npu[task]] if kind == Kind.COMPUTE else 1
             self.due[task] = cycle + ceil(int(graph.ticks[task]) * factor)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, channels, check
+from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, channels, check
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.hands import FixedHands
 
@@ -34,9 +34,9 @@ def test_one_by_one_or_many_at_once() -> None:
     for builder in (one, many):
         assert builder.task(1, Kind.MARK, before=(1, 4)) == 3
     npus = np.arange(3)
-    many.tasks(npus, Kind.COLLECTIVE, call=0, layer=7, before=[npus, np.array([2, 1, 0])])
+    many.tasks(npus, Kind.COLLECTIVE, call=0, layer=7, part=Part.UPDATE, before=[npus, np.array([2, 1, 0])])
     for npu in range(3):
-        one.task(npu, Kind.COLLECTIVE, call=0, layer=7, before=[npu, 2 - npu])
+        one.task(npu, Kind.COLLECTIVE, call=0, layer=7, part=Part.UPDATE, before=[npu, 2 - npu])
     for column, value in vars(one.graph()).items():
         other = getattr(many.graph(), column)
         same = np.array_equal(value, other) if isinstance(value, np.ndarray) else value == other
@@ -84,13 +84,14 @@ def test_resources_are_known_by_name() -> None:
 
 
 def good() -> TaskGraph:
-    """Two NPUs: compute, an all-reduce, a message with tag 5 from NPU 0 to NPU 1."""
-    b = GraphBuilder(2)
+    """Two NPUs: compute, an all-reduce, a message with tag 5 from NPU 0 to NPU 1; NPU 0 loads remote memory."""
+    b = GraphBuilder(2, layers=["one"])
     own = b.tasks([0, 1], Kind.COMPUTE, "forward", ticks=10, resource="compute")
     b.tasks([0, 1], Kind.COLLECTIVE, "sum", call=b.call(Call("all-reduce", 64, name="sum")), before=[own])
     b.task(0, Kind.SEND, "out", size=8, peer=1, match=5)
     b.task(1, Kind.RECEIVE, "in", size=8, peer=0, match=5)
     b.tasks([0, 1], Kind.MARK, "end", before=[own])
+    b.task(0, Kind.MEMORY, "far", size=64, match=Access.LOAD)
     return b.graph()
 
 
@@ -117,6 +118,17 @@ FAULTS = {
         changed("ticks", 1, 2**62),
         "the tasks take more cycles together than can be counted; allowed: at most 2305843009213693952",
     ),
+    "bytes": (changed("size", 1, -1), "NPU 1, 'forward' (task 1): it is about -1 bytes; allowed: 0 and more"),
+    "a part": (changed("part", 1, 5), "NPU 1, 'forward' (task 1): there is no part 5 of a layer; allowed: 0 to 4"),
+    "a layer": (changed("layer", 1, 1), "NPU 1, 'forward' (task 1): there is no layer 1; allowed: -1 to 0"),
+    "two times": (
+        changed("ticks", 8, 1),
+        "NPU 0, 'far' (task 8): it takes 1 cycles, and 64 bytes; allowed: one of them",
+    ),
+    "an access": (
+        changed("match", 8, 4),
+        "NPU 0, 'far' (task 8): there is no access 4; allowed: 0 load, 1 store, 2 gather, 3 reduce",
+    ),
     "a resource": (changed("resource", 1, 3), "NPU 1, 'forward' (task 1): there is no resource 3"),
     "a mark": (changed("resource", 7, 0), "NPU 1, 'end' (task 7): a mark takes no resource"),
     "a peer": (changed("peer", 4, 2), "NPU 0, 'out' (task 4): there is no NPU 2"),
@@ -124,12 +136,12 @@ FAULTS = {
     "no bytes": (changed("size", 5, 0), "NPU 1, 'in' (task 5): a message of 0 bytes; allowed: 1 and more"),
     "a call": (changed("call", 3, 1), "NPU 1, 'sum' (task 3): there is no collective 1"),
     "dangling": (
-        changed("before", 1, 8),
-        "NPU 1, 'sum' (task 3): it waits for task 8, which is not there; allowed: tasks 0 to 7",
+        changed("before", 1, 9),
+        "NPU 1, 'sum' (task 3): it waits for task 9, which is not there; allowed: tasks 0 to 8",
     ),
     "before all": (
         changed("before", 1, -1),
-        "NPU 1, 'sum' (task 3): it waits for task -1, which is not there; allowed: tasks 0 to 7",
+        "NPU 1, 'sum' (task 3): it waits for task -1, which is not there; allowed: tasks 0 to 8",
     ),
     "another NPU": (
         changed("before", 1, 0),

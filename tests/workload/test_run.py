@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,30 @@ def message_time(size: int) -> int:
     return 4 * (size - 1)
 
 
+def remote_time(size: int) -> int:
+    return 2 * (size - 1)
+
+
+class FixedStation:
+    """Each of its tasks takes its own time, whatever others there are."""
+
+    def __init__(self, graph: TaskGraph, system: Any, tell: Callable[[int], None]) -> None:
+        self.tasks = np.flatnonzero((graph.kind == Kind.MEMORY) & (graph.size > 0))
+        self.graph, self.system, self.tell = graph, system, tell
+
+    def start(self, task: int) -> None:
+        time = remote_time(int(self.graph.size[task]))
+        if time:
+            self.system.at(self.system.cycle + time, partial(self.tell, task))
+        else:
+            self.tell(task)
+
+
+@pytest.fixture(autouse=True)
+def _remote(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyxsim.workload.run.STATIONS", (FixedStation,))
+
+
 def run(graph: TaskGraph, shape: tuple[int, ...], **others: Any) -> tuple[GraphJob, FixedHands]:
     hands = FixedHands(shape, collective_time, message_time, **others)
     job = GraphJob(graph)
@@ -36,11 +62,11 @@ def run(graph: TaskGraph, shape: tuple[int, ...], **others: Any) -> tuple[GraphJ
 
 
 @settings(max_examples=250)
-@given(drawn=drawn_graphs())
+@given(drawn=drawn_graphs(remote=True))
 def test_as_the_slow_one(drawn: Drawn) -> None:
     """To the cycle, and in the same order towards the system layer; also where not all comes to an end."""
     graph = drawn.graph
-    slow = SlowTasks(graph, drawn.shape, collective_time, message_time, drawn.skew, drawn.slow)
+    slow = SlowTasks(graph, drawn.shape, collective_time, message_time, drawn.skew, drawn.slow, remote_time)
     job, hands = run(graph, drawn.shape, start_skew=drawn.skew, slowdown=drawn.slow)
     times = job.times()
     assert times.ready.tolist() == slow.ready
