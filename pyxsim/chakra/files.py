@@ -25,11 +25,29 @@ def find(name: str) -> dict[int, Path]:
     if path.is_file():
         number = re.search(r"\.(0|[1-9]\d{0,8})\.\w+(?:\.gz)?$", path.name, re.ASCII)
         return {int(number[1]) if number else 0: path}
-    for end in ENDS:
-        for packed in ("", ".gz"):
-            if found := rank_files(f"{name}.*{end}{packed}"):
-                return dict(sorted(found.items()))
-    raise _none(name)
+    of_prefix = _of_prefix(name)
+    if of_prefix is None:
+        raise _none(name)
+    return of_prefix
+
+
+def _of_prefix(name: str) -> dict[int, Path] | None:
+    """The traces of all ranks behind a prefix, in the first form in which there are any."""
+    try:
+        ways = (rank_files(f"{name}.*{end}{packed}") for end in ENDS for packed in ("", ".gz"))
+        return next((dict(sorted(found.items())) for found in ways if found), None)
+    except InputError:  # the folder cannot be read: there are none
+        return None
+
+
+def are_traces(name: str) -> bool:
+    """Whether a name means traces, and not one file of another kind. What is not there is no trace."""
+    path = Path(name)
+    if "*" in path.name:
+        return True
+    if path.is_file():
+        return any(path.name.endswith((end, f"{end}.gz")) for end in ENDS)
+    return _of_prefix(name) is not None
 
 
 def rank_files(pattern: str) -> dict[int, Path]:

@@ -34,7 +34,7 @@ class Experiment(Table):
         description="Messages from one NPU to another, a table [[message]] each; beside collectives or alone.",
     )
     traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
-    workload: Workload | None = Field(default=None, description="A workload file; or a collective, or traffic.")
+    workload: Workload | None = Field(default=None, description="A workload; or a collective, or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
 
     @field_validator("system")

@@ -1,13 +1,13 @@
-"""[workload]: a file that says what the NPUs compute and communicate."""
+"""[workload]: what the NPUs compute and communicate, from files that say it, or from a model."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.types import Table, Word, exact, shown, whole
 
 
@@ -30,9 +30,38 @@ Scale = Annotated[
 
 
 class Workload(Table):
-    """A workload file in ASTRA-sim 1's text format, and how often and at which scale it is run."""
+    """What the NPUs do: a text of ASTRA-sim 1, Chakra traces, or a model; how often, and at which scale."""
 
-    file: Word = Field(description="The file; a relative path counts from the folder of the experiment.")
-    passes: Annotated[int, *whole(1, 2**20)] = Field(default=1, description="How many times (num-passes).")
-    comm_scale: Scale = Field(default=Fraction(1), description="Factor for the bytes of every collective.")
+    file: Word | None = Field(
+        default=None,
+        description="A text of ASTRA-sim 1; or Chakra traces, one for each NPU: PREFIX.*.et, or PREFIX alone (also "
+        ".json and .jsonl, compressed by gzip or not). A relative path counts from the folder of the experiment.",
+    )
+    model: Word | None = Field(
+        default=None, description="A model on the shelf (`pyxsim list models`), from which the workload is made."
+    )
+    groups: Word | None = Field(
+        default=None,
+        description='The NPUs of the groups that traces name (pg_name), a JSON file: {"1": [0, 1], "2": [2, 3]}.',
+    )
+    passes: Annotated[int, *whole(1, 2**20)] = Field(
+        default=1,
+        description="How many times (num-passes). Of traces, an NPU begins a pass when it has ended the one before.",
+    )
+    comm_scale: Scale = Field(
+        default=Fraction(1), description="Factor for the bytes of every collective, and message, cut off to whole ones."
+    )
     compute_scale: Scale = Field(default=Fraction(1), description="Factor for every compute time.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Workload:
+        faults = []
+        if self.file is None and self.model is None:
+            allowed = "a workload text, or traces PREFIX.*.et; or `model` in its place"
+            faults.append(InputError("is missing", key="file", allowed=allowed))
+        if self.file is not None and self.model is not None:
+            faults.append(InputError("`file` is given, too", key="model", allowed="one of them"))
+        if self.groups is not None and self.file is None:
+            faults.append(InputError("only traces name groups", key="groups", allowed="beside `file`"))
+        raise_all(faults)
+        return self

@@ -24,6 +24,7 @@ from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
 from pyxsim.study.backends import Backend, check_backend, make_network, widths
 from pyxsim.study.bound import bound_cycles, physical_cycles
+from pyxsim.study.jobs import make_job
 from pyxsim.study.resolved import resolved
 from pyxsim.study.streams import starved
 from pyxsim.system import AstraSystem, System, make_system, resolve
@@ -31,9 +32,7 @@ from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
 from pyxsim.units import to_cycles
-from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
-from pyxsim.workload.involved import logical
-from pyxsim.workload.loops import Manner
+from pyxsim.workload import Job
 from pyxsim.workload.training import TrainingLoop, fitted
 
 PathLike = str | Path
@@ -139,7 +138,7 @@ def prepare(
     if experiment.traffic is not None:
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, tick)
     raise_all(list(_boost_faults(experiment)))
-    job = _job(experiment, topology, folder, backend)
+    job = make_job(experiment, topology, folder, backend)
     network = make_network(backend, experiment, topology, window, tick)
     output, of_system = experiment.output, experiment.system
     options = resolve(
@@ -196,54 +195,11 @@ def _prepare_traffic(
     return prepared
 
 
-def _job(experiment: Experiment, topology: Topology, folder: Path, backend: str) -> Job:
-    if experiment.workload is not None:
-        try:
-            text = read_text_workload(folder / experiment.workload.file)
-        except InputError as error:
-            raise error.named_by("workload.file") from None
-        start = START if backend == "packet" else 0
-        cycles_per_ns = experiment.network.clock / 10**9
-        if text.parallelism == "MICRO":
-            return Micro(text, experiment.workload, cycles_per_ns, start=start)
-        return _training_loop(experiment, topology, text, start, exact=backend == "packet")
-    return Communication(experiment, topology)
-
-
-def _training_loop(
-    experiment: Experiment, topology: Topology, text: TextWorkload, start: int, *, exact: bool
-) -> TrainingLoop:
-    """`exact`: ASTRA-sim takes scales as doubles there; over its analytical networks in single precision."""
-    settings, system = experiment.workload, experiment.system
-    assert settings is not None
-    compat = system.compat is not None
-    try:
-        dims = logical(text, topology.shape)
-        if compat and topology.confined and dims.broken is not None:
-            problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
-            raise InputError(
-                f"{problem}: in the original the messages would go round for ever", allowed="whole dimensions"
-            )
-    except InputError as error:
-        raise error.named_by("workload.file") from None
-    manner = Manner(
-        newest_first=system.scheduling != "FIFO",
-        cycles_per_ns=experiment.network.clock / 10**9,
-        number=Fraction if not compat else float if exact else _single,
-    )
-    manner = replace(manner, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
-    return TrainingLoop(text, settings, dims, manner)
-
-
 def _order_of_dimensions(experiment: Experiment, job: Job) -> Iterator[str]:
     """In ASTRA-sim collectives without NPUs count, too, and so does which NPU is first in a ns: not so here."""
     order = experiment.system.inter_dimension
     if isinstance(job, TrainingLoop) and experiment.system.compat is not None and order != "ascending":
         yield f"system.inter_dimension: with {order}, chunks of a training loop may take other ways than in ASTRA-sim"
-
-
-def _single(scale: Fraction) -> float:
-    return float(np.float32(float(scale)))
 
 
 def _boost_faults(experiment: Experiment) -> Iterator[InputError]:

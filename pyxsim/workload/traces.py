@@ -18,6 +18,7 @@ import numpy as np
 
 from pyxsim import chakra
 from pyxsim.chakra import CommType, Node, NodeType
+from pyxsim.chakra.files import find
 from pyxsim.chakra.groups import ALL
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
@@ -61,34 +62,52 @@ class Rules:
     """How nodes become tasks. `clock`: cycles per second. Without a `roofline` computing takes its duration.
 
     `groups`: NPUs by the name of their group (chakra.groups reads them). `exact`: False for the times of ASTRA-sim 2,
-    which has whole nanoseconds, and 1 for a duration of 0.
+    which has whole nanoseconds, and 1 for a duration of 0. `comm_scale`, `compute_scale`: factors for all that is
+    communicated, or computed.
     """
 
     clock: Fraction
     roofline: Roofline | None = None
     groups: Mapping[str, tuple[int, ...]] | None = None
     exact: bool = True
+    comm_scale: Fraction = Fraction(1)
+    compute_scale: Fraction = Fraction(1)
 
     def cycles(self, seconds: Fraction) -> int:
-        """Whole cycles that cover a time."""
+        """Whole cycles that cover the time of a computation."""
+        seconds *= self.compute_scale
         if not self.exact:
             seconds = Fraction(int(seconds * _NS_PER_S), _NS_PER_S)
         return ceil(seconds * self.clock)
 
 
-def read_traces(prefix: str | Path, shape: Sequence[int], rules: Rules) -> TaskGraph:
-    """The graph of the traces PREFIX.0.et, PREFIX.1.et, ... for a network of this shape. Raises InputError."""
-    files = [f"{prefix}.{npu}.et" for npu in range(prod(shape))]
+def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGraph:
+    """The graph of traces, one for each NPU of a network of this shape. Raises InputError.
+
+    `name`: PREFIX.*.et, or PREFIX (see chakra.files).
+    """
+    files, npus = find(str(name)), prod(shape)
+    if strange := sorted(files.keys() ^ set(range(npus))):
+        there = "no trace of" if strange[0] < npus else "a trace of"
+        allowed = f"a trace for each NPU 0 to {npus - 1}"
+        raise InputError(f"there is {there} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
-    for npu, file in enumerate(files):
-        reader.add(npu, file, chakra.read(file).nodes)
+    for npu, file in files.items():
+        reader.add(npu, str(file), chakra.read(file).nodes)
     graph = reader.builder.graph()
     graph.node = np.array(reader.nodes, np.uint64)
     try:
         check(graph, shape)
     except InputError as error:
-        raise error.at(file=f"{prefix}.*.et") from None
+        raise error.at(file=_all_of(str(name), files[0])) from None
     return graph
+
+
+def _all_of(name: str, first: Path) -> str:
+    """The files of a name, in one: PREFIX.*.et."""
+    prefix = str(Path(name))
+    end = str(first).removeprefix(f"{prefix}.0")
+    return prefix if "*" in prefix or prefix == str(first) else f"{prefix}.*{end}"
 
 
 class _Reader:
@@ -170,7 +189,7 @@ class _Reader:
         peer = place.whole(other)
         if peer >= self.npus or peer == place.npu:
             place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")
-        size, tag = place.whole("comm_size"), place.whole("comm_tag", 0)
+        size, tag = int(place.whole("comm_size") * self.rules.comm_scale), place.whole("comm_tag", 0)
         if not size:
             place.refuse("is a message of 0 bytes", allowed="1 and more")
         kind = Kind.SEND if sends else Kind.RECEIVE
@@ -188,7 +207,7 @@ class _Reader:
         if number not in list(CommType):
             place.refuse(f"has comm_type {number}", allowed=f"0 to {max(CommType)}")
         kind = _COLLECTIVES[CommType(number)]
-        size = place.whole("comm_size", 0 if kind == "barrier" else None)
+        size = int(place.whole("comm_size", 0 if kind == "barrier" else None) * self.rules.comm_scale)
         if not size and kind != "barrier":
             place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
         group, members = self._group(place)

@@ -325,7 +325,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "system.all_to_all: the list has 4 entries, the network 3 dimensions",
     ),
     ({**GOOD, "traffic": {"load": 0.3}}, "traffic: [collective] is given, too; allowed: one of them"),
-    ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a text"),
+    ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a workload text, or traces"),
     ({**GOOD, "workload": {"file": "x.txt"}}, "workload: [collective] is given, too; allowed: one of them"),
     ({"network": GOOD["network"], "workload": {"file": "x", "comm_scale": 0}}, "workload.comm_scale: 0 is no scale"),
     (

@@ -250,8 +250,36 @@ def test_what_the_graph_shows_is_told_with_the_files(tmp_path: Path) -> None:
 
 
 def test_a_trace_for_each_npu(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"w\.2\.et: no such file"):
+    with pytest.raises(InputError, match=r"/w: there is no trace of NPU 2; allowed: a trace for each NPU 0 to 2"):
         read(tmp_path, [node(0, NodeType.COMP)], [], shape=(3,))
+    with pytest.raises(InputError, match=r"/w: there is a trace of NPU 1; allowed: a trace for each NPU 0 to 0"):
+        read(tmp_path, [node(0, NodeType.COMP)], [], shape=(1,))
+
+
+@pytest.mark.parametrize("end", [".et", ".json", ".jsonl", ".et.gz", ".jsonl.gz"])
+def test_each_form(tmp_path: Path, end: str) -> None:
+    """What PREFIX finds, and PREFIX.*.END."""
+    for npu in range(2):
+        chakra.write(tmp_path / f"w.{npu}{end}", [node(0, NodeType.COMP, duration=npu + 1)])
+    for name in ("w", f"w.*{end}"):
+        assert read_traces(tmp_path / name, (2,), Rules(GHZ)).ticks.tolist() == [1000, 2000]
+
+
+def test_scales(tmp_path: Path) -> None:
+    """Bytes are cut off to whole ones, times are not; also what a roofline says."""
+    one = [
+        node(0, NodeType.COMP, duration=3, num_ops=1000, tensor_size=1),
+        node(1, NodeType.COMM_COLL, comm_type=0, comm_size=9),
+        node(2, NodeType.COMM_SEND, comm_dst=1, comm_size=5),
+    ]
+    other = [one[1], node(2, NodeType.COMM_RECV, comm_src=0, comm_size=5)]
+    scales = {"comm_scale": Fraction(1, 2), "compute_scale": Fraction(5, 2)}
+    graph = read(tmp_path, one, other, **scales)
+    assert (graph.ticks[0], graph.calls[0].size, graph.size[2]) == (7500, 4, 2)
+    roofed = read(tmp_path, one, other, roofline=Roofline(GHZ, GHZ), **scales)
+    assert roofed.ticks[0] == 2500
+    with pytest.raises(InputError, match="it is a message of 0 bytes"):
+        read(tmp_path, one, other, comm_scale=Fraction(1, 8))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

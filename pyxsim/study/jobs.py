@@ -1,0 +1,91 @@
+"""What an experiment has the NPUs do, as a job of the system layer: collectives, a workload text, traces, a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from pyxsim.chakra.files import are_traces
+from pyxsim.chakra.groups import read_groups
+from pyxsim.errors import InputError
+from pyxsim.settings import Experiment, Workload
+from pyxsim.system.options import ASTRA_SIM_1
+from pyxsim.topology import Topology
+from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
+from pyxsim.workload.involved import logical
+from pyxsim.workload.loops import Manner
+from pyxsim.workload.passes import repeated
+from pyxsim.workload.run import GraphJob
+from pyxsim.workload.traces import Rules, read_traces
+from pyxsim.workload.training import TrainingLoop
+
+
+def make_job(experiment: Experiment, topology: Topology, folder: Path, backend: str) -> Job:
+    """The job. `folder`: where relative paths count from. Raises InputError."""
+    workload = experiment.workload
+    if workload is None:
+        return Communication(experiment, topology)
+    if workload.file is None:
+        raise InputError("models are not in this version", key="workload.model", allowed="`file`")
+    name = str(folder / workload.file)
+    try:
+        if are_traces(name):
+            return _traces(name, workload, experiment, topology, folder)
+        return _text(read_text_workload(name), workload, experiment, topology, packets=backend == "packet")
+    except InputError as error:
+        raise error.named_by("workload.file") from None
+
+
+def _traces(name: str, workload: Workload, experiment: Experiment, topology: Topology, folder: Path) -> GraphJob:
+    compat = experiment.system.compat
+    if compat == ASTRA_SIM_1:
+        problem = "version 1 of ASTRA-sim reads texts: traces are those of version 2"
+        raise InputError(problem, key="system.compat", allowed="astra-sim-2, or no compat")
+    groups = None
+    if workload.groups is not None:
+        try:
+            groups = read_groups(folder / workload.groups, topology.npus)
+        except InputError as error:
+            raise error.named_by("workload.groups") from None
+    rules = Rules(
+        experiment.network.clock,
+        groups=groups,
+        exact=compat is None,
+        comm_scale=workload.comm_scale,
+        compute_scale=workload.compute_scale,
+    )
+    graph = repeated(read_traces(name, topology.shape, rules), workload.passes)
+    return GraphJob(graph, place="workload.file")
+
+
+def _text(
+    text: TextWorkload, workload: Workload, experiment: Experiment, topology: Topology, *, packets: bool
+) -> Micro | TrainingLoop:
+    if workload.groups is not None:
+        problem = f"{text.file} is a text, which names no groups"
+        raise InputError(problem, key="workload.groups", allowed="with traces")
+    start = START if packets else 0
+    cycles_per_ns = experiment.network.clock / 10**9
+    if text.parallelism == "MICRO":
+        return Micro(text, workload, cycles_per_ns, start=start)
+    system = experiment.system
+    compat = system.compat is not None
+    dims = logical(text, topology.shape)
+    if compat and topology.confined and dims.broken is not None:
+        problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
+        raise InputError(f"{problem}: in the original the messages would go round for ever", allowed="whole dimensions")
+    manner = Manner(
+        newest_first=system.scheduling != "FIFO",
+        cycles_per_ns=cycles_per_ns,
+        # ASTRA-sim takes scales as doubles over packets; over its analytical networks in single precision.
+        number=Fraction if not compat else float if packets else _single,
+    )
+    manner = replace(manner, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
+    return TrainingLoop(text, workload, dims, manner)
+
+
+def _single(scale: Fraction) -> float:
+    return float(np.float32(float(scale)))
