@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyxsim.workload.graph import Kind, TaskGraph
+from pyxsim.workload.graph import Kind, Longs, TaskGraph
 from pyxsim.workload.run import Times
 
 
@@ -38,56 +38,66 @@ class Step(NamedTuple):
 
 
 def critical_path(graph: TaskGraph, times: Times) -> list[Step]:
-    """The steps from cycle 0 to the last end. Of several ways, that to the lowest number."""
-    if (times.end < 0).any():
-        raise ValueError("tasks that have not ended have no critical path")
-    found = _Path(graph, times)
-    return found.steps()
+    """The steps from cycle 0 to the last end. Of several ways, that to the lowest number. Where not all tasks have
+    ended, to the last end that there is; without any there are no steps."""
+    return _Path(graph, times).steps() if times.end.max(initial=-1) >= 0 else []
 
 
 class _Path:
     """The way back."""
 
     def __init__(self, graph: TaskGraph, times: Times) -> None:
-        self.graph = graph
         self.times = times
         members = graph.of_kind(Kind.COLLECTIVE)
-        self.members = members[np.lexsort((times.start[members], times.group[members]))]  # as they came
-        self.of_group = np.searchsorted(times.group[self.members], np.arange(times.group.max() + 2))
+        groups = times.group[members]
+        order = np.argsort(groups, kind="stable")
+        self.members = members[order]
+        self.of_group = np.searchsorted(groups[order], np.arange(times.group.max(initial=-1) + 2))
+        self.came: dict[int, tuple[Longs, Longs]] = {}
+        # A memoryview gives a plain number in a third of the time of an array: a path can be as long as the graph.
+        self.kind = np.ascontiguousarray(graph.kind).data
+        columns = (times.ready, times.start, times.end, times.cause, times.partner)
+        self.columns = [np.ascontiguousarray(column).data for column in columns]
 
     def steps(self) -> list[Step]:
-        graph, times = self.graph, self.times
-        task, until = int(times.end.argmax()), times.last
+        kinds, (readies, starts, ends, causes, partners) = self.kind, self.columns
+        receive, collective = int(Kind.RECEIVE), int(Kind.COLLECTIVE)
+        task, until = int(self.times.end.argmax()), self.times.last
         steps: list[Step] = []
         while True:
-            start = int(times.start[task])
-            kind = graph.kind[task]
-            if kind == Kind.RECEIVE and (send := int(times.partner[task])) >= 0 and times.end[send] > start:
+            start, kind = starts[task], kinds[task]
+            if kind == receive and (send := partners[task]) >= 0 and ends[send] > start:
                 # The message was on its way: that is where the time went.
                 steps.append(Step(task, until, until, Link.MESSAGE))
                 task = send
                 continue
-            if kind == Kind.COLLECTIVE and (last := self._last_member(task, until)) != task:
-                came = int(times.start[last])
+            if kind == collective and (last := self._last_member(task, start, until)) != task:
+                came = starts[last]
                 steps.append(Step(task, came, until, Link.MEMBERS))
                 task, until = last, came
                 continue
-            cause = int(times.cause[task])
+            cause = causes[task]
             if cause < 0:
                 steps.append(Step(task, start, until, Link.BEGIN))
                 if start:
                     steps.append(Step(-1, 0, start, Link.BEGIN))
                 return steps[::-1]
-            waited = times.start[task] > times.ready[task]
-            steps.append(Step(task, start, until, Link.RESOURCE if waited else Link.DEPENDENCY))
+            steps.append(Step(task, start, until, Link.RESOURCE if start > readies[task] else Link.DEPENDENCY))
             task, until = cause, start
 
-    def _last_member(self, task: int, until: int) -> int:
+    def _last_member(self, task: int, start: int, until: int) -> int:
         """Of a collective, the member that came last before one was through; it itself, if nobody came later."""
-        group = self.times.group[task]
-        members = self.members[self.of_group[group] : self.of_group[group + 1]]
-        starts = self.times.start[members]
+        members, starts = self._as_they_came(int(self.times.group[task]))
         came = int(starts[np.searchsorted(starts, until, side="right") - 1])
-        if came <= self.times.start[task]:
+        if came <= start:
             return task
         return int(members[np.searchsorted(starts, came)])
+
+    def _as_they_came(self, group: int) -> tuple[Longs, Longs]:
+        """The members of a collective in the order in which they entered, and when."""
+        if group not in self.came:
+            members = self.members[self.of_group[group] : self.of_group[group + 1]]
+            starts = self.times.start[members]
+            order = np.lexsort((members, starts))
+            self.came[group] = members[order], starts[order]
+        return self.came[group]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 
 from pyxsim.workload.critical import Link, Step, critical_path
@@ -18,11 +17,11 @@ def test_links_are_real_and_have_no_gaps(drawn: Drawn) -> None:
     graph = drawn.graph
     job, _ = run(graph, drawn.shape, start_skew=drawn.skew, slowdown=drawn.slow)
     times = job.times()
-    if job.left:
-        with pytest.raises(ValueError, match="tasks that have not ended have no critical path"):
-            critical_path(graph, times)
-        return
     path = critical_path(graph, times)
+    if not (times.end >= 0).any():
+        assert path == []
+        return
+    # Where not all comes to an end, it is the way to the last end that there is.
     assert path[0].begin == 0
     assert path[-1].end == times.last == job.end
     assert sum(step.end - step.begin for step in path) == job.end

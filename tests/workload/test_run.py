@@ -80,36 +80,6 @@ def test_as_the_slow_one(drawn: Drawn) -> None:
     assert hands.log == [(cycle, label(task), int(graph.npu[task])) for cycle, task in slow.log]
 
 
-@given(drawn=drawn_graphs())
-def test_busy_and_idle_make_the_end(drawn: Drawn) -> None:
-    """Counted cycle by cycle."""
-    graph = drawn.graph
-    job, _ = run(graph, drawn.shape, start_skew=drawn.skew, slowdown=drawn.slow)
-    times = job.times()
-    found = usage(graph, times)
-    assert (found.busy + found.idle == times.last).all()
-    assert (found.by_resource + found.idle_by_resource == times.last).all()
-    work: list[list[set[str]]] = [[set() for _ in range(times.last)] for _ in range(graph.npus)]
-    for task in range(len(graph)):
-        kind, begin, end = Kind(graph.kind[task]), int(times.start[task]), int(times.end[task])
-        if kind == Kind.RECEIVE and end >= 0:
-            begin = max(begin, int(times.start[times.partner[task]]))
-        for cycle in range(begin, end) if end >= 0 else ():
-            here = work[graph.npu[task]][cycle]
-            here |= {kind.name} if kind != Kind.MARK else set()
-            here |= {f"resource {graph.resource[task]}"} if graph.resource[task] >= 0 else set()
-    talk = {"SEND", "RECEIVE", "COLLECTIVE"}
-    kinds = {kind.name for kind in Kind}
-    for npu, cycles in enumerate(work):
-        assert found.compute[npu] == sum("COMPUTE" in here for here in cycles)
-        assert found.memory[npu] == sum("MEMORY" in here for here in cycles)
-        assert found.communication[npu] == sum(bool(here & talk) for here in cycles)
-        assert found.exposed[npu] == sum(bool(here & talk) and "COMPUTE" not in here for here in cycles)
-        assert found.busy[npu] == sum(bool(here & kinds) for here in cycles)
-        for number in range(len(graph.resources)):
-            assert found.by_resource[npu, number] == sum(f"resource {number}" in here for here in cycles)
-
-
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 

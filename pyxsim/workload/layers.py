@@ -1,0 +1,98 @@
+"""What became of the layers of a workload: computing, communication, and what was waited for, layer by layer.
+
+The columns of ASTRA-sim 1's texts, for every graph (training.py has what the texts themselves say of waiting). Each
+cycle in which an NPU computes belongs to one task, and each in which it only communicates, too: the one that ends
+first of those at work. So the layers add up to what usage.py says of the NPUs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.workload.graph import Kind, Longs, Part, TaskGraph
+from pyxsim.workload.spans import shares
+from pyxsim.workload.usage import COMMUNICATION, AtWork
+
+SHORT = {
+    Part.FORWARD: "fwd",
+    Part.WEIGHT_GRADIENT: "wg",
+    Part.INPUT_GRADIENT: "ig",
+    Part.UPDATE: "update",
+    Part.NONE: "other",
+}
+"""What the parts are called in the names of columns."""
+
+NO_LAYER, WHOLE = "no layer", "all"
+_WHAT = ("compute", "comm", "exposed")
+
+
+def layer_table(graph: TaskGraph, work: AtWork) -> dict[str, NDArray[Any]]:
+    """A row for each layer, and one for the tasks of none, if there are such: cycles, the mean over its `npus`, those
+    that have tasks of it. `exposed_most` and `exposed_npu`: the NPU with the most of it, over all parts; `finished`:
+    when the last of them was through. A graph without layers is one row.
+    """
+    layers = max(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
+    mine = work.of(graph.kind[work.task] != Kind.MARK)
+    layer = graph.layer[mine.task].astype(np.int64)
+    layer[layer < 0] = layers
+    rows = layers + 1
+    pairs, pair = np.unique(layer * graph.npus + mine.npu, return_inverse=True)
+    of_pair = pairs // graph.npus
+    kind, part = graph.kind[mine.task], graph.part[mine.task]
+    npus = np.bincount(of_pair, minlength=rows)
+    columns: dict[str, NDArray[Any]] = {"name": _names(graph, layers), "npus": npus}
+    measured = dict(zip(_WHAT, _measured(mine, kind, graph.npus), strict=True))
+    for what, cycles in measured.items():
+        for each, short in SHORT.items():
+            columns[f"{short}_{what}"] = _mean(_sums(layer[part == each], cycles[part == each], rows), npus)
+    memory = np.where(kind == Kind.MEMORY, mine.end - mine.begin, 0)
+    columns["memory"] = _mean(_sums(layer, memory, rows), npus)
+    exposed = _sums(pair.ravel(), measured["exposed"], len(pairs))
+    columns["exposed_most"], columns["exposed_npu"] = _most(of_pair, pairs % graph.npus, exposed, rows)
+    finished = np.zeros(rows, np.int64)
+    np.maximum.at(finished, layer, mine.end)
+    columns["finished"] = finished
+    shown = slice(None, rows if npus[-1] else layers)
+    return {name: column[shown] for name, column in columns.items()}
+
+
+def _names(graph: TaskGraph, layers: int) -> NDArray[Any]:
+    named = [*graph.layers, *(f"layer {number}" for number in range(len(graph.layers), layers))]
+    return np.array([*named, NO_LAYER if layers else WHOLE], dtype=object)
+
+
+def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[Longs, Longs, Longs]:
+    """Of each task: the cycles of computing that are its own, how long it communicates, and the exposed ones of it."""
+    compute, talk = kind == Kind.COMPUTE, np.isin(kind, COMMUNICATION)
+    nothing = np.zeros(0, np.int64)
+    own, exposed = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.int64)
+    for which, without, out in (
+        (compute, (np.zeros(npus + 1, np.int64), nothing, nothing), own),
+        (talk, work.of(compute).spans(npus), exposed),
+    ):
+        rows = np.flatnonzero(which)
+        rows = rows[np.lexsort((work.end[rows], work.npu[rows]))]
+        out[rows] = shares(work.npu[rows], work.begin[rows], work.end[rows], without)
+    return own, np.where(talk, work.end - work.begin, 0), exposed
+
+
+def _sums(where: Longs, values: Longs, rows: int) -> Longs:
+    found = np.zeros(rows, np.int64)
+    np.add.at(found, where, values)
+    return found
+
+
+def _mean(sums: Longs, count: Longs) -> NDArray[np.float64]:
+    return sums / np.maximum(count, 1)
+
+
+def _most(row: Longs, npu: Longs, values: Longs, rows: int) -> tuple[Longs, Longs]:
+    """For each row the greatest value, and the first NPU that has it; -1 where there is none."""
+    order = np.lexsort((npu, -values, row))
+    first = order[np.searchsorted(row[order], np.arange(rows))[np.isin(np.arange(rows), row)]]
+    most, whose = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
+    most[row[first]], whose[row[first]] = values[first], npu[first]
+    return most, whose
