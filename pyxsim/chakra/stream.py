@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,17 +38,33 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def created(path: str) -> Iterator[BinaryIO]:
-    """The file, to be written; compressed if its name ends with .gz. Raises InputError if it cannot be."""
+    """The file, to be written; compressed if its name ends with .gz. It appears under its name when it is whole; a
+    folder that is missing is made. Raises InputError if it cannot be.
+    """
+    unfinished = None
     try:
-        with Path(path).open("wb") as plain:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError("is a folder", file=path, allowed="the name of a file")
+        place = target
+        if target.is_file() or not target.exists():  # what is no file, such as a pipe, is written as it is
+            target.parent.mkdir(parents=True, exist_ok=True)
+            place = unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
+        with place.open("wb") as plain:
             if path.endswith(".gz"):
                 # Without a name and a date in it the same trace is the same file.
                 with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
             else:
                 yield plain
+        if unfinished is not None:
+            unfinished.replace(target)
+            unfinished = None
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    finally:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
 
 
 def _neighbour(path: Path) -> str:

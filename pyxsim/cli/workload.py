@@ -127,7 +127,7 @@ def convert_workload(talk: Talk, source: str, target: str) -> None:
 
 
 def _converted(path: Path, to: Path) -> int:
-    """Write a trace in another form, under another name until it is whole; how many nodes it has."""
+    """Write a trace in another form; how many nodes it has."""
     count = 0
 
     def counted() -> Any:
@@ -137,10 +137,5 @@ def _converted(path: Path, to: Path) -> int:
             yield node
 
     trace = chakra.read(path)
-    unfinished = to.with_name(f".unfinished-{os.getpid()}-{to.name}")
-    try:
-        chakra.write(unfinished, counted(), trace.metadata)
-        unfinished.replace(to)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    chakra.write(to, counted(), trace.metadata)
     return count

@@ -17,17 +17,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pyxsim import chakra
-from pyxsim.chakra import CommType, Node, NodeType
+from pyxsim.chakra import CommType, Metadata, Node, NodeType
 from pyxsim.chakra.files import find
 from pyxsim.chakra.groups import ALL
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
+from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
+from pyxsim.workload.trace_head import Head, read_head
 
 _MOST = 2**62
-_NS_PER_S = 10**9
-_REFUSED = {
-    NodeType.MEM_LOAD: "memory nodes are not in this version",
-    NodeType.MEM_STORE: "memory nodes are not in this version",
+_NS_PER_S, _PS_PER_S = 10**9, 10**12
+# What a memory node does, and what with the memory's own switches.
+_ACCESSES = {
+    NodeType.MEM_LOAD: (Access.LOAD, Access.GATHER),
+    NodeType.MEM_STORE: (Access.STORE, Access.REDUCE),
 }
 _COLLECTIVES = {
     CommType.ALL_REDUCE: "all-reduce",
@@ -93,9 +95,10 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
         raise InputError(f"there is {there} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
     for npu, file in files.items():
-        reader.add(npu, str(file), chakra.read(file).nodes)
-    graph = reader.builder.graph()
-    graph.node = np.array(reader.nodes, np.uint64)
+        trace = chakra.read(file)
+        reader.begin(str(file), trace.metadata)
+        reader.add(npu, str(file), trace.nodes)
+    graph = reader.graph()
     try:
         check(graph, shape)
     except InputError as error:
@@ -117,9 +120,32 @@ class _Reader:
         self.shape = tuple(shape)
         self.npus = prod(shape)
         self.rules = rules
+        self.head: Head | None = None
         self.builder = GraphBuilder(self.npus)
         self.nodes: list[int] = []  # of each task
-        self.calls: dict[tuple[str, int], tuple[int, Call, str]] = {}  # by group and turn: number, call, who had it
+        # By group and turn, or by the number that the nodes say: number of the call, it, and who had it first.
+        self.calls: dict[tuple[str | None, int], tuple[int, Call, str]] = {}
+
+    def begin(self, file: str, metadata: Metadata) -> None:
+        """What the metadata of a file says: the same in all of them."""
+        head = read_head(metadata, file)
+        if self.head is None:
+            self.head = head
+            self.builder = GraphBuilder(self.npus, head.resources, layers=head.layers)
+        elif head != self.head:
+            raise InputError("its metadata tells of other layers, resources or dimensions than the first", file=file)
+
+    def graph(self) -> TaskGraph:
+        """All that was read. Calls whose nodes say a number are in the order of these."""
+        graph = self.builder.graph()
+        graph.node = np.array(self.nodes, np.uint64)
+        said = {own: number for (group, number), (own, _, _) in self.calls.items() if group is None}
+        if said:
+            order = sorted(range(len(graph.calls)), key=lambda own: (said.get(own, len(said) + _MOST), own))
+            graph.calls = [graph.calls[own] for own in order]
+            places = np.argsort(np.array([*order, len(order)]))  # the last one stands for none
+            graph.call = np.where(graph.call < 0, -1, places[graph.call]).astype(graph.call.dtype)
+        return graph
 
     def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
         """The nodes of one NPU: tasks in the order of their numbers."""
@@ -141,20 +167,35 @@ class _Reader:
                 if each not in number:
                     place.refuse(f"waits for node {each}, which is not there")
             if task["kind"] == Kind.COLLECTIVE:
-                group = task.pop("group")
-                task["call"] = self._call(place, group, turns[group], task["call"])
-                turns[group] += 1
+                group, said = task.pop("group"), task.pop("said")
+                key = (group, turns[group]) if said is None else (None, said)
+                task["call"] = self._call(place, key, task["call"])
+                turns[group] += said is None
             self.builder.task(npu, name=name, before=[number[each] for each in before], **task)
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """What becomes of a node."""
+        task = self._of_type(place)
+        layer, part = place.whole("layer", -1), place.whole("part", Part.NONE)
+        if part not in list(Part):
+            place.refuse(f"has part {part}", allowed=f"0 to {max(Part)}")
+        if layer >= len(self.builder.layers) > 0:
+            place.refuse(f"has layer {layer}", allowed=f"0 to {len(self.builder.layers) - 1}, which have names")
+        resource = place.text("resource", task.get("resource") or "")
+        names = [name for name, _ in self.builder.resources]
+        if resource and resource not in names:
+            place.refuse(f"has the resource '{resource}'", allowed=names, given=resource)
+        return task | {"layer": layer, "part": part, "resource": resource or None}
+
+    def _of_type(self, place: _Place) -> dict[str, Any]:
+        """What becomes of a node of its type."""
         node = place.node
-        if node.type in _REFUSED:
-            place.refuse(f"is of type {NodeType(node.type).name}: {_REFUSED[NodeType(node.type)]}")
         if node.type in (NodeType.INVALID, NodeType.METADATA):
-            return {"kind": Kind.MARK}
+            return {"kind": Kind.MARK, "ticks": ceil((place.seconds() or 0) * self.rules.clock)}
         if node.type == NodeType.COMP:
             return self._compute(place)
+        if node.type in _ACCESSES:
+            return self._memory(place)
         if node.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL):
             what = node.type.name if isinstance(node.type, NodeType) else f"number {node.type}"
             place.refuse(f"is of type {what}, which is not in this version")
@@ -167,8 +208,9 @@ class _Reader:
     def _compute(self, place: _Place) -> dict[str, Any]:
         node, rules = place.node, self.rules
         on_cpu = place.flag("is_cpu_op")
-        if rules.roofline is None or on_cpu:
-            seconds = Fraction(node.duration_micros, 10**6)
+        exact = place.seconds()
+        if rules.roofline is None or on_cpu or (exact is not None and node.get("num_ops") is None):
+            seconds = Fraction(node.duration_micros, 10**6) if exact is None else exact
             if not rules.exact and not seconds:
                 seconds = Fraction(1, _NS_PER_S)
         else:
@@ -179,7 +221,18 @@ class _Reader:
         ticks = rules.cycles(seconds)
         if ticks > _MOST:
             place.refuse("takes more cycles than can be counted")
-        return {"kind": Kind.COMPUTE, "ticks": ticks, "resource": "cpu" if on_cpu else "compute"}
+        size = place.whole("tensor_size", 0)
+        return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
+
+    def _memory(self, place: _Place) -> dict[str, Any]:
+        """Of bytes the remote memory says how long they take; without any, the node does."""
+        access = _ACCESSES[NodeType(place.node.type)][place.flag("in_switch")]
+        task = {"kind": Kind.MEMORY, "match": access, "resource": "communication"}
+        if size := place.whole("tensor_size", 0):
+            return task | {"size": size}
+        exact = place.seconds()
+        seconds = Fraction(place.node.duration_micros, 10**6) if exact is None else exact
+        return task | {"ticks": ceil(seconds * self.rules.clock)}
 
     def _message(self, place: _Place) -> dict[str, Any]:
         sends = place.node.type == NodeType.COMM_SEND
@@ -216,18 +269,26 @@ class _Reader:
             place.refuse(f"has involved_dim and the group '{group}'", allowed="one of them")
         root = place.whole(_ROOTS[kind], -1) if kind in _ROOTS else -1
         if root >= 0 and dims is not None:
-            place.refuse("has a root and involved_dim", allowed="a group")
-        priority = place.whole("comm_priority", -1)
+            place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a place in each group")
+        if dims is not None and kind in _ROOTS:
+            root = place.whole("root", -1)
+        algorithms = place.node.get("algorithms")
+        if algorithms is not None and not (
+            isinstance(algorithms, list) and all(isinstance(each, str) for each in algorithms)
+        ):
+            place.refuse("has algorithms that are no list of names")
         call = Call(
             kind,
             size,
             members,
             dims,
-            priority=None if priority < 0 else priority,
-            name=place.node.name or kind,
+            None if algorithms is None else tuple(algorithms),
+            priority=None if place.node.get("comm_priority") is None else place.whole("comm_priority", least=-_MOST),
+            name=place.text("collective_name", place.node.name or kind),
             root=None if root < 0 else root,
         )
-        return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "resource": "communication"}
+        said = None if place.node.get("collective") is None else place.whole("collective")
+        return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "said": said, "resource": "communication"}
 
     def _group(self, place: _Place) -> tuple[str, tuple[int, ...] | None]:
         """The group of a collective, and who is in it; None: all."""
@@ -258,18 +319,20 @@ class _Reader:
             place.refuse("has involved_dim without a dimension")
         return None if len(dims) == len(self.shape) else dims
 
-    def _call(self, place: _Place, group: str, turn: int, call: Call) -> int:
-        """The number of a collective: the k-th of a group at one NPU and at another are the same."""
-        known = self.calls.get((group, turn))
+    def _call(self, place: _Place, key: tuple[str | None, int], call: Call) -> int:
+        """The number of a collective: the k-th of a group at one NPU and at another are the same; or those that say the
+        same number."""
+        known = self.calls.get(key)
         if known is None:
             number = self.builder.call(call)
-            self.calls[group, turn] = (number, call, place.label)
+            self.calls[key] = (number, call, place.label)
             return number
         number, other, who = known
-        for what in ("kind", "size", "dims", "root", "priority"):
+        for what in ("kind", "size", "members", "dims", "root", "priority", "algorithms"):
             here, there = getattr(call, what), getattr(other, what)
             if here != there:
-                problem = f"is collective {turn} of its group, with {what} {_told(here)}"
+                of_whom = "" if key[0] is None else " of its group"
+                problem = f"is collective {key[1]}{of_whom}, with {what} {_told(here)}"
                 place.refuse(f"{problem}; with {who} it has {what} {_told(there)}")
         return number
 
@@ -293,15 +356,28 @@ class _Place:
     def refuse(self, problem: str, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
         raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
 
-    def whole(self, name: str, default: int | None = None) -> int:
+    def seconds(self) -> Fraction | None:
+        """How long it takes, where that is told exactly."""
+        if self.node.get("duration_ps") is None:
+            return None
+        return Fraction(self.whole("duration_ps"), _PS_PER_S)
+
+    def text(self, name: str, default: str) -> str:
+        """An attribute that is a text."""
+        value = self.node.get(name, default)
+        if not isinstance(value, str):
+            self.refuse(f"has a {name} that is no text")
+        return value
+
+    def whole(self, name: str, default: int | None = None, *, least: int = 0) -> int:
         """An attribute that is a whole number; without a default it must be there."""
         value = self.node.get(name, default)
         if value is None:
             self.refuse(f"has no {name}")
         if isinstance(value, bool) or not isinstance(value, int):
             self.refuse(f"has a {name} that is no whole number")
-        if not 0 <= value <= _MOST and value != default:
-            self.refuse(f"has {name} {value}", allowed=f"0 to {_MOST}")
+        if not least <= value <= _MOST and value != default:
+            self.refuse(f"has {name} {value}", allowed=f"{least} to {_MOST}")
         return value
 
     def flag(self, name: str) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import math
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -216,7 +217,24 @@ def test_traces_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is a folder"):
         chakra.read(tmp_path)
     with pytest.raises(InputError, match=r"cannot be written"):
-        chakra.write(tmp_path / "none" / "a.et", [])
+        chakra.write(tmp_path / "a.0.et" / "b.et", [])
+
+
+def test_a_trace_appears_when_it_is_whole(tmp_path: Path) -> None:
+    """In a folder that is made for it; nothing is left of one that cannot be finished, and what was there stays."""
+    path = tmp_path / "new" / "a.et"
+    chakra.write(path, [Node(1)])
+    before = path.read_bytes()
+
+    def nodes() -> Iterator[Node]:
+        yield Node(2)
+        assert path.read_bytes() == before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chakra.write(path, nodes())
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == before
 
 
 @given(st.binary(max_size=60))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, Node, NodeType
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import Call, Kind, TaskGraph
+from pyxsim.workload.graph import Access, Call, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.traces import Roofline, Rules, read_traces
 from tests.workload.hands import FixedHands
@@ -154,9 +154,23 @@ def test_it_runs(tmp_path: Path) -> None:
     assert job.times().end.tolist() == [1000, 2000, 1050, 1100] * 2
 
 
+def test_memory(tmp_path: Path) -> None:
+    """Of so many bytes, how long is not said here; without bytes it is the node's duration."""
+    nodes = [
+        node(0, NodeType.MEM_LOAD, tensor_size=100),
+        node(1, NodeType.MEM_STORE, tensor_size=50, in_switch=True),
+        node(2, NodeType.MEM_STORE, duration=4),
+    ]
+    graph = read(tmp_path, nodes)
+    assert graph.kind.tolist() == [Kind.MEMORY] * 3
+    assert graph.size.tolist() == [100, 50, 0]
+    assert graph.match.tolist() == [Access.LOAD, Access.REDUCE, Access.STORE]
+    assert graph.ticks.tolist() == [0, 0, 4000]
+
+
 COLL = {"comm_type": 0, "comm_size": 64}
 FAULTS: dict[str, tuple[list[Node], str]] = {
-    "memory": ([node(4, NodeType.MEM_LOAD)], "it is of type MEM_LOAD: memory nodes are not in this version"),
+    "memory": ([node(4, NodeType.MEM_LOAD, tensor_size=-8)], "it has tensor_size -8"),
     "storage": ([node(4, NodeType.STORAGE)], "it is of type STORAGE, which is not in this version"),
     "unknown": ([node(4, 77)], "it is of type number 77, which is not in this version"),
     "twice": ([node(4, NodeType.COMP), node(4, NodeType.COMP)], "it is there twice"),
@@ -224,7 +238,7 @@ def test_a_group_or_dimensions(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"node 4 'n4': it has involved_dim and the group 'dp'; allowed: one of them"):
         read(tmp_path, one, [], [], [], shape=(2, 2), groups={"dp": (0, 1)})
     down = {"comm_type": int(CommType.BROADCAST), "comm_size": 8, "comm_src": 1, "involved_dim": [True, False]}
-    with pytest.raises(InputError, match=r"it has a root and involved_dim; allowed: a group"):
+    with pytest.raises(InputError, match=r"it has comm_src and involved_dim; allowed: a group"):
         read(tmp_path, [node(4, NodeType.COMM_COLL, **down)], [], [], [], shape=(2, 2))
 
 

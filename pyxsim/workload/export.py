@@ -1,0 +1,238 @@
+"""A graph of tasks as Chakra traces, a file for each NPU, from which pyxsim/workload/traces.py reads the same graph.
+
+What Chakra has words for is said with them, so that others can read it, too. What it has none for stands in attributes
+of our own, and only where it is not what a reader takes anyway; docs/workloads_chakra.md has the list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from pyxsim import chakra
+from pyxsim.chakra import Attribute, CommType, Metadata, Node, NodeType
+from pyxsim.chakra.files import ENDS
+from pyxsim.chakra.stream import created
+from pyxsim.chakra.trace import VERSION
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import RESOURCES, Access, Kind, Longs, TaskGraph, check
+
+EVERY_NPU = "PREFIX.*.et: a trace for each NPU, its number at '*'"
+_GHZ = Fraction(10**9)
+_PS_PER_S, _PS_PER_US = 10**12, 10**6
+_MOST = 2**62
+_MOST_INT32 = 2**31 - 1
+_TYPES = {
+    Kind.COMPUTE: NodeType.COMP,
+    Kind.SEND: NodeType.COMM_SEND,
+    Kind.RECEIVE: NodeType.COMM_RECV,
+    Kind.COLLECTIVE: NodeType.COMM_COLL,
+    Kind.MARK: NodeType.METADATA,
+}
+_ACCESSES = {
+    Access.LOAD: NodeType.MEM_LOAD,
+    Access.GATHER: NodeType.MEM_LOAD,
+    Access.STORE: NodeType.MEM_STORE,
+    Access.REDUCE: NodeType.MEM_STORE,
+}
+# The resources that a reader takes if nothing else is said. On the CPU, a node says so in Chakra's own words.
+_USUAL = {Kind.COMPUTE: ("compute", "cpu"), Kind.SEND: ("communication",), Kind.COLLECTIVE: ("communication",)}
+_ROOTS = {"broadcast": "comm_src", "scatter": "comm_src", "reduce": "comm_dst", "gather": "comm_dst"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: `files` with a star for the number of the NPU; the groups, if there are any but that of all."""
+
+    files: str
+    traces: int
+    nodes: int
+    groups: Path | None
+
+
+def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fraction = _GHZ) -> Written:
+    """Write the traces of a graph for a network of this shape. Raises InputError.
+
+    `target`: PREFIX, or PREFIX.*.et (.json, .jsonl; .gz behind it). `clock`: cycles per second of the graph's times. A
+    file appears under its name when it is whole; only the nodes that are being written are held in memory.
+    """
+    check(graph, shape)
+    pattern, prefix = star(str(target))
+    writer = _Writer(graph, tuple(shape), clock)
+    for npu in range(graph.npus):
+        chakra.write(pattern.replace("*", str(npu)), writer.nodes(npu), writer.metadata())
+    groups = None
+    if writer.groups:
+        groups = Path(f"{prefix}.groups.json")
+        with created(str(groups)) as stream:
+            stream.write((json.dumps({number: members for members, number in writer.groups.items()}) + "\n").encode())
+    return Written(pattern, graph.npus, len(graph), groups)
+
+
+def star(target: str) -> tuple[str, str]:
+    """The names of the traces that a target means, and its prefix. Raises InputError."""
+    folder, name = Path(target).parent, Path(target).name
+    if "*" not in name:
+        if chakra.form(name) in ENDS:
+            raise InputError("is one file, and there is a trace for each NPU", file=target, allowed=EVERY_NPU)
+        return f"{target}.*.et", target
+    prefix, _, end = name.partition(".*")
+    if "*" in prefix + end or not prefix or end.removesuffix(".gz") not in ENDS:
+        raise InputError("does not tell the names of traces", file=target, allowed=EVERY_NPU)
+    return target, str(folder / prefix)
+
+
+class _Writer:
+    """The nodes of one NPU after the other."""
+
+    def __init__(self, graph: TaskGraph, shape: tuple[int, ...], clock: Fraction) -> None:
+        self.graph, self.shape, self.clock = graph, shape, clock
+        self.groups: dict[tuple[int, ...], str] = {}
+        for call in graph.calls:
+            if call.members is not None:
+                self.groups.setdefault(call.members, str(len(self.groups) + 1))
+        self._order = np.argsort(graph.npu, kind="stable")
+        self._first = np.searchsorted(graph.npu[self._order], np.arange(graph.npus + 1))
+        self._number = np.empty(len(graph), np.int64)  # of the node that a task becomes
+        self._number[self._order] = np.arange(len(graph)) - self._first[graph.npu[self._order]]
+        self._numbered = self._calls_want_numbers()
+        self._call = lru_cache(maxsize=None)(self._collective)
+
+    def metadata(self) -> Metadata:
+        """What holds for all nodes."""
+        graph = self.graph
+        attributes = [Attribute("shape", "int64_list", list(self.shape))]
+        if graph.layers:
+            attributes.append(Attribute("layers", "string_list", list(graph.layers)))
+        if graph.resources != RESOURCES:
+            names, rooms = zip(*graph.resources, strict=True) if graph.resources else ((), ())
+            attributes.append(Attribute("resources", "string_list", list(names)))
+            attributes.append(Attribute("resource_rooms", "int64_list", list(rooms)))
+        return Metadata(VERSION, attributes)
+
+    def nodes(self, npu: int) -> Iterator[Node]:
+        """The nodes of an NPU: its tasks in the order of their numbers."""
+        graph = self.graph
+        tasks = self._order[self._first[npu] : self._first[npu + 1]]
+        columns = ("kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
+        rows = zip(*(getattr(graph, column)[tasks].tolist() for column in columns), strict=True)
+        for number, (task, row) in enumerate(zip(tasks.tolist(), rows, strict=True)):
+            before = self._number[graph.before[graph.before_start[task] : graph.before_start[task + 1]]].tolist()
+            yield self._node(npu, number, before, *row)
+
+    def _node(
+        self,
+        npu: int,
+        number: int,
+        before: list[int],
+        kind: int,
+        ticks: int,
+        size: int,
+        peer: int,
+        match: int,
+        call: int,
+        resource: int,
+        layer: int,
+        name: int,
+        part: int,
+    ) -> Node:
+        graph = self.graph
+        node = Node(number, graph.names[name], _TYPES.get(Kind(kind), 0), data_deps=before)
+        if kind in (Kind.COMPUTE, Kind.MEMORY, Kind.MARK):
+            self._time(node, kind, ticks)
+        if kind == Kind.MEMORY:
+            node.type = _ACCESSES[Access(match)]
+            if match in (Access.GATHER, Access.REDUCE):
+                node.attr.append(Attribute("in_switch", "bool_val", True))
+        if kind in (Kind.COMPUTE, Kind.MEMORY) and size:
+            node.attr.append(Attribute("tensor_size", "uint64_val", size))
+        elif kind in (Kind.SEND, Kind.RECEIVE):
+            if not 0 <= match <= _MOST:
+                raise InputError(f"{node.name}: a message with tag {match}", allowed=f"0 to {_MOST}")
+            ends = (npu, peer) if kind == Kind.SEND else (peer, npu)
+            node.attr += [_int("comm_src", ends[0]), _int("comm_dst", ends[1])]
+            node.attr += [Attribute("comm_size", "int64_val", size), _int("comm_tag", match)]
+        elif kind == Kind.COLLECTIVE:
+            node.attr += self._call(call)
+            if node.name != graph.calls[call].name:
+                node.attr.append(Attribute("collective_name", "string_val", graph.calls[call].name))
+        self._resource(node, kind, resource)
+        if layer >= 0:
+            node.attr.append(Attribute("layer", "int64_val", layer))
+        if part:
+            node.attr.append(Attribute("part", "int64_val", part))
+        return node
+
+    def _time(self, node: Node, kind: int, ticks: int) -> None:
+        """How long a node takes: in Chakra's microseconds, and exactly, where these are not."""
+        # Cut off, and then rounded up to cycles again, it is the same: a picosecond is less than a cycle.
+        exact = ticks * _PS_PER_S * self.clock.denominator // self.clock.numerator
+        if exact > _MOST:
+            raise InputError(f"{node.name}: it takes {ticks} cycles", allowed=f"up to {_MOST} picoseconds in a trace")
+        node.duration_micros = (2 * exact + _PS_PER_US) // (2 * _PS_PER_US)
+        if exact and (kind != Kind.COMPUTE or exact != node.duration_micros * _PS_PER_US):
+            node.attr.append(Attribute("duration_ps", "int64_val", exact))
+
+    def _resource(self, node: Node, kind: int, number: int) -> None:
+        """What a node occupies."""
+        if kind == Kind.MARK:
+            return
+        name = self.graph.resources[number][0] if number >= 0 else ""
+        if kind == Kind.COMPUTE:
+            node.attr.append(Attribute("is_cpu_op", "bool_val", name == "cpu"))
+        if name not in _USUAL.get(Kind(kind), ("",)) or kind == Kind.MEMORY:
+            node.attr.append(Attribute("resource", "string_val", name))
+
+    def _collective(self, number: int) -> tuple[Attribute, ...]:
+        """What all nodes of a collective have."""
+        call = self.graph.calls[number]
+        kind = CommType[call.kind.upper().replace("-", "_")]
+        found = [Attribute("comm_type", "int64_val", int(kind)), Attribute("comm_size", "int64_val", call.size)]
+        if call.members is not None:
+            found.append(Attribute("pg_name", "string_val", self.groups[call.members]))
+        flags = [call.dims is None or dim in call.dims for dim in range(len(self.shape))]
+        if not all(flags):
+            found.append(Attribute("involved_dim", "bool_list", flags))
+        if call.root is not None and call.kind in _ROOTS:
+            # Along some dimensions it is a place in each group, and no NPU.
+            found.append(_int(_ROOTS[call.kind] if all(flags) else "root", call.root))
+        if call.priority is not None:
+            found.append(_int("comm_priority", call.priority))
+        if call.algorithms is not None:
+            found.append(Attribute("algorithms", "string_list", list(call.algorithms)))
+        if self._numbered:
+            found.append(Attribute("collective", "int64_val", number))
+        return tuple(found)
+
+    def _calls_want_numbers(self) -> bool:
+        """Whether nodes must say which collective they belong to: where a reader that takes the k-th of a group at one
+        NPU and at another for the same, and counts them as they come, would find others or count otherwise."""
+        graph = self.graph
+        tasks = self._order[graph.kind[self._order] == Kind.COLLECTIVE]
+        group = np.array([0 if each.members is None else int(self.groups[each.members]) for each in graph.calls] + [0])
+        call = graph.call[tasks].astype(np.int64)
+        turn = _turns(graph.npu[tasks] * np.int64(len(self.groups) + 1) + group[call])
+        place = np.full(len(graph.calls), -1)
+        place[call[::-1]] = turn[::-1]
+        _, first = np.unique(call, return_index=True)
+        return bool((place[call] != turn).any() or (np.diff(first) < 0).any())
+
+
+def _turns(key: Longs) -> Longs:
+    """For each place of an array, how often its value stands before it."""
+    order = np.argsort(key, kind="stable")
+    begin = np.flatnonzero(np.diff(key[order], prepend=-1))
+    turn = np.empty(len(key), np.int64)
+    turn[order] = np.arange(len(key)) - np.repeat(begin, np.diff([*begin, len(key)]))
+    return turn
+
+
+def _int(name: str, value: int) -> Attribute:
+    """Chakra's own reader takes these as int32, where they fit."""
+    return Attribute(name, "int32_val" if -_MOST_INT32 <= value <= _MOST_INT32 else "int64_val", value)

@@ -1,0 +1,68 @@
+"""What the metadata of a trace says of all its nodes: names of layers, resources, the dimensions that it is made for.
+
+These are attributes of our own, which pyxsim/workload/export.py writes; other traces have none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from pyxsim import chakra
+from pyxsim.chakra import Metadata
+from pyxsim.chakra.files import find
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import RESOURCES
+from pyxsim.workload.involved import Logical
+
+
+@dataclass(frozen=True)
+class Head:
+    """`shape`: the dimensions as the workload sees them, None if it does not say; `layers`: their names."""
+
+    shape: tuple[int, ...] | None = None
+    layers: tuple[str, ...] = ()
+    resources: tuple[tuple[str, int], ...] = RESOURCES
+
+
+def read_head(metadata: Metadata, file: str) -> Head:
+    """What a trace says of itself. Raises InputError."""
+    found = {each.name: each.value for each in metadata.attr}
+    shape = _list(found, "shape", int, file)
+    layers = _list(found, "layers", str, file) or []
+    names, rooms = _list(found, "resources", str, file), _list(found, "resource_rooms", int, file)
+    resources: tuple[tuple[str, int], ...] = RESOURCES
+    if names is not None or rooms is not None:
+        if len(names or ()) != len(rooms or ()):
+            problem = f"has {len(names or ())} resources and {len(rooms or ())} resource_rooms"
+            raise InputError(f"its metadata {problem}", file=file, allowed="as many")
+        resources = tuple(zip(names or (), rooms or (), strict=True))
+    return Head(None if shape is None else tuple(shape), tuple(layers), resources)
+
+
+def seen_dims(name: str, shape: Sequence[int]) -> Logical:
+    """The dimensions as traces see a network of this shape: those, or one of them as two. Raises InputError."""
+    file = str(next(iter(find(name).values())))
+    seen = read_head(chakra.read(file).metadata, file).shape
+    if seen is None or seen == tuple(shape):
+        return Logical(tuple(shape))
+    for dim, size in enumerate(shape):
+        two = seen[dim : dim + 2]
+        if seen == (*shape[:dim], *two, *shape[dim + 1 :]) and prod(two) == size:
+            return Logical(seen, broken=dim)
+    problem = f"is made for a network of {_by(seen)}, and this one is {_by(shape)}"
+    raise InputError(problem, file=file, allowed=f"{_by(seen)}, or two of its dimensions as one")
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _list(found: dict[str, Any], name: str, kind: type, file: str) -> list[Any] | None:
+    values = found.get(name)
+    if values is not None and not (isinstance(values, list) and all(type(each) is kind for each in values)):
+        told = {int: "whole numbers", str: "texts"}[kind]
+        raise InputError(f"its metadata has '{name}' of other values", file=file, allowed=f"a list of {told}")
+    return values
