@@ -87,6 +87,7 @@ setup(
     package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
     package_data={
         "pyxsim": ["py.typed"],
+        "pyxsim.models": ["*.csv", "data/*.csv", "data/*.toml"],
         **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
         **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
     },

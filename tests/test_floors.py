@@ -22,6 +22,7 @@ FLOORS = {
     "network": 3,
     "collective": 4,
     "system": 5,
+    "models": 5.5,  # layers and what they cost: of this, workloads are made
     "workload": 6,
     **dict.fromkeys(("output", "report"), 7),
     "study": 8,

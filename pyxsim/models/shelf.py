@@ -1,0 +1,77 @@
+"""Models by name: what ships (data/), and files of the user of the same forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pyxsim.errors import InputError, bundle
+from pyxsim.models.layer import Model
+from pyxsim.models.recommendation import Recommendation
+from pyxsim.models.table import read_table
+from pyxsim.models.transformer import Transformer
+from pyxsim.settings.faults import translate
+from pyxsim.settings.load import read_toml
+
+_DATA = Path(__file__).parent / "data"
+_KINDS: dict[str, type[Transformer] | type[Recommendation]] = {
+    "transformer": Transformer,
+    "recommendation": Recommendation,
+}
+
+
+def model_files() -> dict[str, Path]:
+    """The models that ship, by name."""
+    return {path.stem: path for path in sorted(_DATA.iterdir()) if path.suffix in (".csv", ".toml")}
+
+
+def load_model(name: str, sequence: int | None = None) -> Model:
+    """A model by its name, or from a file: a table of layers (.csv), or a description (.toml).
+
+    `sequence`: tokens of a sample, where samples have tokens. Raises InputError, with the key that is wrong.
+    """
+    path = Path(name)
+    if path.suffix not in (".csv", ".toml"):
+        shipped = model_files()
+        if name not in shipped:
+            problem = f"unknown model '{name}'; also allowed: a file, .csv or .toml"
+            raise InputError(problem, key="model", allowed=list(shipped), given=name)
+        path = shipped[name]
+    return _read(path, sequence)
+
+
+def _read(path: Path, sequence: int | None) -> Model:
+    if path.suffix == ".csv":
+        _refuse(sequence, path.stem)
+        return read_table(path)
+    description = _description(path)
+    if isinstance(description, Recommendation):
+        _refuse(sequence, path.stem)
+        layers, tokens, sample = description.build(), 1, "a sample"
+    else:
+        tokens = sequence or description.sequence
+        layers, sample = description.build(tokens), f"a sequence of {tokens} tokens"
+    return Model(path.stem, tuple(layers), sample, tokens, help=description.help, source=description.source)
+
+
+def _description(path: Path) -> Transformer | Recommendation:
+    data = read_toml(path)
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(
+            "is missing" if kind is None else f"{kind!r} is no kind of model",
+            file=str(path),
+            key="kind",
+            allowed=list(_KINDS),
+            given=kind if isinstance(kind, str) else None,
+        )
+    try:
+        return _KINDS[kind].model_validate(data)
+    except ValidationError as error:
+        raise bundle(translate(error, _KINDS[kind])).at(file=str(path)) from None
+
+
+def _refuse(sequence: int | None, name: str) -> None:
+    if sequence is not None:
+        raise InputError(f"samples of the model '{name}' have no tokens", key="sequence", allowed="nothing here")
