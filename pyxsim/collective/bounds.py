@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -86,6 +87,7 @@ def sent_bytes(plan: Plan) -> I64:
     return sent
 
 
+@lru_cache(maxsize=1024)
 def rounds(schedule: CompiledSchedule) -> int:
     """Steps when every message takes one: in each step all messages go that need not wait for one of the same step.
 

@@ -20,6 +20,8 @@ from pyxsim.study.backends import Backend, link_wires
 from pyxsim.study.loads import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
 from pyxsim.system import AstraSystem, System
 
+_MANY = 1000  # collectives and messages
+
 
 def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
     """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
@@ -27,7 +29,8 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
     In each dimension the NPUs that take part send so many bytes together, each sends and receives so many (loads.py),
     and all of these go over the links from and to the NPUs in that dimension: bytes / capacity. Before it the first
     flit crosses an injection lane and a router, after it the last one the rest of the shortest way; the endpoint delay
-    counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that.
+    counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that;
+    but of thousands only what they send together counts, on its way.
 
     Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
     router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
@@ -54,6 +57,8 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     first = min(starts)
     if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
         return times.least_of(_traffic(system, every))
+    if len(every) > _MANY and _is_all(system, every):
+        return times.least_of(system.traffic())
     least = Fraction(0)
     for cycle in sorted(set(starts)):
         rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
@@ -61,9 +66,13 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     return max(least, times.queued(_traffic(system, every)))
 
 
+def _is_all(system: System | AstraSystem, every: Sequence[Any]) -> bool:
+    return len(every) == len(system.collectives) + len(system.messages)
+
+
 def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
     """The messages of some collectives and messages; of one with boost, none where there are several."""
-    if len(every) == len(system.collectives) + len(system.messages):
+    if _is_all(system, every):
         return system.traffic()
     if not isinstance(system, AstraSystem):
         return np.zeros((0, 5), dtype=np.int64)
@@ -251,7 +260,8 @@ class OfDelays(Times):
     """Delays, each cut off to whole cycles: the longest chain of messages, and what all of an NPU take on its links."""
 
     def least(self, work: Sequence[Any]) -> Fraction:
-        return max((self._chain(each) for each in work), default=Fraction(0))
+        different = {_likeness(each): each for each in work}
+        return max((self._chain(each) for each in different.values()), default=Fraction(0))
 
     def least_of(self, traffic: Longs) -> Fraction:
         longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
@@ -297,6 +307,14 @@ class OfDelays(Times):
                     hop = int(int(sizes.min()) / fastest) + late + self.endpoint
                     least = max(least, Fraction(self.endpoint + count * hop))
         return least
+
+
+def _likeness(each: Any) -> tuple[Any, ...]:
+    """Collectives, or messages, that are the same but for who takes part have the same chain."""
+    if hasattr(each, "dst"):
+        return (each.size,)
+    group = each.communicator
+    return each.kind, each.size, each.algorithms, group.shape, group.dims, each.root, len(each.chunks)
 
 
 def _by_router(values: Longs, home: NDArray[np.integer[Any]]) -> Longs:
