@@ -26,6 +26,7 @@ from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.traffic import Traffic
+from pyxsim.output.work import NAMES, NPUS, PATH, TASKS, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 CHUNKS = {1: (16384,), 2: (1024, 64), 3: (1024, 8, 8)}
@@ -156,6 +157,9 @@ _OPTIONAL = {
     "dimensions": "by_dimension",
     "phases": "phases",
     "layers": "layers",
+    "npus": "work",
+    "critical_path": "work",
+    "tasks": "tasks",
     "traffic": "traffic",
     "congestion": "attribution",
     "blame": "attribution",
@@ -228,6 +232,7 @@ def _read(file: h5py.File) -> Result:
         layers=_read_columns(file, "layers", "layer"),
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         attribution=_read_attribution(file) if "congestion" in file else None,
+        work=_read_work(file) if "npus" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
         experiment_toml=file.attrs["experiment"],
@@ -269,6 +274,20 @@ def _read_attribution(file: h5py.File) -> Attribution:
         {column: file["blame"][column][()] for column in BLAME},
         **long,
         left_out=json.loads(table.attrs["left_out"]),
+    )
+
+
+def _read_work(file: h5py.File) -> Work:
+    path = file["critical_path"]
+    texts = {each: _texts(path[name]) for each, name in NAMES.items()}
+    return Work(
+        npus={name: file["npus"][name][()] for name in NPUS},
+        path={name: path[name][()] for name in PATH},
+        tasks={name: file["tasks"][name][()] for name in TASKS} if "tasks" in file else {},
+        names=texts["names"],
+        kinds=texts["kinds"],
+        layers=texts["layers"],
+        **json.loads(path.attrs["record"]),
     )
 
 

@@ -17,6 +17,7 @@ from pyxsim.errors import InputError
 from pyxsim.output.attribution import NOBODY, PARTS, Attribution
 from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.output.work import LAYER_PARTS, NAMES, WHY, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 if TYPE_CHECKING:
@@ -79,10 +80,20 @@ _DIMENSION_TEXT = {
     "queueing": ("cycles", "wait of an NPU's chunk from being ready to the start of the phase, mean"),
     "network": ("cycles", "time of a message in the network, mean"),
 }
-_PARTS = {"fwd": "forward pass", "wg": "weight gradient", "ig": "input gradient"}
+_PARTS = {
+    "fwd": "forward pass",
+    "wg": "weight gradient",
+    "ig": "input gradient",
+    "update": "update of the parameters",
+    "other": "rest",
+}
 _LAYER_TEXT = {
     "name": ("", "name of the layer"),
-    "finished": ("cycles", "end of the whole workload"),
+    "npus": ("1", "NPUs that have tasks of the layer"),
+    "memory": ("cycles", "memory accesses, added up"),
+    "exposed_most": ("cycles", "waiting of the NPU that waited longest, over all parts"),
+    "exposed_npu": ("1", "which NPU that is; -1: none"),
+    "finished": ("cycles", "end of the layer; in a text of ASTRA-sim 1, of the whole workload"),
     **{f"{short}_compute": ("cycles", f"computing of the {part}") for short, part in _PARTS.items()},
     **{f"{short}_comm": ("cycles", f"communication of the {part}") for short, part in _PARTS.items()},
     **{f"{short}_exposed": ("cycles", f"waiting for that of the {part}") for short, part in _PARTS.items()},
@@ -212,6 +223,69 @@ def layers(result: Result) -> Table:
     return Table(_rows("layer", result.layers, _LAYER_TEXT), attrs=_clock(result))
 
 
+_NPU_TEXT = {
+    "compute": ("cycles", "it computes"),
+    "memory": ("cycles", "it reads or writes memory"),
+    "communication": ("cycles", "it communicates"),
+    "exposed": ("cycles", "it communicates and does not compute"),
+    "busy": ("cycles", "something is at work"),
+    "idle": ("cycles", "nothing is at work"),
+    "finished": ("cycles", "its last task ends"),
+}
+_TASK_TEXT = {
+    "npu": ("1", "NPU"),
+    "name": ("1", "number of the name of the task, in task_name; -1: none"),
+    "kind": ("1", "number of what it does, in kind_name"),
+    "layer": ("1", "number of its layer, in layer_name; -1: none"),
+    "part": ("1", "number of the part of the layer, in part_name"),
+    "ready": ("cycles", "all that it waits for has ended; -1: not in this run"),
+    "start": ("cycles", "it has its resource, too; -1: not in this run"),
+    "end": ("cycles", "it ends; -1: not in this run"),
+    "bytes": ("bytes", "bytes of a message, a collective, a memory access"),
+    "cause": ("1", "task whose end let it start; -1: none"),
+    "critical": ("1", "1: it is on the critical path"),
+}
+_STEP_TEXT = {
+    **{name: _TASK_TEXT[name] for name in ("npu", "name", "kind", "layer", "part")},
+    "task": ("1", "number of the task; -1: the NPU had not begun"),
+    "why": ("1", "number of why it begins when the step before it ends, in why_name"),
+    "begin": ("cycles", "from here on the end depends on it"),
+    "end": ("cycles", "up to here"),
+}
+
+
+def npus(result: Result) -> Table:
+    """One row per NPU."""
+    return Table(_rows("npu", _work(result).npus, _NPU_TEXT), attrs=_clock(result))
+
+
+def critical_path(result: Result) -> Table:
+    """One row per step, from cycle 0 to the end."""
+    told = _work(result)
+    record = json.dumps({"totals": told.totals, "steps": told.steps, "left_out": told.left_out})
+    listed = _listed({**_task_names(told), "why_name": WHY})
+    return Table({**_rows("step", told.path, _STEP_TEXT), **listed}, attrs={"record": record, **_clock(result)})
+
+
+def tasks(result: Result) -> Table:
+    """One row per task."""
+    told = _work(result)
+    left_out = {"left_out": told.left_out.get("tasks", 0)}
+    rows = _rows("task", told.tasks, _TASK_TEXT)
+    return Table({**rows, **_listed(_task_names(told))}, attrs={**left_out, **_clock(result)})
+
+
+def _task_names(told: Work) -> dict[str, Sequence[str]]:
+    """The texts that numbers in the rows of tasks stand for."""
+    return {**{name: getattr(told, of) for of, name in NAMES.items()}, "part_name": list(LAYER_PARTS.values())}
+
+
+def _work(result: Result) -> Work:
+    if result.work is None:
+        raise InputError("the run had no graph of tasks", key="workload", allowed="a workload other than MICRO")
+    return result.work
+
+
 def traffic(result: Result) -> Table:
     """What was measured of open traffic: per batch, per NPU, per class, and how many packets had each latency."""
     told = result.traffic or Traffic({}, packets=np.zeros((0, 0), dtype=np.int64))
@@ -313,8 +387,7 @@ def blame(result: Result) -> Table:
     """Who made whom wait: a row for each link, victim, culprit and part. The name of culprit -1 is the last one."""
     told = _told(result)
     names = {"traffic_name": [*told.traffic_names, NOBODY], "cause_name": PARTS, "link_name": told.link_names}
-    listed = {name: Variable((name,), _names(values), {}) for name, values in names.items()}
-    return Table({**_rows("row", told.blame, _NUMBERS), **listed}, attrs=_clock(result))
+    return Table({**_rows("row", told.blame, _NUMBERS), **_listed(names)}, attrs=_clock(result))
 
 
 def latency(result: Result) -> Table:
@@ -337,6 +410,11 @@ def _left_out(result: Result, name: str) -> dict[str, int]:
     return {"left_out": _told(result).left_out.get(name, 0)}
 
 
+def _listed(names: Mapping[str, Sequence[str]]) -> dict[str, Variable]:
+    """Lists of texts that numbers elsewhere stand for."""
+    return {name: Variable((name,), _names(values), {}) for name, values in names.items()}
+
+
 def _names(values: Sequence[str]) -> NDArray[Any]:
     return np.array(values, dtype=object)
 
@@ -350,6 +428,9 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "dimensions": dimensions,
     "phases": phases,
     "layers": layers,
+    "npus": npus,
+    "critical_path": critical_path,
+    "tasks": tasks,
     "traffic": traffic,
     "congestion": congestion,
     "blame": blame,

@@ -24,6 +24,7 @@ from pyxsim.output.attribution import Attribution, told
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.output.work import Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 from pyxsim.units import format_bytes, parse_bytes
 
@@ -107,7 +108,8 @@ class Result:
     what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
     say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
     else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
-    None unless the settings ask for it, and the backend knows.
+    None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
+    there is no graph of them.
     """
 
     time_cycles: int
@@ -122,9 +124,10 @@ class Result:
     messages: list[dict[str, Any]] = field(default_factory=list)
     by_dimension: dict[str, NDArray[Any]] = field(default_factory=dict)
     phases: dict[str, NDArray[Any]] = field(default_factory=dict)
-    layers: dict[str, Longs] = field(default_factory=dict)
+    layers: dict[str, NDArray[Any]] = field(default_factory=dict)
     traffic: Traffic | None = None
     attribution: Attribution | None = None
+    work: Work | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
@@ -286,6 +289,23 @@ class Result:
         """The same of each packet at each link: `Attribution.stays`; empty without attribution = "messages"."""
         return self.attribution.stays if self.attribution else {}
 
+    # What the tasks of a workload did: see Work
+
+    @property
+    def npus(self) -> dict[str, NDArray[Any]]:
+        """What each NPU did: `Work.npus`; empty without a graph of tasks."""
+        return self.work.npus if self.work else {}
+
+    @property
+    def critical_path(self) -> dict[str, NDArray[Any]]:
+        """Why the end is not sooner, step by step: `Work.path`; empty without a graph of tasks."""
+        return self.work.path if self.work else {}
+
+    @property
+    def tasks(self) -> dict[str, NDArray[Any]]:
+        """The tasks: `Work.tasks`; empty unless the settings ask for them."""
+        return self.work.tasks if self.work else {}
+
     # Ways out
 
     def to_xarray(self, table: str) -> xr.Dataset:
@@ -312,12 +332,13 @@ class Result:
             "seed": self.seed,
             "version": self.provenance.get("version", ""),
             **(self.traffic.summary if self.traffic is not None else {}),
+            **(self.work.json(self.to_ns) if self.work is not None else {}),
         }
         return {key: plain(value) for key, value in known.items()}
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The small tables as rows for JSON, where a number that there is not is null."""
-        columns = {"by_dimension": self.by_dimension, "phases": self.phases}
+        columns = {"by_dimension": self.by_dimension, "phases": self.phases, "layers": self.layers}
         found = {"collectives": self.collectives, "point_to_point": self.messages}
         for name, table in columns.items():
             lists = [values.tolist() for values in table.values()]

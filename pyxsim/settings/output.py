@@ -32,6 +32,11 @@ class Output(Table):
         "([attribution.md](attribution.md)): `links` by link and cause, `messages` also of each packet at each link. "
         "Packet backend; the others have nothing to tell.",
     )
+    tasks: Flag = Field(
+        default=False,
+        description="Keep each task of the workload in the result, when it was ready, started and ended, and why "
+        "([output.md](output.md)): at most 2^20 of them.",
+    )
 
     @property
     def level(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from pyxsim.errors import PyxsimError, SimulationError, StuckError
 from pyxsim.output.phases import dimension_table, phase_table
 from pyxsim.output.result import LinkTable, Longs, Result
+from pyxsim.output.work import Work
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.study.attribution import attribution, notes
@@ -28,7 +29,10 @@ from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
 from pyxsim.system import AstraSystem, PointToPoint
 from pyxsim.units import format_time_ns
 from pyxsim.workload import Asked, Micro
+from pyxsim.workload.layers import layer_table
+from pyxsim.workload.run import GraphJob
 from pyxsim.workload.training import TrainingLoop
+from pyxsim.workload.usage import at_work, usage
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,8 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
     traffic = system.traffic()
     chunks = _chunks(prepared)
     told = attribution(network, prepared.job.traffic)
+    workload = _workload(prepared, end, complete)
+    work: Work | None = workload.get("work")
     return Result(
         time_cycles=end,
         clock_hz=clock,
@@ -206,18 +212,23 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         messages=[message_row(message) for message in system.messages],
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
-        layers=_layers(prepared) if complete else {},
+        **workload,
         attribution=told,
         counts=network.counts(),
         # What is computed between collectives has no bound of its own.
-        bound_ns=None if isinstance(prepared.job, TrainingLoop) else float(prepared.bound * 10**9 / clock),
+        bound_ns=None if isinstance(prepared.job, GraphJob) else float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
         total_cpu_s=time.process_time(),
         peak_rss_mb=peak_rss_mb(),
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
-        warnings=[*prepared.warnings, *notes(told), *(_impossible(prepared, end) if complete else ())],
+        warnings=[
+            *prepared.warnings,
+            *notes(told),
+            *(work.warnings if work else ()),
+            *(_impossible(prepared, end) if complete else ()),
+        ],
         topology=prepared.topology,
     )
 
@@ -241,10 +252,16 @@ def _chunks(prepared: Prepared) -> dict[str, Longs]:
     return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
 
 
-def _layers(prepared: Prepared) -> dict[str, Any]:
-    """What became of the layers of a workload text, if there is one."""
+def _workload(prepared: Prepared, end: int, complete: bool) -> dict[str, Any]:
+    """What became of the layers and of the tasks of a workload, as fields of the result."""
     job = prepared.job
-    return job.layers() if isinstance(job, Micro | TrainingLoop) else {}
+    own = job.layers() if isinstance(job, Micro | TrainingLoop) and complete else {}
+    if not isinstance(job, GraphJob):
+        return {"layers": own}
+    graph, times = job.graph, job.times()
+    work = at_work(graph, times, end)
+    told = Work.of(graph, times, usage(graph, times, end, work), tasks=prepared.experiment.output.tasks)
+    return {"layers": own or layer_table(graph, work), "work": told}
 
 
 def _rows(prepared: Prepared) -> list[int]:

@@ -12,6 +12,11 @@ import pytest
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.output.result import LinkTable, Result
+from pyxsim.output.work import Work
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
+from pyxsim.workload.layers import layer_table
+from pyxsim.workload.run import Times
+from pyxsim.workload.usage import at_work, usage
 
 TOML = """\
 [network]
@@ -151,6 +156,33 @@ def make_attribution(**changes: Any) -> Attribution:
         "stays": dict(zip(STAYS, np.array(stays).T, strict=True)),
     }
     return Attribution(**{**values, **changes})
+
+
+def make_graph() -> tuple[TaskGraph, Times]:
+    """Two NPUs compute layer 0, NPU 1 for longer, and add up its gradients; NPU 1 begins in cycle 20."""
+    build = GraphBuilder(2, layers=["embedding é"])
+    about: dict[str, Any] = {"layer": 0, "part": Part.WEIGHT_GRADIENT}
+    sums = build.call(Call("all-reduce", 1024, name="gradients"))
+    computed = build.tasks([0, 1], Kind.COMPUTE, "compute", ticks=[50, 80], resource="compute", **about)
+    build.tasks([0, 1], Kind.COLLECTIVE, "gradients", call=sums, resource="communication", **about, before=[computed])
+    build.task(0, Kind.MEMORY, "save", ticks=30, before=[2])
+    start = np.array([0, 20, 50, 100, 220])
+    nobody = np.full(5, -1, np.int32)
+    end = np.array([50, 100, 220, 215, 250])
+    cause = np.array([-1, -1, 0, 1, 2], np.int32)
+    return build.graph(), Times(start.copy(), start, end, cause, nobody, np.array([-1, -1, 0, 0, -1], np.int32))
+
+
+def make_work(*, tasks: bool = True) -> Work:
+    """What became of `make_graph`."""
+    graph, times = make_graph()
+    return Work.of(graph, times, usage(graph, times), tasks=tasks)
+
+
+def make_layers() -> dict[str, Any]:
+    """Its layers."""
+    graph, times = make_graph()
+    return layer_table(graph, at_work(graph, times, times.last))
 
 
 def make_empty() -> Result:

@@ -11,7 +11,7 @@ import pytest
 
 from pyxsim.output.layout import TABLES
 from pyxsim.output.result import JSON_TRAFFIC, Result
-from tests.output.conftest import make_attribution
+from tests.output.conftest import make_attribution, make_layers, make_work
 
 
 @pytest.fixture
@@ -25,15 +25,17 @@ def words(page: str) -> set[str]:
 
 
 def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None:
-    result = build(layers={}, attribution=make_attribution())
+    result = build(layers=make_layers(), attribution=make_attribution(), work=make_work())
     for group, table in TABLES.items():
         assert f"/{group}" in words(page)
         assert set(table(result).variables) <= words(page), group
 
 
 def test_every_key_is_told(page: str, build: Callable[..., Result]) -> None:
-    summary = build(attribution=make_attribution()).json()
-    assert set(summary) | set(JSON_TRAFFIC) | set(summary["attribution"]) <= words(page)
+    summary = build(attribution=make_attribution(), work=make_work()).json()
+    known = {*summary, *JSON_TRAFFIC, *summary["attribution"], *summary["idle_ns"], *summary["critical_path"]}
+    known |= {key for rows in ("totals", "longest") for key in summary["critical_path"][rows][0]}
+    assert known <= words(page)
 
 
 def test_every_attribute_is_told(page: str, result: Result, tmp_path: Path) -> None:
@@ -53,12 +55,13 @@ def test_examples_run(page: str, build: Callable[..., Result], tmp_path: Path, m
     result.save("results/torus_all_reduce.h5")
     examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     build(attribution=make_attribution()).save("results/waits.h5")
-    assert len(examples) == 5
-    del examples[2:4]  # they simulate experiments of inputs/; tests/test_docs.py runs them
+    build(work=make_work()).save("results/workload.h5")
+    assert len(examples) == 6
+    del examples[3:5]  # they simulate experiments of inputs/; tests/test_docs.py runs them
     for example in examples:
         names: dict[str, object] = {}
         exec(compile(example, "docs/output.md", "exec"), names)
-        for dataset in (names.get("links"), names.get("tree")):
+        for dataset in (names.get(name) for name in ("links", "tree", "path", "npus")):
             if dataset is not None:
                 dataset.close()  # type: ignore[attr-defined]
     matplotlib.pyplot.close("all")

@@ -1,0 +1,231 @@
+"""What a workload's tasks did: each NPU's time, why the end is not sooner, and the tasks themselves.
+
+Names, kinds and layers are numbers in the columns; their texts stand in lists beside them, for a graph has millions of
+tasks and few names. docs/output.md says what the columns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.workload.critical import Link, Step, critical_path
+from pyxsim.workload.graph import Kind, Part, TaskGraph
+from pyxsim.workload.run import Times
+from pyxsim.workload.usage import Usage
+
+Longs = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+
+MOST_ROWS = 1 << 20  # of tasks and of steps
+LAYER_PARTS = {
+    Part.NONE: "",
+    Part.FORWARD: "forward",
+    Part.INPUT_GRADIENT: "input gradient",
+    Part.WEIGHT_GRADIENT: "weight gradient",
+    Part.UPDATE: "update",
+}
+LATE = "not begun"
+"""The kind of a first step in which an NPU had not begun yet: late stragglers, start_skew."""
+TIMES = ("compute", "memory", "communication", "exposed", "busy", "idle")
+NPUS = (*TIMES, "finished")
+PATH = ("task", "npu", "name", "layer", "part", "kind", "why", "begin", "end")
+TASKS = ("npu", "name", "kind", "layer", "part", "ready", "start", "end", "bytes", "cause", "critical")
+WHY = tuple(link.value for link in Link)
+NAMES = {"names": "task_name", "kinds": "kind_name", "layers": "layer_name"}
+"""The lists of texts, and what they are called in the file."""
+MOST_TOTALS, LONGEST = 20, 10
+_WHY = {link: number for number, link in enumerate(Link)}
+
+
+@dataclass(eq=False)
+class Work:
+    """`npus`: a row for each NPU (usage.py). `path`: the steps of the critical path. `tasks`: the tasks, if they were
+    wanted. `kinds`: what a task does, a collective by its kind; `layers`: one name for each layer number.
+
+    totals    of the critical path: `kind`, `name` (of the layer, else of the task), `part`, `cycles`, `steps`; those
+              that take most
+    left_out  rows of `tasks` and `critical_path` that are missing because there are more than 2^20
+    """
+
+    npus: Columns
+    path: Columns
+    tasks: Columns
+    names: list[str]
+    kinds: list[str]
+    layers: list[str]
+    totals: list[dict[str, Any]] = field(default_factory=list)
+    steps: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: TaskGraph, times: Times, used: Usage, *, tasks: bool = False) -> Work:
+        """What a graph did. `tasks`: keep those, too."""
+        kinds, kind = _kinds(graph)
+        steps = critical_path(graph, times)
+        path = _path(graph, steps, kinds, kind)
+        critical = np.zeros(len(graph), np.int8)
+        critical[path["task"][path["task"] >= 0]] = 1
+        layers = max(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
+        named = [*graph.layers, *(f"layer {number}" for number in range(len(graph.layers), layers))]
+        rows = _tasks(graph, times, kind, critical) if tasks else {}
+        # Only the names that are in use: there can be as many as tasks.
+        tables = [path, rows] if rows else [path]
+        own = np.unique(np.concatenate([table["name"] for table in tables]))
+        own = own[own >= 0]
+        for table in tables:
+            table["name"] = np.where(table["name"] < 0, -1, np.searchsorted(own, table["name"])).astype(np.int32)
+        found = cls(
+            npus={name: getattr(used, name) for name in NPUS},
+            path={name: column[:MOST_ROWS] for name, column in path.items()},
+            tasks=rows,
+            names=[graph.names[name] for name in own.tolist()],
+            kinds=kinds,
+            layers=named,
+            steps=len(steps),
+            left_out={"tasks": max(0, len(graph) - MOST_ROWS) * tasks, "path": max(0, len(steps) - MOST_ROWS)},
+        )
+        found.totals = found._totals(path)
+        return found
+
+    def json(self, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
+        """What scripts are told: the time of the NPUs, and what is on the critical path. `to_ns`: from cycles."""
+        path = self.path
+        longest = [
+            {
+                "task": int(path["task"][row]),
+                "npu": int(path["npu"][row]),
+                "kind": self.kinds[path["kind"][row]],
+                "name": self.names[path["name"][row]] if path["name"][row] >= 0 else "",
+                "layer": self.layers[path["layer"][row]] if path["layer"][row] >= 0 else "",
+                "part": LAYER_PARTS[Part(int(path["part"][row]))],
+                "why": WHY[path["why"][row]],
+                "begin_ns": to_ns(int(path["begin"][row])),
+                "end_ns": to_ns(int(path["end"][row])),
+            }
+            for row in self.longest(LONGEST).tolist()
+        ]
+        totals = [{**row, "ns": to_ns(row["cycles"])} for row in self.totals]
+        told = {f"{name}_ns": self._in_ns(name, to_ns) for name in TIMES}
+        return {**told, "critical_path": {"steps": self.steps, "totals": totals, "longest": longest}}
+
+    def _in_ns(self, name: str, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
+        extremes = self.extremes(name)
+        return {
+            **extremes,
+            **{key: to_ns(Fraction(extremes[key])) for key in ("min", "mean", "max")},
+        }
+
+    def label(self, name: int, layer: int) -> str:
+        """What people call a task: its layer's name, else its own."""
+        return self.layers[layer] if layer >= 0 else self.names[name] if name >= 0 else ""
+
+    def longest(self, count: int) -> Longs:
+        """The steps that take longest, the longest first."""
+        return np.argsort(self.path["begin"] - self.path["end"], kind="stable")[:count]
+
+    def extremes(self, name: str) -> dict[str, Any]:
+        """Of a column of `npus`: the least, the mean and the most, in cycles, and the first NPUs that have them."""
+        values = self.npus[name]
+        least, most = int(values.argmin()), int(values.argmax())
+        return {
+            "min": int(values[least]),
+            "mean": float(values.mean()),
+            "max": int(values[most]),
+            "min_npu": least,
+            "max_npu": most,
+        }
+
+    @property
+    def warnings(self) -> list[str]:
+        """What people are told of rows that are missing."""
+        what = {"tasks": "tasks", "path": "steps of the critical path"}
+        return [
+            f"{count} {what[table]} are not in the file: it has the first {MOST_ROWS}"
+            for table, count in self.left_out.items()
+            if count
+        ]
+
+    def _totals(self, path: Columns) -> list[dict[str, Any]]:
+        """The steps of the path, those alike added up."""
+        own = np.where(path["layer"] >= 0, -1, path["name"])
+        keys = np.stack([path["kind"], path["layer"], path["part"], own], axis=1).astype(np.int64)
+        alike, which = np.unique(keys, axis=0, return_inverse=True)
+        cycles = np.zeros(len(alike), np.int64)
+        np.add.at(cycles, which.ravel(), path["end"] - path["begin"])
+        steps = np.bincount(which.ravel(), minlength=len(alike))
+        order = [int(row) for row in np.argsort(-cycles, kind="stable")[:MOST_TOTALS] if cycles[row]]
+        return [
+            {
+                "kind": self.kinds[alike[row, 0]],
+                "name": self.label(int(alike[row, 3]), int(alike[row, 1])),
+                "part": LAYER_PARTS[Part(int(alike[row, 2]))],
+                "cycles": int(cycles[row]),
+                "steps": int(steps[row]),
+            }
+            for row in order
+        ]
+
+
+def _kinds(graph: TaskGraph) -> tuple[list[str], NDArray[np.int16]]:
+    """What tasks do, a collective by its kind, and the number of that of each task."""
+    kinds = [*(kind.name.lower() for kind in Kind), LATE]
+    of_call = np.array([_number(kinds, call.kind) for call in graph.calls], np.int16)
+    kind = graph.kind.astype(np.int16)
+    members = graph.of_kind(Kind.COLLECTIVE)
+    kind[members] = of_call[graph.call[members]]
+    return kinds, kind
+
+
+def _number(kinds: list[str], kind: str) -> int:
+    if kind not in kinds:
+        kinds.append(kind)
+    return kinds.index(kind)
+
+
+def _path(graph: TaskGraph, steps: Sequence[Step], kinds: list[str], kind: NDArray[np.int16]) -> Columns:
+    """The steps as columns. What an NPU that had not begun would have done is told of the step after."""
+    task = np.array([step.task for step in steps], np.int64)
+    known = task >= 0
+    own = np.where(known, task, task[1] if len(task) > 1 else 0)
+
+    def of(column: NDArray[Any], otherwise: int) -> NDArray[Any]:
+        return np.where(known, column[own], otherwise).astype(column.dtype)
+
+    return {
+        "task": task,
+        "npu": graph.npu[own],
+        "name": of(graph.name, -1),
+        "layer": of(graph.layer, -1),
+        "part": of(graph.part, 0),
+        "kind": of(kind, kinds.index(LATE)),
+        "why": np.array([_WHY[step.link] for step in steps], np.int8),
+        "begin": np.array([step.begin for step in steps], np.int64),
+        "end": np.array([step.end for step in steps], np.int64),
+    }
+
+
+def _tasks(graph: TaskGraph, times: Times, kind: NDArray[np.int16], critical: NDArray[np.int8]) -> Columns:
+    size = graph.size.copy()
+    members = graph.of_kind(Kind.COLLECTIVE)
+    size[members] = np.array([call.size for call in graph.calls], np.int64)[graph.call[members]]
+    columns = {
+        "npu": graph.npu,
+        "name": graph.name,
+        "kind": kind,
+        "layer": graph.layer,
+        "part": graph.part,
+        "ready": times.ready,
+        "start": times.start,
+        "end": times.end,
+        "bytes": size,
+        "cause": times.cause,
+        "critical": critical,
+    }
+    # The arrays of a run go on changing where it does; those of the result do not.
+    return {name: column[:MOST_ROWS].copy() for name, column in columns.items()}
