@@ -1,7 +1,7 @@
-"""Quantities as people write them, as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz".
+"""Quantities as people write them, as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz", "312 TFLOP/s".
 
-Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz); no float appears, so
-what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB powers of 1024
+Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second);
+no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB powers of 1024
 (IEC 80000-13); a small b is a bit. Wrong texts raise InputError (a ValueError).
 """
 
@@ -19,6 +19,7 @@ MAX_CYCLES = 2**40  # about 18 minutes at 1 GHz: no delay of hardware is longer
 _MAX_RATE = Fraction(MAX_BYTES)
 _MAX_HERTZ = Fraction(10**15)
 _MAX_SECONDS = Fraction(10**9)
+_MAX_FLOPS = Fraction(10**24)
 
 
 @dataclass(frozen=True, order=True)
@@ -49,6 +50,7 @@ _TIMES: dict[str, Fraction] = {
     "fs": Fraction(1, 10**15),
 }
 _FREQUENCIES: dict[str, Fraction] = {f"{p}Hz": Fraction(f) for p, f in _DECIMAL.items()}
+_FLOPS = {f"{p}{unit}": Fraction(f) for p, f in _DECIMAL.items() for unit in ("FLOP/s", "FLOPS")}
 _CYCLE_WORDS = ("cycle", "cycles")
 
 # Digits, perhaps with a fraction and a power of ten; or a ratio of integers, which alone can say 1/3 exactly.
@@ -152,6 +154,11 @@ def parse_frequency(text: object) -> Fraction:
     return _parse(text, _FREQUENCIES, "frequency", "1 GHz", _MAX_HERTZ)
 
 
+def parse_flops(text: object) -> Fraction:
+    """Operations (additions, multiplications) per second: parse_flops("312 TFLOP/s") == 312 * 10**12."""
+    return _parse(text, _FLOPS, "computing speed", "312 TFLOP/s", _MAX_FLOPS)
+
+
 def _decimal(number: Fraction) -> str:
     """An exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0
@@ -177,6 +184,7 @@ def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
 
 
 _SHOWN_RATES = {f"{p}B/s": Fraction(f) for p, f in _PREFIXES.items()}
+_SHOWN_FLOPS = {f"{p}FLOP/s": Fraction(f) for p, f in _DECIMAL.items()}
 _SHOWN_TIMES = {u: f for u, f in _TIMES.items() if u.isascii()}
 
 
@@ -205,6 +213,11 @@ def format_duration(duration: Duration) -> str:
 def format_frequency(hertz: Fraction) -> str:
     """Exact inverse of parse_frequency: 10**9 -> "1 GHz"."""
     return _format(Fraction(hertz), _FREQUENCIES)
+
+
+def format_flops(flops: Fraction) -> str:
+    """Exact inverse of parse_flops: 312 * 10**12 -> "312 TFLOP/s"."""
+    return _format(Fraction(flops), _SHOWN_FLOPS)
 
 
 def format_time_ns(nanoseconds: int | Fraction) -> str:

@@ -18,19 +18,21 @@ from pyxsim.units import (
     format_bandwidth,
     format_bytes,
     format_duration,
+    format_flops,
     format_frequency,
     format_time,
     format_time_ns,
     parse_bandwidth,
     parse_bytes,
     parse_duration,
+    parse_flops,
     parse_frequency,
     parse_time,
     to_cycles,
     to_seconds,
 )
 
-PARSERS: list[Callable[[object], Any]] = [parse_bytes, parse_bandwidth, parse_time, parse_duration, parse_frequency]
+PARSERS: list[Callable[[object], Any]] = [parse_bytes, parse_bandwidth, parse_time, parse_duration, parse_frequency, parse_flops]
 GHZ = Fraction(10**9)
 
 
@@ -69,6 +71,8 @@ GHZ = Fraction(10**9)
         (parse_duration, "1 ns", Fraction(1, 10**9)),
         (parse_frequency, "1 GHz", 10**9),
         (parse_frequency, "1.2e3 MHz", 12 * 10**8),
+        (parse_flops, "312 TFLOP/s", 312 * 10**12),
+        (parse_flops, "2.25 PFLOPS", 225 * 10**13),
     ],
 )
 def test_texts_mean_exactly_this(parse: Callable[[object], Any], text: str, value: object) -> None:
@@ -116,6 +120,7 @@ def test_texts_mean_exactly_this(parse: Callable[[object], Any], text: str, valu
         (parse_frequency, "1 ns", "is no unit of frequency"),
         (parse_frequency, "1 PHz", None),
         (parse_frequency, "1.1 PHz", "at most 1 PHz"),
+        (parse_flops, "1 TB/s", "is no unit of computing speed"),
     ],
 )
 def test_refusals_say_why(parse: Callable[[object], Any], text: object, message: str | None) -> None:
@@ -163,6 +168,7 @@ def test_every_rational_quantity_reads_back(value: Fraction) -> None:
     assert parse_time(format_time(value)) == value
     assert parse_duration(format_duration(value)) == value
     assert parse_frequency(format_frequency(value)) == value
+    assert parse_flops(format_flops(value)) == value
 
 
 @given(st.integers(0, MAX_CYCLES))

@@ -76,6 +76,7 @@ def _quantity(
 
 _BANDWIDTH = _quantity(units.parse_bandwidth, units.format_bandwidth, "bandwidth", "100 GB/s")
 _FREQUENCY = _quantity(units.parse_frequency, units.format_frequency, "frequency", "1 GHz")
+_FLOPS = _quantity(units.parse_flops, units.format_flops, "computing speed", "312 TFLOP/s")
 _BYTES = _quantity(units.parse_bytes, units.format_bytes, "size", "4 KiB", positive=False)
 _POSITIVE_BYTES = _quantity(units.parse_bytes, units.format_bytes, "size", "4 KiB")
 _TIME = _quantity(units.parse_duration, units.format_duration, "time", "500 ns", positive=False)
@@ -84,6 +85,7 @@ _POSITIVE_TIME = _quantity(units.parse_duration, units.format_duration, "time", 
 # Zero is refused, except where the name does not say so: a size or a time may be called Positive.
 Bandwidth = Annotated[Fraction, *_BANDWIDTH]
 Frequency = Annotated[Fraction, *_FREQUENCY]
+Flops = Annotated[Fraction, *_FLOPS]
 Bytes = Annotated[int, *_BYTES]
 PositiveBytes = Annotated[int, *_POSITIVE_BYTES]
 Time = Annotated[units.Duration, *_TIME]

@@ -1,0 +1,60 @@
+"""Devices by name: peaks for each precision and the memory, from devices.csv, with the source of each."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+from pyxsim.errors import InputError
+from pyxsim.settings.npu import PRECISIONS
+from pyxsim.units import parse_bandwidth, parse_bytes, parse_flops
+
+_FILE = Path(__file__).parent / "devices.csv"
+_USUAL = ("bf16", "fp16")  # what models are trained in
+
+
+@dataclass(frozen=True)
+class Device:
+    """What its maker says of it: bytes, bytes per second, operations per second."""
+
+    name: str
+    help: str
+    memory: int
+    bandwidth: Fraction
+    peaks: dict[str, Fraction]
+    source: str
+
+    def peak(self, precision: str | None) -> Fraction:
+        """Of a precision, or of the usual one. Raises InputError where it has none."""
+        found = precision or next(each for each in _USUAL if each in self.peaks)
+        if found not in self.peaks:
+            raise InputError(f"the device '{self.name}' tells no peak for {found}", key="precision", allowed=self.peaks)
+        return self.peaks[found]
+
+
+@cache
+def devices() -> dict[str, Device]:
+    """All of them, by name."""
+    lines = [line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {
+        row["device"]: Device(
+            name=row["device"],
+            help=row["name"],
+            memory=parse_bytes(row["memory"]),
+            bandwidth=parse_bandwidth(row["bandwidth"]),
+            peaks={each: parse_flops(row[each]) for each in PRECISIONS if row[each]},
+            source=row["source"],
+        )
+        for row in csv.DictReader(lines)
+    }
+
+
+def device(name: str) -> Device:
+    """The device of that name. Raises InputError."""
+    known = devices()
+    if name not in known:
+        raise InputError(f"unknown device '{name}'", key="device", allowed=list(known), given=name)
+    return known[name]
