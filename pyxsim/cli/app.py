@@ -27,3 +27,8 @@ def main(words: Sequence[str] | None = None) -> int:
         from pyxsim.cli.ends import tell
 
         return tell(error)
+
+
+def astra() -> int:
+    """`pyxsim astra`, as a command of one word."""
+    return main(["astra", *sys.argv[1:]])

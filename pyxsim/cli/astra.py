@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import strftime
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
@@ -12,10 +13,13 @@ from pyxsim.cli.simulate import Job, Outputs, Table, carry_out
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.output.end_to_end import NAME
+from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import form_of, read_astra
+from pyxsim.study.astra.finished import Lines, finished
+from pyxsim.study.prepare import Prepared
 
 RUN_NAME = "run"
 _OPTIONS = {
@@ -24,18 +28,26 @@ _OPTIONS = {
     "workload.compute_scale": "--compute-scale",
     "system.queues": "--num-queues-per-dim",
 }
+LOG = "log.log"  # in the folder of --logging-folder, as version 2 calls it
 _HINT = "; --allow-deadlock"  # what `prepare` says for `pyxsim run`
 
 
 @dataclass(frozen=True)
 class AstraFiles:
-    """The three input files."""
+    """The input files. `queues`: whether an option tells their number."""
 
     network: str
     system: str
     workload: str
-    queues: bool = False  # whether an option tells their number
+    groups: str | None = None
+    memory: str | None = None
+    queues: bool = False
     overrides: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that are given."""
+        return tuple(name for name in (self.network, self.system, self.workload, self.groups, self.memory) if name)
 
     def place(self, error: InputError) -> InputError:
         """The same faults with the file, or the option, that the key of the experiment came from."""
@@ -48,43 +60,80 @@ class AstraFiles:
                 return fault
             if by_hand(key, self.overrides):
                 return fault.at(file="--set")
-            file, written = vars(self).get(key.partition(".")[0]), of_system_file(key)
+            file, written = self._file_of(key), of_system_file(key)
+            if key in ("workload.file", "workload.groups"):  # no keys of those files, which the problem may name, too
+                named = file is not None and fault.problem.startswith(file)
+                return InputError(fault.problem, file=None if named else file, allowed=fault.allowed, given=fault.given)
             return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
 
         return bundle([place(fault) for fault in each(error)])
 
+    def _file_of(self, key: str) -> str | None:
+        """The file that a key came from."""
+        if key.startswith("workload.groups"):
+            return self.groups
+        if key.startswith("system.remote_memory"):
+            return self.memory
+        return vars(self).get(key.partition(".")[0])
 
-def run_astra(
-    talk: Talk,
-    files: AstraFiles,
-    outputs: Outputs,
-    *,
-    path: str | None = None,
-    run_name: str | None = None,
-    passes: str = "1",
-    comm_scale: str = "1",
-    compute_scale: str = "1",
-    injection_scale: str = "1",
-    queues: str | None = None,
-    rendezvous: str | None = None,
-    backend: str | None = None,
-    overrides: Iterable[str] = (),
-    rows: int = 1,
-    row: int = 0,
-    strict: bool = False,
-) -> None:
-    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to PATH/EndToEnd.csv, where
-    it is row number `row` of `rows` of each layer.
+
+@dataclass(frozen=True)
+class Words:
+    """What else the command line says; options that are not given are None or what the original has.
+
+    `dimensions`: of the network JSON of version 1. `row` of `rows`: of EndToEnd.csv. `log`: the folder of log.log.
     """
-    if not 0 <= row < rows:
-        raise InputError(f"there is no row {row} of {rows}", key="--stat-row", allowed=f"0 to {max(rows, 1) - 1}")
-    _no_rendezvous(rendezvous)
+
+    path: str | None = None
+    run_name: str | None = None
+    passes: str = "1"
+    comm_scale: str = "1"
+    compute_scale: str = "1"
+    injection_scale: str = "1"
+    queues: str | None = None
+    dimensions: Mapping[str, str | None] = field(default_factory=dict)
+    rendezvous: str | None = None
+    backend: str | None = None
+    overrides: tuple[str, ...] = ()
+    rows: int = 1
+    row: int = 0
+    log: str | None = None
+    log_settings: str | None = None
+    synthetic: str | None = None
+    strict: bool = False
+
+    def check(self) -> None:
+        """Raise InputError for what cannot be honoured."""
+        if not 0 <= self.row < self.rows:
+            allowed = f"0 to {max(self.rows, 1) - 1}"
+            raise InputError(f"there is no row {self.row} of {self.rows}", key="--stat-row", allowed=allowed)
+        if self.rendezvous is not None and self.rendezvous.lower() not in ("false", "0"):
+            raise InputError(
+                "messages are sent without asking first; a rendezvous is not in this version",
+                key="--rendezvous-protocol",
+                allowed="false, or to leave it out",
+            )
+        if self.log_settings not in (None, "empty"):
+            problem = "the lines of the log have no levels and patterns that could be set"
+            raise InputError(problem, key="--logging-configuration", allowed="empty, or to leave it out")
+        if self.synthetic not in (None, "training"):
+            problem = f"'{self.synthetic}' is other traffic than that of a workload"
+            raise InputError(problem, key="--synthetic", allowed="training; `pyxsim curve` has other traffic")
+
+
+def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> None:
+    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to PATH/EndToEnd.csv, where
+    it is one row of each layer.
+    """
+    words.check()
     warnings: list[str] = []
-    files = replace(files, queues=queues is not None, overrides=tuple(overrides))
-    name = run_name or RUN_NAME
-    if path or run_name:
-        table = Table(str(Path(path or ".") / NAME), name, rows, row)
-        outputs = replace(outputs, file=outputs.file or str(Path(path or ".") / f"{name}.h5"), table=table)
+    files = replace(files, queues=words.queues is not None, overrides=words.overrides)
+    name = words.run_name or RUN_NAME
+    if words.path or words.run_name:
+        folder = Path(words.path or ".")
+        table = Table(str(folder / NAME), name, words.rows, words.row)
+        outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), table=table)
+    log = None if words.log is None else check_writable(str(Path(words.log) / LOG))
 
     def load() -> Experiment:
         try:
@@ -92,31 +141,40 @@ def run_astra(
                 files.network,
                 files.system,
                 files.workload,
-                passes=count(passes, "--num-passes"),
-                comm_scale=comm_scale,
-                compute_scale=compute_scale,
-                injection_scale=injection_scale,
-                queues=None if queues is None else count(queues, "--num-queues-per-dim"),
-                backend=backend,
+                passes=count(words.passes, "--num-passes"),
+                comm_scale=words.comm_scale,
+                compute_scale=words.compute_scale,
+                injection_scale=words.injection_scale,
+                queues=None if words.queues is None else count(words.queues, "--num-queues-per-dim"),
+                backend=words.backend,
                 overrides=files.overrides,
+                groups=files.groups,
+                memory=files.memory,
+                dimensions={key: value for key, value in words.dimensions.items() if value is not None},
             )
         except InputError as error:
             raise files.place(error) from None
         warnings.extend(read.warnings)
         return read.experiment
 
-    inputs = (files.network, files.system, files.workload)
+    def last_words(prepared: Prepared, result: Result) -> None:
+        lines = finished(prepared.job, result)
+        if not talk.silent:
+            talk.write("".join(f"{line}\n" for _, line in lines))
+        if log is not None:
+            _write(log, lines)
+
     job = Job(
         load,
-        inputs,
+        files.names,
         files.place,
         folder=Path(),
-        backend=backend or form_of(files.network).backend,
-        allow_deadlock=not strict,
+        backend=words.backend or form_of(files.network).backend,
+        allow_deadlock=not words.strict,
         warnings=warnings,
     )
     try:
-        carry_out(talk, job, outputs, _last_words)
+        carry_out(talk, job, outputs, last_words)
     except DeadlockError as error:
         text = str(error)
         if _HINT in text:
@@ -124,16 +182,11 @@ def run_astra(
         raise
 
 
-def _no_rendezvous(word: str | None) -> None:
-    """ASTRA-sim 2's protocol of asking before sending: only saying no to it can be honoured."""
-    if word is not None and word.lower() not in ("false", "0"):
-        raise InputError(
-            "messages are sent without asking first; a rendezvous is not in this version",
-            key="--rendezvous-protocol",
-            allowed="false, or to leave it out",
-        )
-
-
-def _last_words(result: Result) -> str:
-    """ASTRA-sim's own line, which scripts look for."""
-    return f"all passes finished at time: {result.time_ns}"
+def _write(log: Path, lines: Lines) -> None:
+    """The lines as version 2 has them in its log: when, how important, and who tells."""
+    when = strftime("%Y-%m-%dT%H:%M:%S%z")
+    try:
+        log.parent.mkdir(exist_ok=True)
+        log.write_text("".join(f"[{when}] [I] <{who}>: {line}\n" for who, line in lines), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=str(log)) from None

@@ -64,7 +64,7 @@ def run_booksim(
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
     job = Job(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    carry_out(talk, job, outputs, lambda result: "\n".join([*told, *last_words(result)]))
+    carry_out(talk, job, outputs, lambda _, result: talk.say(*told, *last_words(result)))
 
 
 def _place(error: InputError) -> InputError:

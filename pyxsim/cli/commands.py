@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from pyxsim import __version__
+from pyxsim.cli.astra_command import AstraCommand, astra
+from pyxsim.cli.options import AllowDeadlock, Backend, Experiment, File, Json, Libraries, Plot, Quiet, Settings
+from pyxsim.cli.options import name as _name
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import Commands, UsageError, usage_fault
 
@@ -19,40 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-def _name(value: str | None) -> str | None:
-    """A file name as it is given; an empty one is what an unset variable of a shell leaves."""
-    if value == "":
-        raise typer.BadParameter("the name is empty")
-    return value
-
-
-Experiment = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="The experiment: docs/settings.md.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and no text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: network.router.vcs=8. Repeatable."),
-]
-Libraries = Annotated[
-    list[str] | None,
-    typer.Option("--library", metavar="DIR", help="A folder with shelves of one's own. Repeatable."),
-]
-File = Annotated[
-    str | None, typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write everything into this HDF5 file.")
-]
-Plot = Annotated[
-    str | None, typer.Option(metavar="OUT.png", callback=_name, help="Draw the result; .png, .pdf or .svg.")
-]
-Backend = Annotated[
-    str, typer.Option(metavar="NAME", help="The network model: packet, analytical, analytical-congestion or flow.")
-]
-AllowDeadlock = Annotated[
-    bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -354,66 +323,7 @@ def doctor(json: Json = False) -> None:
         examine(talk)
 
 
-@app.command()
-def astra(
-    network_configuration: Annotated[
-        str, typer.Option(metavar="FILE", help="Network: text for Garnet, JSON of version 1, YAML of version 2.")
-    ],
-    system_configuration: Annotated[
-        str, typer.Option(metavar="FILE", help="System: text of version 1, JSON of version 2.")
-    ],
-    workload_configuration: Annotated[str, typer.Option(metavar="FILE", help="Workload text of version 1.")],
-    path: Annotated[
-        str | None, typer.Option(metavar="DIR/", help="Folder of the results, and of EndToEnd.csv.")
-    ] = None,
-    run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
-    num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
-    comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of every collective.")] = "1",
-    compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
-    injection_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the endpoint delay.")] = "1",
-    num_queues_per_dim: Annotated[
-        str | None, typer.Option(metavar="N", help="Queues of every dimension; else 1, over Garnet one for each ring.")
-    ] = None,
-    rendezvous_protocol: Annotated[str | None, typer.Option(metavar="BOOL", help="Only false is taken.")] = None,
-    backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="As of run; else what the network file is for.")
-    ] = None,
-    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = 1,
-    stat_row: Annotated[int, typer.Option(metavar="N", help="Which of these this run fills.")] = 0,
-    file: File = None,
-    plot: Plot = None,
-    settings: Settings = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Simulate the files of ASTRA-sim 1 and 2.
-
-    A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
-    can deadlock are run all the same, with a warning. docs/formats.md tells every key.
-    """
-    with Talk(json=json, quiet=quiet) as talk:
-        from pyxsim.cli.astra import AstraFiles, run_astra
-        from pyxsim.cli.simulate import Outputs
-
-        run_astra(
-            talk,
-            AstraFiles(network_configuration, system_configuration, workload_configuration),
-            Outputs(file, plot),
-            path=path,
-            run_name=run_name,
-            passes=num_passes,
-            comm_scale=comm_scale,
-            compute_scale=compute_scale,
-            injection_scale=injection_scale,
-            queues=num_queues_per_dim,
-            rendezvous=rendezvous_protocol,
-            backend=backend,
-            overrides=settings or (),
-            rows=total_stat_rows,
-            row=stat_row,
-            strict=strict,
-        )
+app.command(cls=AstraCommand)(astra)
 
 
 @app.command()

@@ -89,8 +89,11 @@ def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterab
     carry_out(talk, job, outputs)
 
 
-def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Result], str] = lambda _: "") -> None:
-    """Run a job, write and show its results. `last_words`: what else people are told of a complete result.
+def carry_out(
+    talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] = lambda _, __: None
+) -> None:
+    """Run a job, write and show its results. `last_words`: tells what else there is to tell of what was
+    prepared, and of its complete result.
 
     Raises InputError, SimulationError, and KeyboardInterrupt when the run was ended early; the files are written then.
     """
@@ -125,7 +128,8 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Resu
     except InputError as error:
         raise job.place(error) from None
     _log(talk, watched, prepared.network)
-    _ended(talk, result, outputs, last_words, _events(watched, prepared.network))
+    _ended(talk, result, outputs, _events(watched, prepared.network))
+    last_words(prepared, result)
 
 
 def _log(talk: Talk, watched: Watched | None, network: Any) -> None:
@@ -155,9 +159,7 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str
     raise error
 
 
-def _ended(
-    talk: Talk, result: Result, outputs: Outputs, last_words: Callable[[Result], str], more: dict[str, Any]
-) -> None:
+def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any]) -> None:
     written, fault = "", None
     try:
         written = outputs.write(result)
@@ -173,7 +175,6 @@ def _ended(
     if not result.complete:
         raise KeyboardInterrupt(_kept(written) if written else "without -o nothing was written")
     talk.say(*(["", f"wrote {written}"] if written else []))
-    talk.say(*filter(None, [last_words(result)]))
 
 
 def _kept(written: str) -> str:

@@ -8,6 +8,10 @@ from pathlib import Path
 import h5py
 import pytest
 
+from pyxsim import chakra
+from pyxsim.chakra import Attribute, Node, NodeType
+from pyxsim.cli.app import astra
+from pyxsim.cli.astra_command import in_order
 from pyxsim.study import run
 from pyxsim.study.astra import astra_experiment
 from tests.cli.inputs import ASTRA, ASTRA_WORDS, Command
@@ -15,9 +19,8 @@ from tests.cli.inputs import ASTRA, ASTRA_WORDS, Command
 
 def test_the_line_that_scripts_look_for(pyxsim: Command, folder: Path) -> None:
     ended = pyxsim(*ASTRA_WORDS)
-    assert (ended.code, ended.out) == (0, "")
     expected = run(astra_experiment("network.txt", "system.txt", "workload.txt"))
-    assert ended.lines[-1] == f"all passes finished at time: {expected.time_ns}"
+    assert (ended.code, ended.out) == (0, f"all passes finished at time: {expected.time_ns}\n")
     assert [path for path in folder.iterdir() if path.suffix == ".h5"] == []
 
 
@@ -161,3 +164,91 @@ def test_keys_that_nobody_reads_are_warned_of(pyxsim: Command, newer: Path) -> N
     ended = pyxsim(*NEWER)
     assert ended.code == 0, ended.err
     assert "warning: ring.json:1: boost-mode: version 2 does not read it; all NPUs are simulated" in ended.err
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------
+
+
+def test_words_as_scripts_write_them() -> None:
+    """An unset variable, gem5's script, lists behind their option, a flag with and without its value."""
+    words = ["", "../configs/example/garnet_synth_traffic.py", "--units-count", "2", "8", "4", "--num-passes", "2"]
+    assert in_order(words) == ["--units-count=2,8,4", "--num-passes", "2"]
+    assert in_order(["--link-latency=1", "2.5"]) == ["--link-latency=1,2.5"]
+    assert in_order(["--rendezvous-protocol", "--strict"]) == ["--rendezvous-protocol=true", "--strict"]
+    assert in_order(["--rendezvous-protocol", "false"]) == ["--rendezvous-protocol=false"]
+
+
+def test_gem5(pyxsim: Command, folder: Path) -> None:
+    """The line of gem5_astra's run script."""
+    words = ("../configs/example/garnet_synth_traffic.py", "--net=network", "--sys=system", "--workload=workload")
+    ended = pyxsim("astra", *words, "--synthetic=training", "--total-stat-rows=1", "--stat-row=0")
+    assert (ended.code, ended.out) == (0, pyxsim(*ASTRA_WORDS).out)
+
+
+def test_one_word(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["pyxsim-astra", *ASTRA_WORDS[1:]])
+    assert astra() == 0
+    assert capsys.readouterr().out.startswith("all passes finished at time: ")
+
+
+TRACES = (*(word for word in NEWER if "workload" not in word), "--workload-configuration=chakra/w")
+
+
+@pytest.fixture
+def traces(newer: Path) -> Path:
+    """NPU 0 computes 3 us, half of it beside an all-reduce in two groups."""
+    (newer / "chakra").mkdir()
+    for npu in range(8):
+        group = Attribute("pg_name", "string_val", str(1 + npu % 2))
+        sums = [Attribute("comm_type", "int64_val", 0), Attribute("comm_size", "int64_val", 2**20), group]
+        nodes = [
+            Node(0, "first", NodeType.COMP, duration_micros=2 if npu == 0 else 0),
+            Node(1, "sum", NodeType.COMM_COLL, data_deps=[0], attr=sums),
+            Node(2, "beside", NodeType.COMP, data_deps=[0], duration_micros=1 if npu == 0 else 0),
+        ]
+        chakra.write(newer / f"chakra/w.{npu}.et", nodes)
+    (newer / "groups.json").write_text('{"1": [0, 2, 4, 6], "2": [1, 3, 5, 7]}')
+    return newer
+
+
+def test_the_lines_of_version_2(pyxsim: Command, traces: Path) -> None:
+    """As there, for each NPU in the order in which they end; a time of 0 is 1 ns."""
+    ended = pyxsim(*TRACES, "--comm-group-configuration=groups.json", "--logging-folder=log")
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    last = int(lines[0].split()[2])
+    begin = lines.index(f"sys[0] finished, {last + 1999} cycles, exposed communication {last - 1001} cycles.")
+    assert lines[0] == f"sys[1] finished, {last} cycles, exposed communication {last - 2} cycles."
+    assert lines[1:4] == [
+        f"sys[1], Wall time: {last}",
+        "sys[1], GPU time: 2",
+        f"sys[1], Comm time: {last - 1}",
+    ]
+    assert lines[begin + 1 : begin + 5] == [
+        f"sys[0], Wall time: {last + 1999}",
+        "sys[0], GPU time: 3000",
+        f"sys[0], Comm time: {last - 1}",
+        "sys[0], Total compute-communication overlap: 1000",
+    ]
+    log = (traces / "log" / "log.log").read_text().splitlines()
+    assert [line.partition(">: ")[2] for line in log] == lines
+    assert log[0].partition("] ")[2].startswith("[I] <workload>: sys[1] finished")
+    assert pyxsim(*TRACES, "--comm-group-configuration=groups.json", "--quiet").out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "pyxsim: chakra/w.0.et: NPU 0, node 1 'sum': it has pg_name '1'; allowed: no group"),
+        (("--comm-group-configuration=none",), "pyxsim: none: no such file"),
+        (("--logging-configuration=log.toml",), "pyxsim: --logging-configuration: the lines of the log have no levels"),
+        (("--synthetic=uniform_random",), "pyxsim: --synthetic: 'uniform_random' is other traffic than that of a work"),
+        (("--remote-memory-configuration=ring.yml",), "pyxsim: ring.yml"),
+        (("--units-cont", "2"), "pyxsim: astra: unknown option '--units-cont'; allowed: --network-configuration"),
+    ],
+)
+def test_faults_of_scripts(pyxsim: Command, traces: Path, words: tuple[str, ...], told: str) -> None:
+    ended = pyxsim(*TRACES, *words)
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.lines
+    assert line.startswith(told)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.types import exact
 
 PathLike = str | Path
 MOST = 2**40
@@ -51,6 +52,13 @@ class Entries:
         if key in self.entries:
             raise InputError("is given twice", file=f"{self.file}:{line}", key=key, allowed="each key once")
         self.entries[key] = Entry(value, f"{self.file}:{line}")
+
+    def replace(self, key: str, words: Sequence[str], place: str) -> None:
+        """A list of numbers from elsewhere, in place of the one that there may be."""
+        values = [exact(word) if word.strip() else None for word in words]
+        self.entries[key] = Entry(
+            [word if value is None else value for word, value in zip(words, values, strict=True)], place
+        )
 
     def raw(self, key: str, default: Any = None, allowed: str | Sequence[str] | None = None) -> Any:
         """The value of a key as it is; a fault and None where it is missing and there is no default."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from pyxsim import library
+from pyxsim.chakra.files import are_traces
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import exact
@@ -16,25 +17,35 @@ from pyxsim.study.astra.dimensions import yaml_tables
 from pyxsim.study.astra.entries import PathLike
 from pyxsim.study.astra.garnet import network_tables
 from pyxsim.study.astra.hierarchical import hierarchical_tables
+from pyxsim.study.astra.memory_json import memory_table
 from pyxsim.study.astra.system import read_system
 from pyxsim.study.astra.system_text import REDUCTION
 from pyxsim.workload import read_text_workload
 
+NETWORKS = "network_inputs"  # the folder in which gem5 looks for networks
+NO_GROUPS = "empty"  # the name that version 2 has for no file of groups
 MEMORY = "500000 GB/s"  # of ASTRA-sim 1 over its analytical backend: reductions cost next to nothing
+
+
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
 class _Form:
-    """A form of network files: how it is read, what it is for, and whose semantics come with it."""
+    """A form of network files: how it is read, what it is for, and whose semantics come with it.
 
-    read: Callable[[PathLike], tuple[dict[str, Any], int]]
+    `given`: whether options of the command line can stand in for its keys.
+    """
+
+    read: Callable[..., tuple[dict[str, Any], int]]
     backend: str
     compat: str
+    given: bool = False
 
 
 _GARNET = _Form(network_tables, "packet", "astra-sim-1")
 _FORMS = {
-    ".json": _Form(hierarchical_tables, "analytical", "astra-sim-1"),
+    ".json": _Form(hierarchical_tables, "analytical", "astra-sim-1", given=True),
     ".yml": _Form(yaml_tables, "analytical", "astra-sim-2"),
     ".yaml": _Form(yaml_tables, "analytical", "astra-sim-2"),
 }
@@ -67,19 +78,27 @@ def read_astra(
     queues: int | None = None,
     backend: str | None = None,
     overrides: tuple[str, ...] = (),
+    groups: PathLike | None = None,
+    memory: PathLike | None = None,
+    dimensions: Mapping[str, str] = _NOTHING,
 ) -> AstraRun:
-    """What three files of ASTRA-sim say. Raises InputError.
+    """What the files of ASTRA-sim say. Raises InputError.
 
     `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one, but over Garnet one for
-    each ring); `backend`: another one than the network file is for.
+    each ring); `backend`: another one than the network file is for. `groups`, `memory`: the files of groups of NPUs and
+    of the remote memory. `dimensions`: lists of numbers in place of those of the network JSON of version 1.
     """
     library.load_all()
     form = form_of(network)
     form = form if backend is None else replace(form, backend=backend)
-    tables, dims = form.read(network)
-    _no_traces(workload)
-    table, warnings = read_system(system, dims, read_text_workload(workload).kinds)
+    tables, dims = _network(form, located(network, NETWORKS), dimensions)
+    traces = are_traces(str(workload))
+    workload = workload if traces else located(workload)
+    kinds = () if traces else read_text_workload(workload).kinds
+    table, warnings = read_system(located(system), dims, kinds)
     table["compat"] = form.compat
+    if memory is not None and (remote := memory_table(memory)) is not None:
+        table["remote_memory"] = remote
     _costs(table, form, injection_scale)
     if queues is not None:
         table["queues"] = queues
@@ -93,7 +112,24 @@ def read_astra(
             "compute_scale": str(compute_scale),
         },
     }
+    if groups is not None and str(groups) != NO_GROUPS:
+        data["workload"]["groups"] = str(groups)
     return AstraRun(load_experiment(data, overrides), form.backend, warnings)
+
+
+def located(name: PathLike, folder: str = ".") -> PathLike:
+    """The file that a name means: scripts of version 1 leave the end .txt out, and gem5 has a folder for networks."""
+    places = (Path(name), Path(f"{name}.txt"), Path(folder, f"{name}.txt"))
+    return next((place for place in places if place.is_file()), name)
+
+
+def _network(form: _Form, file: PathLike, dimensions: Mapping[str, str]) -> tuple[dict[str, Any], int]:
+    if not dimensions:
+        return form.read(file)
+    if not form.given:
+        option = f"--{next(iter(dimensions))}"
+        raise InputError("stands in for a key of a network JSON of version 1", key=option, allowed="with such a file")
+    return form.read(file, dimensions)
 
 
 def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **options: Any) -> Experiment:
@@ -122,14 +158,3 @@ def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> 
     if "endpoint_delay" in table:
         # Cut off to whole ns, as there.
         table["endpoint_delay"] = f"{int(Fraction(table['endpoint_delay'].removesuffix(' ns')) * scale)} ns"
-
-
-def _no_traces(workload: PathLike) -> None:
-    """Refuse Chakra traces by their name: the original takes the prefix of PREFIX.RANK.et."""
-    path = Path(workload)
-    if path.suffix == ".et" or (not path.is_file() and path.with_name(f"{path.name}.0.et").is_file()):
-        raise InputError(
-            "is a Chakra trace, which as a workload is not in this version",
-            file=str(path),
-            allowed="a text of ASTRA-sim 1, such as inputs/astra/micro_all_reduce.txt",
-        )

@@ -7,6 +7,7 @@ one link here, as wide as all of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyxsim.study.astra.blocks import BLOCKS, dimension, time
@@ -16,9 +17,14 @@ from pyxsim.study.astra.json_file import Json
 _PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: what links cost in $
 
 
-def hierarchical_tables(path: PathLike) -> tuple[dict[str, Any], int]:
-    """The table [network] for such a file, and the number of dimensions. Raises InputError."""
+def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) -> tuple[dict[str, Any], int]:
+    """The table [network] for such a file, and the number of dimensions. Raises InputError.
+
+    `given`: lists of numbers of the command line, with commas, in place of those of the file.
+    """
     file = Json(path)
+    for key, words in (given or {}).items():
+        file.replace(key, words.split(","), f"--{key}")
     file.choice("topology-name", {"Hierarchical": True})
     dims = file.count("dimensions-count")
     blocks = file.words("topologies-per-dim", BLOCKS, dims)

@@ -162,11 +162,47 @@ def test_faults_of_options(options: dict[str, Any], told: str, tmp_path: Path) -
         read_astra(*files, **options)
 
 
-@pytest.mark.parametrize("name", ["trace", "trace.0.et"])
-def test_traces_are_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_traces(tmp_path: Path) -> None:
+    """The prefix of version 2, with groups and without; what is not needed for them is not written."""
     (tmp_path / "trace.0.et").write_bytes(b"")
-    with pytest.raises(InputError, match=f"{name}: is a Chakra trace, which as a workload is not in this version"):
-        read_astra(FILES / "ring_network.yml", FILES / "ring_system.json", tmp_path / name)
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", tmp_path / "trace"
+    read = read_astra(*files, groups="groups.json").experiment.workload
+    assert read is not None
+    assert (read.file, read.groups) == (str(tmp_path / "trace"), "groups.json")
+    assert read_astra(*files, groups="empty").experiment.workload == read.model_copy(update={"groups": None})
+
+
+def test_names_without_their_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As scripts of version 1 write them; gem5 has a folder for networks."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "network_inputs").mkdir()
+    for name, place in (("torus_network", "network_inputs"), ("torus_system", "."), ("micro_all_reduce", ".")):
+        (tmp_path / place / f"{name}.txt").write_bytes((FILES / f"{name}.txt").read_bytes())
+    read = read_astra("torus_network", "torus_system", "micro_all_reduce")
+    with_ends = read_astra(*(FILES / f"{name}.txt" for name in ("torus_network", "torus_system", "micro_all_reduce")))
+    assert read.experiment.network == with_ends.experiment.network
+    assert read.experiment.system == with_ends.experiment.system
+    assert read.experiment.workload is not None
+    assert read.experiment.workload.file == "micro_all_reduce.txt"
+
+
+def test_lists_of_the_command_line(tmp_path: Path) -> None:
+    """In place of those of the network JSON of version 1, and of nothing else."""
+    files = FILES / "torus_network.json", FILES / "torus_system.txt", FILES / "micro_all_reduce.txt"
+    given = {"units-count": "2,3,5", "link-bandwidth": "0.5,1,2", "links-count": "2,2,4", "link-latency": "1,2,3.5"}
+    dims = read_astra(*files, dimensions=given).experiment.network.dims
+    assert dims is not None
+    assert [dim.npus for dim in dims] == [2, 3, 5]
+    assert [dim.bandwidth for dim in dims] == [2**30, 2**31, 2**33]  # all links that lead its way: 2 x 0.5 GB/s
+    for key, words, told in (
+        ("units-count", "2,3", "--units-count: units-count: the list has 2 entries; allowed: 3 entries"),
+        ("units-count", "2,3,x", "--units-count: units-count: 'x' is none of what is allowed"),
+        ("link-latency", "", "--link-latency: link-latency: the list has 1 entries"),
+    ):
+        with pytest.raises(InputError, match=told):
+            read_astra(*files, dimensions={key: words})
+    with pytest.raises(InputError, match="--units-count: stands in for a key of a network JSON of version 1"):
+        read_astra(FILES / "torus_network.txt", *files[1:], dimensions=given)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,159 @@
+"""`pyxsim astra`: what can be typed. It is the command line of ASTRA-sim, as its run scripts write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from pyxsim.cli.options import File, Json, Plot, Quiet, Settings
+from pyxsim.cli.talk import Talk
+
+SCRIPT = "garnet_synth_traffic.py"  # what gem5 is told to run; here that is the command itself
+LISTS = ("--units-count", "--links-count", "--link-bandwidth", "--link-latency")
+RENDEZVOUS = "--rendezvous-protocol"
+
+
+class AstraCommand(TyperCommand):
+    """`pyxsim astra`: values of a list stand behind its option, one after the other; a flag may have no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, in_order(args))
+
+
+def in_order(words: Sequence[str]) -> list[str]:
+    """`--units-count 2 8 4` as `--units-count=2,8,4`, and a flag with its value.
+
+    Without empty words, which an unset variable of a script leaves, and without gem5's script, which is what follows
+    the binary there.
+    """
+    found: list[str] = []
+    rest = [word for word in words if word and not word.endswith(SCRIPT)]
+    while rest:
+        word = rest.pop(0)
+        name, given, value = word.partition("=")
+        if name in LISTS:
+            values = [value] if given else []
+            while rest and not rest[0].startswith("--"):
+                values.append(rest.pop(0))
+            found.append(f"{name}={','.join(values)}")
+        elif word == RENDEZVOUS:
+            takes = bool(rest) and not rest[0].startswith("--")
+            found.append(f"{word}={rest.pop(0) if takes else 'true'}")
+        else:
+            found.append(word)
+    return found
+
+
+def astra(
+    network_configuration: Annotated[
+        str,
+        typer.Option(
+            "--network-configuration",
+            "--net",
+            metavar="FILE",
+            help="Network: text for Garnet, JSON of version 1, YAML of version 2.",
+        ),
+    ],
+    system_configuration: Annotated[
+        str,
+        typer.Option("--system-configuration", "--sys", metavar="FILE", help="System: text of version 1, JSON of 2."),
+    ],
+    workload_configuration: Annotated[
+        str,
+        typer.Option(
+            "--workload-configuration",
+            "--workload",
+            metavar="FILE",
+            help="Workload: text of version 1, or PREFIX of Chakra traces.",
+        ),
+    ],
+    comm_group_configuration: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Groups of NPUs that traces name, JSON.")
+    ] = None,
+    remote_memory_configuration: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Remote memory, JSON.")
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option(metavar="DIR/", help="Folder of the results, and of EndToEnd.csv.")
+    ] = None,
+    run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
+    num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
+    comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of what is communicated.")] = "1",
+    compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
+    injection_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the endpoint delay.")] = "1",
+    num_queues_per_dim: Annotated[
+        str | None, typer.Option(metavar="N", help="Queues of every dimension; else 1, over Garnet one for each ring.")
+    ] = None,
+    units_count: Annotated[
+        str | None, typer.Option(metavar="N N ...", help="NPUs of each dimension, in place of the network JSON's.")
+    ] = None,
+    links_count: Annotated[str | None, typer.Option(metavar="N N ...", help="Links of an NPU, likewise.")] = None,
+    link_bandwidth: Annotated[str | None, typer.Option(metavar="X X ...", help="GB/s of a link, likewise.")] = None,
+    link_latency: Annotated[str | None, typer.Option(metavar="X X ...", help="ns of a link, likewise.")] = None,
+    rendezvous_protocol: Annotated[str | None, typer.Option(metavar="BOOL", help="Only false is taken.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(metavar="NAME", help="As of run; else that of the network file.")
+    ] = None,
+    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = 1,
+    stat_row: Annotated[int, typer.Option(metavar="N", help="Which of these this run fills.")] = 0,
+    logging_folder: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of log.log: what stdout has.")
+    ] = None,
+    logging_configuration: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only 'empty' is taken: there are no levels.")
+    ] = None,
+    synthetic: Annotated[str | None, typer.Option(metavar="WORD", help="Only gem5's 'training' is taken.")] = None,
+    file: File = None,
+    plot: Plot = None,
+    settings: Settings = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate the files of ASTRA-sim 1 and 2.
+
+    A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
+    can deadlock are run all the same, with a warning. docs/formats.md tells every key.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.astra import AstraFiles, Words, run_astra
+        from pyxsim.cli.simulate import Outputs
+
+        run_astra(
+            talk,
+            AstraFiles(
+                network_configuration,
+                system_configuration,
+                workload_configuration,
+                comm_group_configuration,
+                remote_memory_configuration,
+            ),
+            Outputs(file, plot),
+            Words(
+                path=path,
+                run_name=run_name,
+                passes=num_passes,
+                comm_scale=comm_scale,
+                compute_scale=compute_scale,
+                injection_scale=injection_scale,
+                queues=num_queues_per_dim,
+                dimensions={
+                    "units-count": units_count,
+                    "links-count": links_count,
+                    "link-bandwidth": link_bandwidth,
+                    "link-latency": link_latency,
+                },
+                rendezvous=rendezvous_protocol,
+                backend=backend,
+                overrides=tuple(settings or ()),
+                rows=total_stat_rows,
+                row=stat_row,
+                log=logging_folder,
+                log_settings=logging_configuration,
+                synthetic=synthetic,
+                strict=strict,
+            ),
+        )

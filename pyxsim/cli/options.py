@@ -1,0 +1,41 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def name(value: str | None) -> str | None:
+    """A file name as it is given; an empty one is what an unset variable of a shell leaves."""
+    if value == "":
+        raise typer.BadParameter("the name is empty")
+    return value
+
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="EXPERIMENT.toml", callback=name, help="The experiment: docs/settings.md.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and no text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: network.router.vcs=8. Repeatable."),
+]
+Libraries = Annotated[
+    list[str] | None,
+    typer.Option("--library", metavar="DIR", help="A folder with shelves of one's own. Repeatable."),
+]
+File = Annotated[
+    str | None, typer.Option("-o", metavar="OUT.h5", callback=name, help="Write everything into this HDF5 file.")
+]
+Plot = Annotated[
+    str | None, typer.Option(metavar="OUT.png", callback=name, help="Draw the result; .png, .pdf or .svg.")
+]
+Backend = Annotated[
+    str, typer.Option(metavar="NAME", help="The network model: packet, analytical, analytical-congestion or flow.")
+]
+AllowDeadlock = Annotated[
+    bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
+]

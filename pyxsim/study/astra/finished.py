@@ -1,0 +1,66 @@
+"""What ASTRA-sim tells at the end of a run, line by line, as its users' scripts look for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pyxsim.output.result import Result
+from pyxsim.workload import Job
+from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.run import GraphJob, Times
+from pyxsim.workload.spans import merged
+from pyxsim.workload.training import TrainingLoop
+
+Lines = list[tuple[str, str]]
+"""Who tells something, and what."""
+
+
+def finished(job: Job, result: Result) -> Lines:
+    """Of a complete run. Version 2 tells of each NPU when it has finished; version 1 of all together."""
+    if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
+        return [("workload", f"all passes finished at time: {result.time_ns}")]
+    return list(_of_npus(job.graph, job.times(), result))
+
+
+def _of_npus(graph: TaskGraph, times: Times, result: Result) -> Iterator[tuple[str, str]]:
+    """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
+    npus, kind = graph.npus, graph.kind
+    cpu = np.array([name == "cpu" for name, _ in graph.resources] + [False])[graph.resource]
+    computing = kind == Kind.COMPUTE
+    types = {
+        "CPU": computing & cpu,
+        "GPU": computing & ~cpu,
+        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)),
+        "Remote mem": kind == Kind.MEMORY,
+    }
+
+    def ns(cycles: Longs) -> list[int]:
+        return [int(each * 10**9 / result.clock_hz) for each in cycles.tolist()]
+
+    end = np.zeros(npus, np.int64)
+    np.maximum.at(end, graph.npu, times.end)
+    computed = np.zeros(npus, np.int64)
+    np.add.at(computed, graph.npu[types["GPU"]], (times.end - times.start)[types["GPU"]])
+    wall, gpu = ns(end), ns(computed)
+    there = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
+    spent = {name: ns(_covered(graph, times, of)) for name, of in types.items()}
+    for npu in np.lexsort((np.arange(npus), end)).tolist():
+        exposed = wall[npu] - gpu[npu]
+        yield "workload", f"sys[{npu}] finished, {wall[npu]} cycles, exposed communication {exposed} cycles."
+        yield "statistics", f"sys[{npu}], Wall time: {wall[npu]}"
+        for name in types:
+            if there[name][npu]:
+                yield "statistics", f"sys[{npu}], {name} time: {spent[name][npu]}"
+        overlap = spent["GPU"][npu] + spent["Comm"][npu] - wall[npu]
+        if overlap > 0:
+            yield "statistics", f"sys[{npu}], Total compute-communication overlap: {overlap}"
+
+
+def _covered(graph: TaskGraph, times: Times, which: np.ndarray) -> Longs:
+    """Cycles in which one or more of some tasks are under way, for each NPU."""
+    tasks = np.flatnonzero(which & (times.end >= 0))
+    tasks = tasks[np.lexsort((times.start[tasks], graph.npu[tasks]))]
+    first, begin, end = merged(graph.npu[tasks].astype(np.int64), times.start[tasks], times.end[tasks], graph.npus)
+    return np.diff(np.concatenate([[0], np.cumsum(end - begin)])[first])
