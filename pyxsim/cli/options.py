@@ -17,7 +17,7 @@ def name(value: str | None) -> str | None:
 Experiment = Annotated[
     str, typer.Argument(metavar="EXPERIMENT.toml", callback=name, help="The experiment: docs/settings.md.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and no text.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and no text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Settings = Annotated[
     list[str] | None,
