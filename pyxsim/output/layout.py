@@ -262,7 +262,7 @@ def npus(result: Result) -> Table:
 def critical_path(result: Result) -> Table:
     """One row per step, from cycle 0 to the end."""
     told = _work(result)
-    record = json.dumps({"totals": told.totals, "steps": told.steps, "left_out": told.left_out})
+    record = json.dumps({key: getattr(told, key) for key in ("totals", "by_kind", "steps", "left_out")})
     listed = _listed({**_task_names(told), "why_name": WHY})
     return Table({**_rows("step", told.path, _STEP_TEXT), **listed}, attrs={"record": record, **_clock(result)})
 

@@ -50,6 +50,7 @@ class Work:
 
     totals    of the critical path: `kind`, `name` (of the layer, else of the task), `part`, `cycles`, `steps`; those
               that take most
+    by_kind   of the critical path: cycles of each kind, the most first
     left_out  rows of `tasks` and `critical_path` that are missing because there are more than 2^20
     """
 
@@ -60,6 +61,7 @@ class Work:
     kinds: list[str]
     layers: list[str]
     totals: list[dict[str, Any]] = field(default_factory=list)
+    by_kind: dict[str, int] = field(default_factory=dict)
     steps: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
 
@@ -90,7 +92,7 @@ class Work:
             steps=len(steps),
             left_out={"tasks": max(0, len(graph) - MOST_ROWS) * tasks, "path": max(0, len(steps) - MOST_ROWS)},
         )
-        found.totals = found._totals(path)
+        found.totals, found.by_kind = found._totals(path), found._by_kind(path)
         return found
 
     def json(self, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
@@ -112,7 +114,15 @@ class Work:
         ]
         totals = [{**row, "ns": to_ns(row["cycles"])} for row in self.totals]
         told = {f"{name}_ns": self._in_ns(name, to_ns) for name in TIMES}
-        return {**told, "critical_path": {"steps": self.steps, "totals": totals, "longest": longest}}
+        return {
+            **told,
+            "critical_path": {
+                "steps": self.steps,
+                "by_kind": {kind: to_ns(cycles) for kind, cycles in self.by_kind.items()},
+                "totals": totals,
+                "longest": longest,
+            },
+        }
 
     def _in_ns(self, name: str, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
         extremes = self.extremes(name)
@@ -150,6 +160,11 @@ class Work:
             for table, count in self.left_out.items()
             if count
         ]
+
+    def _by_kind(self, path: Columns) -> dict[str, int]:
+        cycles = np.zeros(len(self.kinds), np.int64)
+        np.add.at(cycles, path["kind"], path["end"] - path["begin"])
+        return {self.kinds[kind]: int(cycles[kind]) for kind in np.argsort(-cycles, kind="stable") if cycles[kind]}
 
     def _totals(self, path: Columns) -> list[dict[str, Any]]:
         """The steps of the path, those alike added up."""
@@ -214,7 +229,7 @@ def _tasks(graph: TaskGraph, times: Times, kind: NDArray[np.int16], critical: ND
     size = graph.size.copy()
     members = graph.of_kind(Kind.COLLECTIVE)
     size[members] = np.array([call.size for call in graph.calls], np.int64)[graph.call[members]]
-    columns = {
+    columns: Columns = {
         "npu": graph.npu,
         "name": graph.name,
         "kind": kind,

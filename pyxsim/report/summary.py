@@ -1,5 +1,5 @@
-"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file, and 31 more
-where the run tells where the time went."""
+"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file; 33 more of a
+workload, and 31 more where the run tells where the time went."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import io
 import itertools
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
-from pyxsim.report import attribution, layers
+from pyxsim.report import attribution, layers, work
 from pyxsim.report.chunks import tables
-from pyxsim.report.facts import STALL_WORDS, Use, dimensions, equals, facts, hottest, percent, plural, rounded
+from pyxsim.report.facts import STALL_WORDS, Fact, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
 
 if TYPE_CHECKING:
@@ -47,17 +47,21 @@ class Summary:
         if not result.complete:
             yield Text(FAILED if result.failure else INCOMPLETE, style="bold yellow")
 
+        told = _facts(result)
         lines = Table.grid(padding=(0, 2))
-        for style, align in (("dim", "left"), ("bold cyan", "right"), ("", "left")):
-            lines.add_column(style=style, justify=align, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
-        for fact in [*traffic_facts(result), *facts(result)]:
+        # In a narrow terminal the notes give way, never a number.
+        widths = (max(len(fact.label) for fact in told), max(len(fact.value) for fact in told), 0)
+        for style, align, width in zip(("dim", "bold cyan", ""), ("left", "right", "left"), widths, strict=True):
+            look: Any = {"style": style, "justify": align, "min_width": width}
+            lines.add_column(no_wrap=True, overflow="ellipsis", **look)
+        for fact in told:
             lines.add_row(fact.label, Text(fact.value), Text(fact.note))
         yield lines
 
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
             yield _class_table(result.traffic)
-        for table in layers.tables(result):
+        for table in (*layers.tables(result), *work.tables(result)):
             yield Text()
             yield table
         found = list(tables(result))
@@ -80,6 +84,12 @@ class Summary:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
             yield Text(line, style="yellow")
+
+
+def _facts(result: Result) -> list[Fact]:
+    """The first is the time, unless the traffic is open."""
+    first, *others = [*traffic_facts(result), *facts(result)]
+    return [first, *work.facts(result), *others]
 
 
 def _class_table(traffic: Traffic) -> RenderableType:
@@ -186,7 +196,7 @@ def html(result: Result) -> str:
     rows = "".join(
         f"<tr><td>{escape(fact.label)}</td><td style='text-align:right'><b>{escape(fact.value)}</b></td>"
         f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
-        for fact in [*traffic_facts(result), *facts(result)]
+        for fact in _facts(result)
     )
     links = "".join(
         f"<tr><td style='text-align:left'><code>{escape(use.name)}</code></td><td>{percent(use.mean)}</td>"

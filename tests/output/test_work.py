@@ -70,6 +70,7 @@ def test_json(told: Result) -> None:
     path = summary["critical_path"]
     assert path["steps"] == 5
     assert sum(row["ns"] for row in path["totals"]) == told.time_ns
+    assert list(path["by_kind"].items()) == [("all-reduce", 120), ("compute", 80), ("memory", 30), ("not begun", 20)]
     assert path["longest"][0] == {
         **{"task": 2, "npu": 0, "kind": "all-reduce", "name": "gradients", "layer": "embedding é"},
         **{"part": "weight gradient", "why": "members", "begin_ns": 100, "end_ns": 220},
@@ -141,5 +142,5 @@ def test_nothing_has_ended(build: Build, tmp_path: Path) -> None:
     assert len(result.critical_path["task"]) == 0
     result.save(tmp_path / "out.h5")
     read = Result.load(tmp_path / "out.h5")
-    assert read.json()["critical_path"] == {"steps": 0, "totals": [], "longest": []}
+    assert read.json()["critical_path"] == {"steps": 0, "by_kind": {}, "totals": [], "longest": []}
     assert not np.any(read.npus["finished"])

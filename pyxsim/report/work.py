@@ -1,0 +1,100 @@
+"""What the NPUs did with their time, and why the end is not sooner: tables for the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyxsim.output.result import Result
+from pyxsim.output.work import WHY, Work
+from pyxsim.report.facts import Fact, percent
+from pyxsim.report.sheets import Sheet
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_TOTALS = 5
+MAX_KINDS = 3
+MAX_STEPS = 10
+_NPUS = {
+    "compute": "computing",
+    "memory": "memory",
+    "communication": "communicating",
+    "exposed": "exposed communication",
+    "idle": "idle",
+}
+_WHY = {
+    "begin": "",
+    "dependency": "after the step before",
+    "resource": "after it, for the resource",
+    "message": "received from the step before",
+    "members": "the last to enter was the step before",
+}
+
+
+def tables(result: Result) -> Iterator[RenderableType]:
+    """The time of the NPUs; the critical path, by what it is made of, and its longest steps."""
+    work = result.work
+    if work is None:
+        return
+    yield _npus(result, work).rich()
+    if work.totals:
+        yield _path(result, work).rich(MAX_TOTALS)
+        yield _steps(result, work).rich()
+
+
+def facts(result: Result) -> list[Fact]:
+    """What the critical path is made of, in a line."""
+    if result.work is None or not result.work.by_kind:
+        return []
+    (first, cycles), *others = list(result.work.by_kind.items())[: MAX_KINDS + 1]
+    end = max(1, result.time_cycles)
+    rest = ", ".join(f"{kind} {percent(each / end)}" for kind, each in others)
+    note = f"{first}{'; ' if rest else ''}{rest}"
+    return [Fact("critical path", percent(cycles / end), note)]
+
+
+def _npus(result: Result, work: Work) -> Sheet:
+    """Who has least and most of it, unless all are alike."""
+    rows, alike = [], True
+    for name, title in _NPUS.items():
+        told = work.extremes(name)
+        if name == "memory" and not told["max"]:
+            continue
+        row = [title, percent(told["mean"] / max(1, result.time_cycles)), _time(result, told["mean"])]
+        differ = told["min"] != told["max"]
+        alike = alike and not differ
+        for key in ("min", "max"):
+            row += [_time(result, told[key]), f"NPU {told[f'{key}_npu']}"] if differ else ["", ""]
+        rows.append(row)
+    head = ["time of NPUs", "share", "mean", *([] if alike else ["least", "of", "most", "of"])]
+    return Sheet(head, [row[: len(head)] for row in rows], words=("of",))
+
+
+def _path(result: Result, work: Work) -> Sheet:
+    rows = []
+    for row in work.totals:
+        name = ", ".join(text for text in (row["name"], row["part"]) if text)
+        what = row["kind"] if name in ("", row["kind"]) else f"{row['kind']}: {name}"
+        share = percent(row["cycles"] / max(1, result.time_cycles))
+        rows.append([what, share, _time(result, row["cycles"]), f"{row['steps']:,}"])
+    return Sheet([f"critical path ({work.steps:,} steps)", "share", "time", "steps"], rows)
+
+
+def _steps(result: Result, work: Work) -> Sheet:
+    path = work.path
+    rows = []
+    for row in work.longest(MAX_STEPS).tolist():
+        kind, begin, end = work.kinds[path["kind"][row]], int(path["begin"][row]), int(path["end"][row])
+        name = work.names[path["name"][row]] if path["name"][row] >= 0 else ""
+        what = kind if name in ("", kind) else f"{kind}: {name}"
+        why = _WHY[WHY[path["why"][row]]]
+        if end > begin:
+            rows.append([what, str(path["npu"][row]), _time(result, begin), _time(result, end - begin), why])
+    return Sheet(["its longest steps", "NPU", "from", "time", "why then"], rows, words=("why then",))
+
+
+def _time(result: Result, cycles: float) -> str:
+    return format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)
