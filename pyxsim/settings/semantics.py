@@ -18,6 +18,7 @@ _UNKNOWN: dict[str, dict[str, str]] = {
         "start_skew": "all NPUs begin together",
         "stragglers": "all NPUs are alike",
         "groups": "collectives concern all NPUs, or dimensions",
+        "remote_memory": "its workloads only say how long memory takes",
     },
     "astra-sim-2": {
         "reduction_delay": "a reduction takes what local_memory_bandwidth says",
@@ -52,7 +53,19 @@ def faults_of(system: System) -> list[InputError]:
     faults += [
         _fault(kind, compat, "it has no such collective") for kind in ONLY_OURS if getattr(system, kind) is not None
     ]
+    faults += _memory_faults(system, compat)
     return [*faults, *refuse_files(((key, getattr(system, key)) for key in ALGORITHM_KEYS), compat)]
+
+
+def _memory_faults(system: System, compat: str) -> Iterator[InputError]:
+    """Remote memory that only we have."""
+    memory = system.remote_memory
+    if compat == "astra-sim-2" and memory is not None:
+        if memory.kind in ("zero-infinity", "hierarchical"):
+            reason = "its code has per-npu, per-node and pool"
+            yield _fault("remote_memory.kind", compat, reason, f"'{memory.kind}'")
+        elif memory.sharing == "fair":
+            yield _fault("remote_memory.sharing", compat, "it serves one access after the other", "'fair'")
 
 
 def _default(system: System, key: str) -> Any:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
 from pyxsim.settings.members import Members, Npus
+from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.semantics import faults_of
 from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 from pyxsim.settings.types import (
@@ -158,6 +159,9 @@ class _Scheduling(Table):
     )
     stragglers: tuple[Straggler, ...] = Field(
         default=(), description="NPUs that are late or slow, a table [[system.stragglers]] each time."
+    )
+    remote_memory: RemoteMemory | None = Field(
+        default=None, description="Memory beside that of the NPUs, for workloads that access it. Left out: none."
     )
     groups: tuple[Group, ...] = Field(default=(), description="Communicators, a table [[system.groups]] for each.")
 

@@ -15,6 +15,7 @@ from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
 from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
+from pyxsim.system.memory import MemoryOptions, resolve_memory
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import to_cycles, to_seconds
 
@@ -48,6 +49,7 @@ class Options:
     start_skew   per NPU: so much later it begins with everything; empty: none does
     slowdown     per NPU: factor of its delays; empty: 1
     confined     messages cannot leave the dimension that they are in (Garnet's rings)
+    remote_memory   what NPUs load from and store to besides; None: nothing
     carry        keep a log of messages, for the real data (pyxsim/system/carry.py)
     """
 
@@ -70,6 +72,7 @@ class Options:
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()
     confined: bool = False
+    remote_memory: MemoryOptions | None = None
     carry: bool = False
     cycles_per_ns: Fraction = Fraction(1)
 
@@ -156,6 +159,7 @@ def resolve(
         start_skew=_start_skew(settings, topology.npus, clock, seed),
         slowdown=_slowdown(settings, topology.npus),
         confined=topology.confined,
+        remote_memory=resolve_memory(settings.remote_memory, topology.npus, clock, settings.compat),
         carry=carry,
         cycles_per_ns=clock / 10**9,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.kinds import get_kind
 from pyxsim.errors import InputError, raise_all
+from pyxsim.models.layer import Part as Part
+from pyxsim.system.memory import Access as Access
 from pyxsim.workload.tasks import circle
 
 Longs = NDArray[np.int64]
@@ -34,29 +37,6 @@ class Kind(IntEnum):
     MARK = 5
 
 
-class Access(IntEnum):
-    """What a task does with the remote memory: `match` of a MEMORY task that has a size.
-
-    GATHER and REDUCE are the collectives of a memory that has them in its switches: everybody loads the same bytes;
-    everybody stores bytes that are added up on their way.
-    """
-
-    LOAD = 0
-    STORE = 1
-    GATHER = 2
-    REDUCE = 3
-
-
-class Part(IntEnum):
-    """Of a layer, what a task is about."""
-
-    NONE = 0
-    FORWARD = 1
-    INPUT_GRADIENT = 2
-    WEIGHT_GRADIENT = 3
-    UPDATE = 4
-
-
 TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # they may say themselves how long they take
 RESOURCES = (("cpu", 1), ("compute", 1), ("communication", 1))  # those of ASTRA-sim 2
 MOST_CYCLES = 2**61  # of all tasks together
@@ -67,9 +47,10 @@ _BLOCK = 1 << 16  # tasks, as Python's numbers; in arrays they need a tenth of t
 
 @dataclass(frozen=True)
 class Call:
-    """A collective. Who takes part: the NPUs `members`; or groups along the dimensions `dims`, all alike; or all NPUs.
+    """A collective. Who takes part: the NPUs `members`; or `groups` of NPUs, disjoint; or groups along the dimensions
+    `dims`; or all NPUs. Groups do the same, each by itself.
 
-    `root`: an NPU; along dimensions, a position in each group. `algorithms`: one for each dimension (default: what
+    `root`: an NPU; of groups, a position in each. `algorithms`: one for each dimension (default: what
     the system layer has for this kind).
     """
 
@@ -81,6 +62,12 @@ class Call:
     priority: int | None = None
     name: str = ""
     root: int | None = None
+    groups: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it is several collectives, one for each group."""
+        return self.dims is not None or self.groups is not None
 
 
 @dataclass
@@ -358,6 +345,8 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
             yield InputError(f"{name}: {call.size} bytes", allowed="1 and more")
         own = tasks[begin[number] : begin[number + 1]]
         npus = graph.npu[own]
+        if np.array_equal(npus, members):
+            continue
         twice = npus[1:] == npus[:-1]
         if twice.any():
             at = int(twice.argmax())
@@ -374,22 +363,28 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
 
 
 def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs:
-    """Who takes part. Raises InputError."""
-    everybody = np.arange(graph.npus)
-    if call.members is not None and call.dims is not None:
-        raise InputError("it has members and dimensions", allowed="one of them, or none")
+    """Who takes part, ascending. Raises InputError."""
+    if sum(each is not None for each in (call.members, call.dims, call.groups)) > 1:
+        raise InputError("it has more than one of members, dimensions and groups", allowed="one of them, or none")
     if call.dims is not None:
         for dim in call.dims:
             if dim < 0 or (shape is not None and dim >= len(shape)):
                 raise InputError(f"there is no dimension {dim}")
-        return everybody
-    if call.members is None:
-        members = everybody
-    else:
-        members = np.array(Communicator.of(call.members, (graph.npus,)).members)
-    if call.root is not None and call.root not in members:
+    if call.groups is not None:
+        least = min(map(len, call.groups), default=0)
+        if call.root is not None and not 0 <= call.root < least:
+            raise InputError(f"the root, position {call.root}, is not in each group", allowed=f"below {least}")
+        return _ascending(tuple(npu for group in call.groups for npu in group), graph.npus)
+    members = np.arange(graph.npus) if call.members is None else _ascending(call.members, graph.npus)
+    if call.root is not None and call.dims is None and call.root not in members:
         raise InputError(f"the root, NPU {call.root}, does not take part", allowed=f"NPUs {_listed(members)}")
     return members
+
+
+@lru_cache(maxsize=1024)
+def _ascending(members: tuple[int, ...], npus: int) -> Longs:
+    """NPUs in order. Raises InputError for what is no list of different NPUs."""
+    return np.sort(np.array(Communicator.of(members, (npus,)).members, np.int64))
 
 
 def _listed(members: Longs) -> str:

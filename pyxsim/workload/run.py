@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from math import ceil
+from functools import lru_cache, partial
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import AstraSystem
 from pyxsim.workload.communication import Asked
-from pyxsim.workload.graph import MOST_CYCLES, Call, Ints, Kind, Longs, TaskGraph, channels, check
-from pyxsim.workload.stations import STATIONS, Hands
+from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Ints, Kind, Longs, TaskGraph, channels, check
+from pyxsim.workload.hands import Hands, Station
+from pyxsim.workload.remote import MemoryTotals, RemoteStation
+from pyxsim.workload.stations import STATIONS
 from pyxsim.workload.tasks import Tasks, Way
 
 _WAYS = {
@@ -66,6 +68,7 @@ class GraphJob:
         self.graph = graph
         self.asked: list[Asked] = []
         self.traffic: list[str] = []
+        self.stations: list[Station] = []
         self._place = place
         self._told: list[int] = []  # sends that have arrived since the last step
         self._joined: list[int] = []  # keys of members that are through, likewise
@@ -100,6 +103,7 @@ class GraphJob:
         for make in STATIONS:
             station = make(graph, system, self._hear)
             if station is not None:
+                self.stations.append(station)
                 ways[station.tasks], self._beginner[station.tasks] = Way.TOLD, len(self._begin)
                 self._begin.append(station.start)
         self._tasks = Tasks(
@@ -126,6 +130,11 @@ class GraphJob:
         """How many tasks have not ended."""
         return self._tasks.left
 
+    @property
+    def memory(self) -> MemoryTotals | None:
+        """What was done with remote memory; None without any."""
+        return next((each.totals() for each in self.stations if isinstance(each, RemoteStation)), None)
+
     def times(self) -> Times:
         """When what happened."""
         tasks = self._tasks
@@ -149,7 +158,7 @@ class GraphJob:
         name = call.name or call.kind
         asked = Asked(name, place, _group_name(call), call.root)
         for group in _communicators(call, system):
-            root = 0 if call.root is None else call.root if call.dims is not None else group.members.index(call.root)
+            root = 0 if call.root is None else call.root if call.has_groups else group.members.index(call.root)
             try:
                 issued = system.issue(
                     call.kind,
@@ -249,25 +258,43 @@ class GraphJob:
         self._system.enter(self._collectives[self._group[task]], int(self.graph.npu[task]))
 
 
-def _communicators(call: Call, system: Hands) -> list[Communicator]:
+def _communicators(call: Call, system: Hands) -> Sequence[Communicator]:
     """The groups of a collective."""
+    shape = tuple(system.shape)
     if call.dims is not None:
-        return Communicator.along(call.dims, system.shape)
-    if call.members is None:
-        return [Communicator.whole(system.shape)]
-    group = Communicator.of(call.members, system.shape)
-    if isinstance(system, AstraSystem) and len(group) < int(np.prod(system.shape)):
+        return _along(call.dims, shape)
+    if call.groups is None and call.members is None:
+        return [Communicator.whole(shape)]
+    groups = call.groups if call.groups is not None else [call.members or ()]
+    found = [_of(group, shape) for group in groups]
+    if isinstance(system, AstraSystem):
         # ASTRA-sim makes a single ring of a list that is not all.
-        return [replace(group, shape=(len(group),), dims=NO_GRID)]
-    return [group]
+        few = [len(group) < prod(shape) for group in found]
+        found = [replace(g, shape=(len(g),), dims=NO_GRID) if part else g for g, part in zip(found, few, strict=True)]
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _of(members: tuple[int, ...], shape: tuple[int, ...]) -> Communicator:
+    return Communicator.of(members, shape)
+
+
+@lru_cache(maxsize=64)
+def _along(dims: tuple[int, ...], shape: tuple[int, ...]) -> Sequence[Communicator]:
+    return tuple(Communicator.along(dims, shape))
 
 
 def _group_name(call: Call) -> str:
     """Who takes part, in a word."""
-    for word, values in (("dims", call.dims), ("npus", call.members)):
-        if values is not None:
-            return f"{word} {','.join(map(str, values[:8]))}{',...' if len(values) > 8 else ''}"
-    return "all"
+    if call.dims is not None:
+        return f"dims {_some(call.dims)}"
+    if call.groups is not None:
+        return f"{len(call.groups)} groups, npus {_some(call.groups[0])}{' | ...' if len(call.groups) > 1 else ''}"
+    return "all" if call.members is None else f"npus {_some(call.members)}"
+
+
+def _some(values: Sequence[int]) -> str:
+    return f"{','.join(map(str, values[:MOST_SHOWN]))}{',...' if len(values) > MOST_SHOWN else ''}"
 
 
 def _scaled(ticks: Longs, factor: Fraction, place: str) -> Longs:

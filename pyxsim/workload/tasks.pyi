@@ -20,9 +20,6 @@ class Way(IntEnum):
 def circle(before_start: Longs, before: Longs) -> list[int]:
     """Tasks of which each waits for the next, and the last for the first; empty where there are none such."""
 
-def covered(line: Longs, begin: Longs, end: Longs, lines: int) -> Longs:
-    """For each line, how many cycles lie in one or more of its stretches. These are sorted by line, then by `begin`."""
-
 class Tasks:
     """The tasks of a graph, one that can be carried out (graph.check).
 

@@ -157,20 +157,6 @@ def circle(const int64_t[::1] before_start, const int64_t[::1] before):
     return way[place[task]:]
 
 
-def covered(const int64_t[::1] line, const int64_t[::1] begin, const int64_t[::1] end, int64_t lines):
-    cdef int64_t i, until = 0, last = -1
-    out = np.zeros(lines, np.int64)
-    cdef int64_t[::1] cycles = out
-    with nogil:
-        for i in range(line.shape[0]):
-            if line[i] != last:
-                last, until = line[i], 0
-            if end[i] > until:
-                cycles[last] += end[i] - max(begin[i], until)
-                until = end[i]
-    return out
-
-
 cdef class Tasks:
     cdef readonly object ready, start, end, cause, slot, sender, receiver
     cdef readonly int64_t left

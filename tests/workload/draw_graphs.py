@@ -44,14 +44,19 @@ def drawn_graphs(
             tasks.append({"npu": src, "kind": Kind.SEND, "peer": dst, **common})
             tasks.append({"npu": dst, "kind": Kind.RECEIVE, "peer": src, **common})
         elif what == "collective":
-            members, dims = None, None
-            if draw(st.booleans()):
-                members = tuple(draw(st.lists(st.integers(0, npus - 1), min_size=1, unique=True)))
-            elif draw(st.booleans()):
-                dims = (draw(st.integers(0, len(shape) - 1)),)
+            who = draw(st.sampled_from(["all", "members", "dims", "groups"]))
+            some = tuple(draw(st.lists(st.integers(0, npus - 1), min_size=1, unique=True)))
+            cut = draw(st.integers(1, len(some)))
+            groups: dict[str, Any] = {
+                "all": None,
+                "members": some,
+                "dims": (draw(st.integers(0, len(shape) - 1)),),
+                "groups": tuple(group for group in (some[:cut], some[cut:]) if group),
+            }
             size = draw(st.integers(1, 6))
-            call = builder.call(Call("all-reduce", size, members=members, dims=dims, name=f"c{item}"))
-            everybody = range(npus) if members is None else members
+            them = {} if who == "all" else {who: groups[who]}
+            call = builder.call(Call("all-reduce", size, name=f"c{item}", **them))
+            everybody = some if who in ("members", "groups") else range(npus)
             tasks += [{"npu": npu, "kind": Kind.COLLECTIVE, "call": call} for npu in everybody]
         else:
             kind = draw(st.sampled_from([Kind.COMPUTE, Kind.COMPUTE, Kind.MEMORY, Kind.MARK]))

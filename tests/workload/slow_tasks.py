@@ -67,6 +67,8 @@ class SlowTasks:
         call = self.graph.calls[row]
         if call.dims is not None:
             return [group.members for group in Communicator.along(call.dims, shape)]
+        if call.groups is not None:
+            return list(call.groups)
         return [call.members if call.members is not None else tuple(range(self.graph.npus))]
 
     def channel(self, task: int) -> tuple[int, ...]:

@@ -178,12 +178,21 @@ FAULTS = {
     ),
     "both": (
         called(members=(0, 1), dims=(0,)),
-        "collective 'sum' (0): it has members and dimensions; allowed: one of them, or none",
+        "collective 'sum' (0): it has more than one of members, dimensions and groups; allowed: one of them, or none",
     ),
     "a dimension": (called(dims=(1,)), "collective 'sum' (0): there is no dimension 1"),
     "the root": (
         called(root=2),
         "collective 'sum' (0): the root, NPU 2, does not take part; allowed: NPUs 0, 1",
+    ),
+    "who is in two groups": (
+        called(groups=((0, 1), (1,))),
+        "collective 'sum' (0): NPU 1 stands in the group twice; allowed: every NPU once",
+    ),
+    "no groups": (called(groups=()), "collective 'sum' (0): a group without NPUs; allowed: at least one NPU"),
+    "the root of groups": (
+        called(groups=((0, 1),), root=2),
+        "collective 'sum' (0): the root, position 2, is not in each group; allowed: below 2",
     ),
     "its bytes": (called(size=0), "collective 'sum' (0): 0 bytes; allowed: 1 and more"),
 }
@@ -275,11 +284,11 @@ def test_any_change_is_refused_or_runs(drawn: Drawn, seed: int) -> None:
     try:
         check(graph, drawn.shape)
         job = GraphJob(graph)
+        hands = FixedHands(drawn.shape)
+        job.begin(hands)
     except InputError as error:
         told = str(error)
         assert re.search(r"NPU|collective", told)
         return
-    hands = FixedHands(drawn.shape)
-    job.begin(hands)
     hands.run()
     assert 0 <= job.left <= len(graph)

@@ -1,0 +1,108 @@
+"""Over which links accesses to a memory go whose bandwidth is shared, and in which stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pyxsim.system.memory.flows import Stretch, Used
+from pyxsim.system.memory.options import Access, MemoryOptions
+
+_WAYS = ("loads", "stores")
+
+
+class Layout(Protocol):
+    """The links of a memory, in parts that have nothing in common."""
+
+    parts: list[list[Used]]
+
+    def part(self, npu: int) -> int:
+        """In which one an NPU's accesses are."""
+
+    def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
+        """What an access moves over links of its part, one stretch after the other."""
+
+
+class OfNodes:
+    """A memory for each node."""
+
+    def __init__(self, options: MemoryOptions) -> None:
+        self._each = options.node_size
+        self.parts = [[Used(f"memory of node {node}", options.rate)] for node in range(options.nodes)]
+
+    def part(self, npu: int) -> int:
+        return npu // self._each
+
+    def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
+        return [((0,), size)]
+
+
+class Pool:
+    """A memory for all."""
+
+    def __init__(self, options: MemoryOptions) -> None:
+        self.parts = [[Used("pool", options.rate)]]
+
+    def part(self, npu: int) -> int:
+        return 0
+
+    def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
+        return [((0,), size)]
+
+
+class OfNpus:
+    """A memory for each NPU; those of a node may have a limit together."""
+
+    def __init__(self, options: MemoryOptions) -> None:
+        limited = options.settings.node_bandwidth is not None
+        self._each = options.node_size if limited else 1
+        self._limit = (self._each,) if limited else ()
+        self.parts = []
+        for first in range(0, options.npus, self._each):
+            own = [Used(f"memory of NPU {npu}", options.rate) for npu in range(first, first + self._each)]
+            own += [Used(f"memories of node {first // self._each}", options.of("node_bandwidth")) for _ in self._limit]
+            self.parts.append(own)
+
+    def part(self, npu: int) -> int:
+        return npu // self._each
+
+    def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
+        return [((npu % self._each, *self._limit), size)]
+
+
+class Hierarchical:
+    """Groups of memory, switches between them and the nodes, a switch in each node that leads to its NPUs.
+
+    Every access lies evenly over all groups and all switches: so these are as one link with what all have together.
+    The first chunk goes through the stages one after the other, the others follow it through all at once.
+    """
+
+    def __init__(self, options: MemoryOptions) -> None:
+        own = options.settings
+        groups, switches = own.groups or 1, own.switches or 1
+        self._each, self._chunk = options.node_size, own.chunk or 1
+        links = [Used("memory groups", groups * options.rate)]
+        self._stages: dict[str, list[list[int]]] = {}  # by way, from the memory on: its links, by number
+        for way in _WAYS:
+            self._stages[way] = [[0]]
+            for names, rate in (
+                (["memory side"], groups * switches * options.of("memory_link")),
+                ([f"node {node}" for node in range(options.nodes)], switches * options.of("node_link")),
+                ([f"NPU {npu}" for npu in range(options.npus)], options.of("npu_link")),
+            ):
+                self._stages[way].append(list(range(len(links), len(links) + len(names))))
+                links += [Used(f"{name}, {way}", rate) for name in names]
+        self.parts = [links]
+
+    def part(self, npu: int) -> int:
+        return 0
+
+    def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
+        stages = self._stages[_WAYS[not access.loads]]
+        if not access.together:  # of nodes and NPUs only its own
+            groups, memory_side, nodes, npus = stages
+            stages = [groups, memory_side, [nodes[npu // self._each]], [npus[npu]]]
+        ordered: Iterable[list[int]] = stages if access.loads else reversed(stages)
+        first = min(self._chunk, size)
+        everything = tuple(link for links in stages for link in links)
+        return [*((tuple(links), first) for links in ordered), (everything, size - first)]

@@ -1,0 +1,97 @@
+"""What is accessed: the settings of [system.remote_memory], resolved for one network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from fractions import Fraction
+from math import ceil
+
+from pyxsim.errors import InputError
+from pyxsim.settings.memory import RemoteMemory as Settings
+from pyxsim.units import to_cycles
+
+KEY = "system.remote_memory"
+_ASTRA_SIM_2 = "astra-sim-2"
+_NS_PER_S = 10**9
+
+
+class Access(IntEnum):
+    """What an NPU does with remote memory.
+
+    GATHER and REDUCE are the collectives of a memory that has them in its switches: all NPUs load the same bytes; all
+    store bytes that are added up on their way.
+    """
+
+    LOAD = 0
+    STORE = 1
+    GATHER = 2
+    REDUCE = 3
+
+    @property
+    def loads(self) -> bool:
+        """Whether bytes come to the NPUs."""
+        return self in (Access.LOAD, Access.GATHER)
+
+    @property
+    def together(self) -> bool:
+        """Whether all NPUs do it at once."""
+        return self in (Access.GATHER, Access.REDUCE)
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """The settings for one network. `latency` in cycles; `cycles_per_ns`: of the clock.
+
+    `cut`: times without the latency are cut to whole nanoseconds, as in ASTRA-sim 2; else rounded up to whole cycles.
+    """
+
+    settings: Settings
+    npus: int
+    latency: int
+    cycles_per_ns: Fraction
+    cut: bool = False
+
+    def of(self, key: str) -> Fraction:
+        """A bandwidth of the settings, in bytes per cycle."""
+        value: Fraction = getattr(self.settings, key)
+        return value / (self.cycles_per_ns * _NS_PER_S)
+
+    @property
+    def rate(self) -> Fraction:
+        """`bandwidth` in bytes per cycle."""
+        return self.of("bandwidth")
+
+    def transfer(self, size: int) -> int:
+        """Cycles that so many bytes take alone."""
+        cycles = size / self.rate
+        return ceil(int(cycles / self.cycles_per_ns) * self.cycles_per_ns) if self.cut else ceil(cycles)
+
+    @property
+    def node_size(self) -> int:
+        """NPUs of a node; all of them where nothing is said of nodes."""
+        return self.settings.npus_per_node or self.npus
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return self.npus // self.node_size
+
+    def refusal(self, access: Access) -> str | None:
+        """Why the memory cannot do it, if it cannot."""
+        if not access.together or self.settings.in_switch:
+            return None
+        return "the switches of the remote memory do no collectives (hierarchical memory with in_switch does)"
+
+
+def resolve_memory(
+    settings: Settings | None, npus: int, clock: Fraction, compat: str | None = None
+) -> MemoryOptions | None:
+    """The memory of a network. Raises InputError where its nodes are not whole."""
+    if settings is None:
+        return None
+    if settings.npus_per_node is not None and npus % settings.npus_per_node:
+        problem = f"{npus} NPUs are no whole nodes of {settings.npus_per_node}"
+        raise InputError(problem, key=f"{KEY}.npus_per_node", allowed="a divisor of their number")
+    latency = to_cycles(settings.latency, clock)[0]
+    return MemoryOptions(settings, npus, latency, clock / _NS_PER_S, cut=compat == _ASTRA_SIM_2)

@@ -1,0 +1,187 @@
+"""Remote memory against the slow one, which knows docs/memory.md only; closed forms; what ASTRA-sim 2 was measured to do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.errors import InputError
+from pyxsim.settings.memory import KINDS, RemoteMemory
+from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory, resolve_memory
+from tests.system.slow_memory import SlowMemory
+
+CLOCK = Fraction(10**9)
+RATES = ("bandwidth", "node_bandwidth", "memory_link", "node_link", "npu_link")
+Asked = tuple[int, int, int, int]  # at, NPU, bytes, access
+
+
+def memory(table: dict[str, Any], npus: int, compat: str | None = None, clock: Fraction = CLOCK) -> MemoryOptions:
+    """From rates in bytes per cycle of 1 ns, and a latency in cycles."""
+    written = {key: value / Fraction(1, 10**9) if key in RATES else value for key, value in table.items()}
+    written["latency"] = f"{table['latency']} ns"
+    if "chunk" in table:
+        written["chunk"] = f"{table['chunk']} B"
+    options = resolve_memory(RemoteMemory(**written), npus, clock, compat)
+    assert options is not None
+    return options
+
+
+def served(options: MemoryOptions, accesses: list[Asked]) -> tuple[list[int], list[Used]]:
+    """The end of each access, and what carried them."""
+    own = make_memory(options)
+    ends = [-1] * len(accesses)
+    to_come = sorted(range(len(accesses)), key=lambda number: accesses[number][0])
+    while True:
+        cycle = own.next()
+        if to_come and not 0 <= cycle < accesses[to_come[0]][0]:
+            number = to_come.pop(0)
+            at, npu, size, access = accesses[number]
+            own.begin(at, number, npu, size, Access(access))
+            continue
+        if cycle < 0:
+            return ends, own.used()
+        for number in own.run(cycle):
+            assert ends[number] < 0
+            ends[number] = cycle
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
+    """Settings of any kind, and a number of NPUs."""
+    rates = st.fractions(Fraction(1, 3), 9, max_denominator=4)
+    each, nodes = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    table = {"kind": draw(st.sampled_from(list(KINDS))), "latency": draw(st.integers(0, 3)), "bandwidth": draw(rates)}
+    wanted, allowed = KINDS[table["kind"]]
+    limited = draw(st.booleans())
+    values: dict[str, Any] = {
+        "npus_per_node": each,
+        "sharing": draw(st.sampled_from(["fifo", "fair"])),
+        "groups": draw(st.integers(1, 3)),
+        "switches": draw(st.integers(1, 3)),
+        "chunk": draw(st.integers(1, 12)),
+        "in_switch": True,
+        **{key: draw(rates) for key in RATES[1:]},
+    }
+    keys = [*wanted, *(allowed if limited or table["kind"] != "zero-infinity" else ())]
+    return {**table, **{key: values[key] for key in keys}}, each * nodes
+
+
+@given(drawn=tables(), data=st.data())
+def test_as_the_slow_one(drawn: tuple[dict[str, Any], int], data: st.DataObject) -> None:
+    """To the cycle; and every byte and busy cycle of every link."""
+    table, npus = drawn
+    kinds = st.integers(0, 3 if table["kind"] == "hierarchical" else 1)
+    one = st.tuples(st.integers(0, 20), st.integers(0, npus - 1), st.integers(1, 40), kinds)
+    accesses = sorted(data.draw(st.lists(one, min_size=1, max_size=8)), key=lambda access: access[0])
+    slow = SlowMemory(table, npus, accesses)
+    ends, used = served(memory(table, npus), accesses)
+    assert ends == [each.end for each in slow.asked]
+    if table["kind"] == "per-npu":
+        return
+    for link in used:
+        assert (link.bytes, link.busy) == (slow.bytes[link.name], slow.busy[link.name]), link.name
+        assert link.bytes <= link.rate * link.busy
+
+
+@given(drawn=tables(), size=st.integers(1, 5000), access=st.sampled_from([Access.LOAD, Access.STORE]))
+def test_all_npus_do_the_same(drawn: tuple[dict[str, Any], int], size: int, access: Access) -> None:
+    """The closed forms of docs/memory.md."""
+    table, npus = drawn
+    ends, _ = served(memory(table, npus), [(0, npu, size, access) for npu in range(npus)])
+    latency, rate = table["latency"], table["bandwidth"]
+    each = table.get("npus_per_node", npus)
+    sharers = each if table["kind"] == "per-node" else npus
+    if table["kind"] == "per-npu":
+        assert set(ends) == {latency + ceil(size / rate)}
+    elif table["kind"] == "zero-infinity":
+        slowest = max(1 / rate, Fraction(each) / table["node_bandwidth"] if "node_bandwidth" in table else 0)
+        assert set(ends) == {latency + ceil(size * slowest)}
+    elif table["kind"] == "hierarchical":
+        assert set(ends) == {latency + stages(table, npus, size, access.loads)}
+    elif table["sharing"] == "fair":
+        assert set(ends) == {latency + ceil(sharers * size / rate)}
+    else:
+        assert ends == [(npu % sharers + 1) * (latency + ceil(size / rate)) for npu in range(npus)]
+
+
+def stages(table: dict[str, Any], npus: int, size: int, loads: bool, *, together: bool = False) -> int:
+    """The first chunk through all stages, then the others at the pace of the slowest."""
+    groups, switches, each = table["groups"], table["switches"], table["npus_per_node"]
+    everybody, node = (1, 1) if together else (npus, each)
+    times = [
+        everybody / (groups * table["bandwidth"]),
+        everybody / (groups * switches * table["memory_link"]),
+        node / (switches * table["node_link"]),
+        1 / table["npu_link"],
+    ]
+    chunk = min(size, table["chunk"])
+    return sum(ceil(chunk * time) for time in times) + ceil((size - chunk) * max(times))
+
+
+@given(drawn=tables().filter(lambda drawn: drawn[0]["kind"] == "hierarchical"), size=st.integers(1, 5000))
+def test_collectives_in_the_switches(drawn: tuple[dict[str, Any], int], size: int) -> None:
+    """Every link carries the bytes once, however many NPUs there are."""
+    table, npus = drawn
+    for access in (Access.GATHER, Access.REDUCE):
+        ends, used = served(memory(table, npus), [(0, npus - 1, size, access)])
+        assert ends == [table["latency"] + stages(table, npus, size, access.loads, together=True)]
+        assert {link.bytes for link in used} == {0, size}
+
+
+@given(drawn=tables(), data=st.data())
+def test_nobody_is_faster_with_others(drawn: tuple[dict[str, Any], int], data: st.DataObject) -> None:
+    table, npus = drawn
+    one = st.tuples(st.integers(0, 20), st.integers(0, npus - 1), st.integers(1, 400), st.integers(0, 1))
+    accesses = sorted(data.draw(st.lists(one, min_size=1, max_size=6)), key=lambda access: access[0])
+    ends, _ = served(memory(table, npus), accesses)
+    for end, access in zip(ends, accesses, strict=True):
+        (alone,), _ = served(memory(table, npus), [access])
+        assert end >= alone
+
+
+MEASURED = {"latency": 100, "bandwidth": Fraction(10)}  # 1 MB each, at the same time
+
+
+@pytest.mark.parametrize(
+    ("table", "ends"),
+    [
+        ({"kind": "per-npu"}, [100_100] * 4),
+        ({"kind": "pool"}, [100_100, 200_200, 300_300, 400_400]),
+    ],
+)
+def test_as_measured_of_astra_sim_2(table: dict[str, Any], ends: list[int]) -> None:
+    accesses = [(0, npu, 10**6, Access.LOAD) for npu in range(4)]
+    assert served(memory({**MEASURED, **table}, 4, "astra-sim-2"), accesses)[0] == ends
+
+
+@given(size=st.integers(1, 10**12), rate=st.integers(1, 5000))
+def test_astra_sim_2_cuts_to_nanoseconds(size: int, rate: int) -> None:
+    """Whatever the clock; else times are rounded up to whole cycles."""
+    table = {"kind": "per-npu", "latency": 7, "bandwidth": Fraction(rate)}
+    assert memory(table, 1, "astra-sim-2").transfer(size) == size // rate
+    assert memory(table, 1).transfer(size) == -(-size // rate)
+    slow = memory(table, 1, "astra-sim-2", CLOCK / 4)
+    assert slow.transfer(size) == -(-(size // rate) // 4)
+
+
+def test_many_that_differ() -> None:
+    """Rates that nobody can write down, and sizes that are no multiples of anything: all bytes come through."""
+    table = {"kind": "pool", "latency": 1, "bandwidth": Fraction(1000, 7), "sharing": "fair"}
+    accesses = [(npu * npu, npu, 10**6 + 997 * npu, npu % 2) for npu in range(97)]
+    ends, (pool,) = served(memory(table, 97), accesses)
+    total = sum(size for _, _, size, _ in accesses)
+    assert pool.bytes == total
+    # It is never idle from the first byte on, so it ends when all is through; a few cycles are lost to whole ones.
+    assert 0 <= max(ends) - 1 - ceil(total / table["bandwidth"]) <= 97
+
+
+def test_nodes_are_whole() -> None:
+    with pytest.raises(
+        InputError, match=r"remote_memory\.npus_per_node: 4 NPUs are no whole nodes of 3; allowed: a div"
+    ):
+        memory({"kind": "per-node", "latency": 0, "bandwidth": Fraction(1), "npus_per_node": 3}, 4)
