@@ -249,12 +249,17 @@ def _camel(name: str) -> str:
 
 _VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "double": (_float, lambda value: _plain(value, repr(value))),
-    "float": (_narrow, lambda value: _plain(value, f"{value:.9g}")),
+    "float": (_narrow, lambda value: _plain(value, _shortest(value))),
     **{name: (_whole(bits, signed), str if bits == 64 else int) for name, (bits, signed) in WHOLE.items()},
     "bool": (_bool, bool),
     "string": (_text, str),
     "bytes": (_bytes, lambda value: base64.b64encode(value).decode("ascii")),
 }
+
+
+def _shortest(value: float) -> str:
+    """A number of 32 bits, as protocol buffers print it: with 6 digits, or so many more as it needs; 9 always do."""
+    return next(text for digits in (6, 7, 8, 9) if _narrow(text := f"{value:.{digits}g}") == value or digits == 9)
 
 
 def _plain(value: float, text: str) -> float | str:

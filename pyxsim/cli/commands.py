@@ -236,12 +236,22 @@ def check(
 
 
 @app.command(name="list")
-def list_(library: Libraries = None, json: Json = False) -> None:
-    """What is on the shelves."""
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[WHAT]", callback=_name, help="One shelf, such as models; or a model: its layers."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_name, help="With a model: how long its layers take there.")
+    ] = None,
+    library: Libraries = None,
+    json: Json = False,
+) -> None:
+    """What is on the shelves; or a model, layer by layer."""
     with Talk(json=json) as talk:
         from pyxsim.cli.shelves import list_shelves
 
-        list_shelves(talk, library or ())
+        list_shelves(talk, what, library or (), device)
 
 
 @app.command()
@@ -393,70 +403,106 @@ workload = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Count, check, convert Chakra traces.",
+    help="Count, check, convert workloads: Chakra traces, texts of ASTRA-sim 1.",
 )
 app.add_typer(workload, name="workload")
 
-Traces = Annotated[
-    str, typer.Argument(metavar="TRACES", callback=_name, help="PREFIX.*.et, PREFIX, or one trace: .et, .json, .jsonl.")
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        callback=_name,
+        help="Traces: PREFIX.*.et, PREFIX, or one (.et, .json, .jsonl); or a text of ASTRA-sim 1.",
+    ),
+]
+Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="Of a text: NPUs per dimension.")]
+Npus = Annotated[int | None, typer.Option(metavar="N", help="Of a text: NPUs, in one dimension.")]
+OfNetwork = Annotated[
+    str | None,
+    typer.Option(
+        "--network", metavar="FILE", callback=_name, help="Of a text: an experiment, or a network of ASTRA-sim."
+    ),
+]
+Passes = Annotated[int, typer.Option(metavar="N", help="Of a text: how often.")]
+CommScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all bytes.")]
+ComputeScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all compute times.")]
+First = Annotated[
+    str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="Of a text: which of its collectives go first.")
 ]
 
 
 @workload.callback(invoke_without_command=True)
 def workloads(context: typer.Context) -> None:
-    """Count, check, convert Chakra traces."""
+    """Count, check, convert workloads: Chakra traces, texts of ASTRA-sim 1."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
 
 
 @workload.command(name="show")
-def show_traces(traces: Traces, plot: Plot = None, json: Json = False) -> None:
-    """Count nodes, bytes and times; draw a graph.
-
-    The graph that is drawn is that of the first rank.
-    """
+def show_workloads(
+    workload: Source,
+    plot: Plot = None,
+    rank: Annotated[int | None, typer.Option(metavar="N", help="Whose graph is drawn; else that of the first.")] = None,
+    json: Json = False,
+) -> None:
+    """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
     with Talk(json=json) as talk:
         from pyxsim.cli.workload import show_workload
 
-        show_workload(talk, traces, plot=plot)
+        show_workload(talk, workload, plot=plot, rank=rank)
 
 
 @workload.command(name="check")
-def check_traces(
-    traces: Traces,
+def check_workloads(
+    workload: Source,
     groups: Annotated[
         str | None,
         typer.Option(metavar="FILE.json", callback=_name, help='Groups of ranks: {"1": [0, 1], "2": [2, 3]}.'),
     ] = None,
+    shape: Shape = None,
+    npus: Npus = None,
+    network: OfNetwork = None,
     json: Json = False,
 ) -> None:
     """Tell all that is wrong.
 
-    In each of the traces, and between ranks: messages, collectives, circles.
+    In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
+    network.
     """
     with Talk(json=json) as talk:
+        from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import check_workload
 
-        check_workload(talk, traces, groups=groups)
+        check_workload(talk, workload, Loop(shape, npus, network), groups=groups)
 
 
 @workload.command(name="convert")
-def convert_traces(
-    traces: Traces,
+def convert_workloads(
+    workload: Source,
     target: Annotated[
         str, typer.Argument(metavar="TARGET", callback=_name, help="PREFIX.*.json or a file; .et, .json, .jsonl, .gz.")
     ],
+    shape: Shape = None,
+    npus: Npus = None,
+    network: OfNetwork = None,
+    passes: Passes = 1,
+    comm_scale: CommScale = "1",
+    compute_scale: ComputeScale = "1",
+    scheduling: First = "LIFO",
     json: Json = False,
 ) -> None:
-    """Write traces in another form.
+    """Write traces in another form, or the training loop of a text as traces.
 
-    The names tell which. Read back they are the same graph.
+    The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
+    or --network.
     """
     with Talk(json=json) as talk:
+        from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import convert_workload
 
-        convert_workload(talk, traces, target)
+        loop = Loop(shape, npus, network, passes, comm_scale, compute_scale, scheduling)
+        convert_workload(talk, workload, target, loop)
 
 
 def command_line(words: Sequence[str] | None = None) -> int:

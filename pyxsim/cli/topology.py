@@ -82,7 +82,7 @@ def show_topology(
     """
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) else [name]
     write = _writer(talk, name, export, file)
-    topology, network = _topology(name, shape, (*map(_override, words), *overrides), list(libraries))
+    topology, network = find_topology(name, shape, (*map(_override, words), *overrides), list(libraries))
     facts = facts_of(topology, network)
     if write is not None:
         write(topology)
@@ -92,7 +92,7 @@ def show_topology(
     talk.put({**asdict(facts), "file": file})
 
 
-def _topology(
+def find_topology(
     name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]
 ) -> tuple[Topology, Network]:
     """From a name on the shelf, or from an experiment file; the file need not say what the network has to do."""
@@ -106,7 +106,7 @@ def _topology(
     data: dict[str, Any] = {"network": {"topology": name}} if on_shelf else read_toml(path)
     network = data.get("network")
     if shape is not None and isinstance(network, dict):
-        network["shape"] = _shape(shape)
+        network["shape"] = shape_of(shape)
     if on_shelf or not any(data.get(table) is not None for table in LOADS):
         data["collective"] = {"kind": "all-reduce", "size": "1 B"}
     try:
@@ -139,7 +139,7 @@ def _build(experiment: Experiment, folder: Path) -> tuple[Topology, Network]:
     return topology.routed(router.routing, router.routing_options), network
 
 
-def _shape(text: str) -> list[int]:
+def shape_of(text: str) -> list[int]:
     if SHAPE.fullmatch(text.replace(" ", "")) is None:
         raise InputError(f"'{text}' is no shape", key="--shape", allowed="NPUs per dimension, such as 4,4,4")
     return [int(part) for part in re.split("[,xX]", text.replace(" ", ""))]

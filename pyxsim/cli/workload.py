@@ -1,50 +1,70 @@
-"""`pyxsim workload`: what is in traces, what is wrong with them, and the same in another form."""
+"""`pyxsim workload`: what is in traces and texts, what is wrong with them, and the same in another form."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from pyxsim import chakra
 from pyxsim.chakra.check import check
-from pyxsim.chakra.files import ENDS, find
+from pyxsim.chakra.files import ENDS, are_traces, find
 from pyxsim.chakra.graph import Graph, load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.talk import Talk
+from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, PyxsimError, raise_all
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.report.facts import plural
 from pyxsim.report.trace import trace_graph
 from pyxsim.units import format_bytes, format_time_ns
+from pyxsim.workload import read_text_workload
 
 MAX_RANKS = 16  # rows of the table; --json has all
 STAR = "PREFIX.*.et: a trace for each rank, its number at '*'"
 
 
-def show_workload(talk: Talk, name: str, *, plot: str | None = None) -> None:
-    """`pyxsim workload show`. Raises InputError for what cannot be read."""
+def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int | None = None) -> None:
+    """`pyxsim workload show`. `rank`: which one is drawn (default: the first). Raises InputError for what cannot be
+    read."""
+    if rank is not None and plot is None:
+        raise InputError("says which rank is drawn, and nothing is", key="--rank", allowed="with --plot")
+    if _is_text(name):
+        if plot is not None:
+            problem = "is a text, which has no graph before it is for a network"
+            raise InputError(problem, file=name, key="--plot", allowed="traces; `pyxsim workload convert` makes them")
+        show_text(talk, read_text_workload(name))
+        return
     target = None if plot is None else check_plot(plot)
+    found = find(name)
+    if rank is not None and rank not in found:
+        known = f"{min(found)} to {max(found)}" if len(found) > 1 else str(min(found))
+        raise InputError(f"there is no trace of rank {rank}", key="--rank", allowed=known)
+    drawn = min(found) if rank is None else rank
     ranks: dict[int, Statistics] = {}
     faults = 0
-    for rank, path in find(name).items():
-        graph = load(path, rank)
-        ranks[rank] = statistics(graph)
+    for number, path in found.items():
+        graph = load(path, number)
+        ranks[number] = statistics(graph)
         faults += len(graph.faults)
-        if target is not None:
-            _draw(graph, target)  # the first rank
-            target = None
+        if target is not None and number == drawn:
+            _draw(graph, target)
     total = together(ranks.values())
     _tables(talk, ranks, total)
     if faults:
         talk.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` tells them")
     if plot is not None:
         talk.say("", f"wrote {plot}")
-    of_ranks = {str(rank): _json(each) for rank, each in ranks.items()}
+    of_ranks = {str(number): _json(each) for number, each in ranks.items()}
     talk.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
+
+
+def _is_text(name: str) -> bool:
+    """Whether it is a file, and no trace."""
+    return Path(name).is_file() and not are_traces(name)
 
 
 def _draw(graph: Graph, path: Path) -> None:
@@ -88,8 +108,14 @@ def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None
     talk.say("", kinds)
 
 
-def check_workload(talk: Talk, name: str, *, groups: str | None = None) -> None:
+def check_workload(talk: Talk, name: str, loop: Loop, *, groups: str | None = None) -> None:
     """`pyxsim workload check`. Raises InputErrors: all that is wrong."""
+    if _is_text(name):
+        if groups is not None:
+            raise InputError("is a text, which names no groups", file=name, key="--groups", allowed="with traces")
+        check_text(talk, read_text_workload(name), loop)
+        return
+    _no_loop(name, loop)
     found = find(name)
     alone = len(found) == 1 and "*" not in name and Path(name).is_file()
     members = None if groups is None else read_groups(groups, None if alone else max(found) + 1)
@@ -108,8 +134,20 @@ def check_workload(talk: Talk, name: str, *, groups: str | None = None) -> None:
     talk.put({"traces": len(graphs), "nodes": nodes, "between": whole})
 
 
-def convert_workload(talk: Talk, source: str, target: str) -> None:
+def _no_loop(name: str, loop: Loop) -> None:
+    """Traces say themselves what they are for. Raises InputError."""
+    for field in fields(loop):
+        if getattr(loop, field.name) != field.default:
+            problem = f"{name} is made of traces, which say it themselves"
+            raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
+
+
+def convert_workload(talk: Talk, source: str, target: str, loop: Loop) -> None:
     """`pyxsim workload convert`. Raises InputError; no file is left that is not whole."""
+    if _is_text(source):
+        convert_text(talk, read_text_workload(source), target, loop)
+        return
+    _no_loop(source, loop)
     found = find(source)
     if "*" not in Path(target).name and not (len(found) == 1 and "*" not in source and Path(source).is_file()):
         raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)

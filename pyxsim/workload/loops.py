@@ -17,10 +17,11 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.workload.astra1 import Layer, Pass, TextWorkload
-from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, Part, TaskGraph
 from pyxsim.workload.involved import Dims, Logical, involved, is_alone
 
 FORWARD, WEIGHTS, INPUTS = "forward", "weight gradient", "input gradient"
+PARTS = {FORWARD: Part.FORWARD, WEIGHTS: Part.WEIGHT_GRADIENT, INPUTS: Part.INPUT_GRADIENT}
 SHORT = {FORWARD: "fwd", WEIGHTS: "wg", INPUTS: "ig"}
 LAYER_COLUMNS = tuple(f"{short}_{what}" for what in ("compute", "exposed", "comm") for short in SHORT.values())
 HIGHEST = 10**8  # the priority of what goes before all others
@@ -102,7 +103,7 @@ class _Thread:
         self.record = Record(tuple(layer.name for layer in text.layers))
         self.number = 0  # of the pass
         self._everybody = np.arange(int(np.prod(dims.shape)))
-        self.builder = GraphBuilder(len(self._everybody))
+        self.builder = GraphBuilder(len(self._everybody), layers=self.record.layers)
         self._dims, self._manner = dims, manner
         self._involved = involved(text, dims)
         self._compute_scale, self._comm_scale = map(manner.number, (settings.compute_scale, settings.comm_scale))
@@ -122,7 +123,8 @@ class _Thread:
         self.record.compute[key] = self.record.compute.get(key, 0) + ticks
         if ticks:
             name = f"{self.layer(index).name}, {part}"
-            self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", layer=index)]
+            whose = {"layer": index, "part": PARTS[part]}
+            self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", **whose)]
 
     def issue(self, index: int, part: str, newest_first: bool | None = None, *, highest: bool = False) -> None:
         """Begin the collective of a part, if there is one. `newest_first`: its priority; None: as all others."""
@@ -140,10 +142,16 @@ class _Thread:
             raise InputError(problem, file=self.text.file, allowed="1 and more, or NONE")
         name = f"{layer.name}, {part}, pass {self.number}"
         call = self.builder.call(Call(wanted.kind, size, dims=self._along(dims), priority=priority, name=name))
-        task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index)
+        task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
         update = self._manner.cycles(layer.update)
         updated = self.builder.tasks(
-            self._everybody, Kind.MARK, f"{layer.name}, update", ticks=update, layer=index, before=[task]
+            self._everybody,
+            Kind.MARK,
+            f"{layer.name}, update",
+            ticks=update,
+            layer=index,
+            part=Part.UPDATE,
+            before=[task],
         )
         self._unfinished.setdefault((index, part), []).append(updated)
         self.record.began.append(Began(index, part, int(task[0]), int(updated[0])))
@@ -276,7 +284,16 @@ def _inference(thread: _Thread) -> None:
         thread.step()
 
 
+def _micro(thread: _Thread) -> None:
+    """The weight gradients of the first layer, of all passes at once; nothing is computed."""
+    if thread.layer(0).weight_gradient.kind is None:
+        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, which is all that MICRO runs"
+        raise InputError(problem, file=thread.text.file)
+    thread.issue(0, WEIGHTS)
+
+
 _LOOPS: dict[str, Callable[[_Thread], None]] = {
+    "MICRO": _micro,
     "DATA": _data,
     "MODEL": partial(_layer_by_layer, gradients=False),
     "HYBRID_DATA_MODEL": _layer_by_layer,

@@ -84,6 +84,29 @@ def test_what_chakras_jsonizer_prints(tmp_path: Path) -> None:
     assert (tmp_path / "b.json").read_text() == PRINTED.replace("}{", "}\n{") + "\n"
 
 
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.1, "0.1"),
+        (1 / 3, "0.33333334"),
+        (1e22, "1e+22"),
+        (123456789.0, "123456790.0"),
+        (3.4e38, "3.4e+38"),
+        (1e-45, "1.4013e-45"),
+        (-0.0, "-0.0"),
+        (float("-inf"), '"-Infinity"'),
+    ],
+)
+def test_numbers_of_32_bits_as_protocol_buffers_print_them(tmp_path: Path, value: float, printed: str) -> None:
+    """In as few digits as say which it is, beginning with 6 (measured: json_format.MessageToJson)."""
+    node = Node(attr=[Attribute("x", "float_val", value)])
+    chakra.write(tmp_path / "a.et", [node])
+    [read] = chakra.read(tmp_path / "a.et").nodes
+    chakra.write(tmp_path / "a.jsonl", [read])
+    assert f'"floatVal":{printed}}}' in (tmp_path / "a.jsonl").read_text()
+    assert list(chakra.read(tmp_path / "a.jsonl").nodes) == [read]
+
+
 def test_lines_are_objects(tmp_path: Path) -> None:
     chakra.write(tmp_path / "a.jsonl", [NODE, Node()])
     metadata, node, empty = (tmp_path / "a.jsonl").read_text().splitlines()

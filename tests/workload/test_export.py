@@ -18,8 +18,12 @@ from pyxsim import chakra
 from pyxsim.chakra import Metadata, Node, NodeType
 from pyxsim.chakra.groups import read_groups
 from pyxsim.errors import InputError
+from pyxsim.settings import Workload
+from pyxsim.workload.astra1 import PARALLELISMS, read_text_workload
 from pyxsim.workload.export import Written, export, star
 from pyxsim.workload.graph import RESOURCES, Access, Call, GraphBuilder, Kind, Part, TaskGraph
+from pyxsim.workload.involved import logical
+from pyxsim.workload.loops import Manner, training_loop
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
@@ -173,6 +177,30 @@ def test_it_runs_to_the_same_end() -> None:
         hands.run()
         ends.append(job.end)
     assert ends == [1_234_569 + 3 + 9] * 2
+
+
+LAYER = "{name} -1 500 ALLGATHER 4096 700 REDUCESCATTER 8192 900 ALLREDUCE 65536 10{policy}\n"
+HEADS = {
+    "HYBRID_DLRM": " 1",
+    "HYBRID_DLRM_ENHANCED": " 0",
+    "HYBRID_TRANSFORMER": " model_parallel_NPU_group: 2",
+    "HYBRID_TRANSFORMER_FWD_IN_BCKWD": " model_parallel_NPU_group: 4 checkpoints: 1 0 checkpoint_initiates: 1 2",
+}
+
+
+@pytest.mark.parametrize("keyword", PARALLELISMS)
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_every_loop(keyword: str, newest_first: bool, tmp_path: Path) -> None:
+    policy = " HYBRID_DATA_MODEL" if keyword == "HYBRID_CUSTOMIZED" else ""
+    layers = "".join(LAYER.format(name=name, policy=policy) for name in "abc")
+    (tmp_path / "text").write_text(f"{keyword}{HEADS.get(keyword, '')}\n3\n{layers}", encoding="utf-8")
+    text = read_text_workload(tmp_path / "text")
+    dims = logical(text, (4, 2))
+    manner = Manner(newest_first, start=13, step=1)
+    graph, _ = training_loop(text, Workload(file="text", passes=2), dims, manner)
+    told = export(graph, tmp_path / "w", dims.shape)
+    same(read_traces(told.files, dims.shape, Rules(GHZ)), graph, dims.shape)
+    assert seen_dims(told.files, (4, 2)).shape == dims.shape
 
 
 def test_in_chakras_own_words(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.workload import Layer, TextWorkload, read_text_workload
 from pyxsim.workload.astra1 import CUSTOMIZED, DLRM, PARALLELISMS, POLICIES, RECOMPUTING, TRANSFORMER, Header, Pass
+from pyxsim.workload.graph import Kind
 from pyxsim.workload.involved import involved, logical
 from pyxsim.workload.loops import HIGHEST, SHORT, Manner, training_loop
 from pyxsim.workload.training import TrainingLoop
@@ -176,6 +177,54 @@ def test_nothing_to_send_would_never_end() -> None:
     text = text_of("MODEL", 1)
     with pytest.raises(InputError, match=r"work\.txt: layer 'l0', forward: all-reduce of 0 bytes would never end"):
         training_loop(text, scaled, logical(text, (4,)), Manner())
+
+
+PEER = """{word}
+3
+a -1 3000 {f} 2000 {i} 1000 {w} 0
+b -1 1000 {f2} 5000 {i2} 2000 {w2} 0
+c -1 2000 {f} 1000 {i2} 4000 {w} 0
+"""
+FULL = {"f": "ALLREDUCE 1500", "f2": "ALLGATHER 700", "i": "ALLTOALL 2500", "i2": "REDUCESCATTER 9000"}
+FULL |= {"w": "ALLREDUCE 6500", "w2": "ALLREDUCE 12500"}
+HYBRID = [0, 4500, 6200, 9700, 10700, 19700, 24700, 33700, 35700]
+HYBRID += [43200, 47700, 49400, 52900, 53900, 62900, 67900, 76900, 78900]
+
+
+@pytest.mark.parametrize(
+    ("word", "without", "starts", "end"),
+    [
+        (
+            "DATA",
+            "fi",
+            [0, 3000, 4000, 6000, 10000, 11000, 13000, 18000, 25500, 28500, 29500, 31500, 35500, 36500, 38500, 43500],
+            51000,
+        ),
+        (
+            "MODEL",
+            "w",
+            [*HYBRID[:9], *(each + 36700 for each in HYBRID[:9])],
+            73400,
+        ),
+        ("HYBRID_DATA_MODEL", "", HYBRID, 86400),
+        ("HYBRID_MODEL_DATA", "", HYBRID, 86400),
+    ],
+)
+def test_chakras_own_converter(word: str, without: str, starts: list[int], end: int, tmp_path: Path) -> None:
+    """An independent peer: when each computation of two passes begins in the traces that Chakra's text_converter.py
+    (github.com/mlcommons/chakra, commit 21585d8) makes of these texts, where collectives take a cycle for each byte
+    (its microseconds taken for nanoseconds)."""
+    parts = {name: "NONE 0" if name[0] in without else said for name, said in FULL.items()}
+    (tmp_path / "work.txt").write_text(PEER.format(word=word, **parts), encoding="utf-8")
+    text = read_text_workload(tmp_path / "work.txt")
+    job = TrainingLoop(text, Workload(file="work.txt", passes=2), logical(text, (2, 2)), Manner())
+    hands = FixedHands((2, 2))
+    job.begin(hands)
+    hands.run()
+    computing = job.graph.of_kind(Kind.COMPUTE)
+    own = computing[job.graph.npu[computing] == 0]
+    assert job.times().start[own].tolist() == starts
+    assert job.end == end
 
 
 def test_the_slow_machine_by_hand(tmp_path: Path) -> None:

@@ -1,0 +1,195 @@
+"""Workload texts of ASTRA-sim 1 in `pyxsim workload`: their layers, their faults, and their loops as Chakra traces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from pyxsim.cli.talk import Talk
+from pyxsim.cli.topology import find_topology, shape_of
+from pyxsim.errors import InputError, raise_all
+from pyxsim.report.facts import plural
+from pyxsim.settings import Workload
+from pyxsim.settings.faults import translate
+from pyxsim.settings.load import replaced_key
+from pyxsim.units import format_bytes, format_time_ns
+from pyxsim.workload.astra1 import CUSTOMIZED, DLRM, RECOMPUTING, TRANSFORMER, Layer, Pass, TextWorkload
+from pyxsim.workload.export import export
+from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.involved import Logical, logical
+from pyxsim.workload.loops import FORWARD, INPUTS, WEIGHTS, Manner, training_loop
+
+MAX_LAYERS = 40  # rows of the table; --json has all
+POLICIES = ("LIFO", "FIFO")
+_TOML = ".toml"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How a user says for which network a loop is, one of three; how often and at which scale, as words; and which
+    collective goes first where the loop leaves it open."""
+
+    shape: str | None = None
+    npus: int | None = None
+    network: str | None = None
+    passes: int = 1
+    comm_scale: str = "1"
+    compute_scale: str = "1"
+    scheduling: str = POLICIES[0]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the network is told at all."""
+        return any(each is not None for each in (self.shape, self.npus, self.network))
+
+    def dims(self) -> tuple[int, ...]:
+        """NPUs per dimension. Raises InputError."""
+        told = {"--shape": self.shape, "--npus": self.npus, "--network": self.network}
+        given = [name for name, value in told.items() if value is not None]
+        if len(given) != 1:
+            problem = "a loop is for a network" if not given else f"{' and '.join(given)} are given"
+            raise InputError(problem, key=given[-1] if given else None, allowed=f"one of {', '.join(told)}")
+        if self.shape is not None:
+            return tuple(shape_of(self.shape))
+        if self.npus is not None:
+            if self.npus < 1:
+                raise InputError(f"{self.npus} NPUs", key="--npus", allowed="1 and more")
+            return (self.npus,)
+        return _of_file(str(self.network))
+
+    def graph(self, text: TextWorkload) -> tuple[TaskGraph, Logical]:
+        """What the NPUs do, and the dimensions as they see them. Raises InputError."""
+        if self.scheduling not in POLICIES:
+            problem = f"unknown policy '{self.scheduling}'"
+            raise InputError(problem, key="--scheduling", allowed=POLICIES, given=self.scheduling)
+        scales = {name: getattr(self, name) for name in ("passes", "comm_scale", "compute_scale")}
+        try:
+            settings = Workload.model_validate({"file": text.file, **scales})
+        except ValidationError as error:
+            faults = translate(error, Workload)
+            raise_all([replaced_key(fault, f"--{fault.key}".replace("_", "-")) for fault in faults])
+        dims = logical(text, self.dims())
+        manner = Manner(newest_first=self.scheduling == POLICIES[0])
+        return training_loop(text, settings, dims, manner)[0], dims
+
+
+def _of_file(name: str) -> tuple[int, ...]:
+    """The dimensions of a network: an experiment, a network of the shelf, or a network file of ASTRA-sim."""
+    from pyxsim import library
+    from pyxsim.study.astra import form_of
+
+    if name.endswith(_TOML) or "." not in name:
+        return find_topology(name, None, (), [])[0].shape
+    library.load_all()
+    tables, _ = form_of(name).read(name)
+    if "dims" in tables:
+        return tuple(dim["npus"] for dim in tables["dims"])
+    return tuple(tables["shape"])
+
+
+def show_text(talk: Talk, text: TextWorkload) -> None:
+    """A table of the layers, and what they come to in one pass."""
+    parts = (FORWARD, INPUTS, WEIGHTS)
+    compute = {part: sum(_of(layer, part).compute for layer in text.layers) for part in parts}
+    sizes: Counter[str] = Counter()
+    for each in (_of(layer, part) for layer in text.layers for part in parts):
+        if each.kind is not None:
+            sizes[each.kind] += each.size
+    _tables(talk, text, compute, sizes)
+    talk.put(
+        {
+            "parallelism": text.parallelism,
+            **_head(text),
+            "layers": [_json(layer) for layer in text.layers],
+            "compute_ns": {_word(part): ns for part, ns in compute.items()},
+            "bytes": dict(sizes),
+        }
+    )
+
+
+def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict[str, int]) -> None:
+    if talk.silent:
+        return
+    from rich.table import Table
+
+    said = "".join(f", {name.replace('_', ' ')} {value}" for name, value in _head(text).items())
+    talk.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{said}", "")
+    layers, own = text.layers[:MAX_LAYERS], text.parallelism == CUSTOMIZED
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("computes", max_width=24, no_wrap=True)
+    for column in (*compute, "update"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if own:
+        table.add_column("parallel", no_wrap=True)
+    for layer in layers:
+        times = (*(_of(layer, part).compute for part in compute), layer.update)
+        table.add_row(layer.name, *map(format_time_ns, times), *([layer.policy or ""] if own else []))
+    table.add_row("all", *map(format_time_ns, compute.values()))
+    talk.say(table)
+    sends = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("communicates", "for its", "collective", "bytes"):
+        sends.add_column(column, max_width=24, justify="right" if column == "bytes" else "left", no_wrap=True)
+    for layer in layers:
+        for part in compute:
+            each = _of(layer, part)
+            if each.kind is not None:
+                sends.add_row(layer.name, part, each.kind, format_bytes(each.size))
+    for kind, size in sizes.items():
+        sends.add_row("all", "", kind, format_bytes(size))
+    if sends.row_count:
+        talk.say("", sends)
+    if len(text.layers) > MAX_LAYERS:
+        talk.say("", f"  and {plural(len(text.layers) - MAX_LAYERS, 'more layer')}; --json has all of them")
+
+
+def _of(layer: Layer, part: str) -> Pass:
+    return {FORWARD: layer.forward, INPUTS: layer.input_gradient, WEIGHTS: layer.weight_gradient}[part]
+
+
+def _word(part: str) -> str:
+    return part.replace(" ", "_")
+
+
+def _head(text: TextWorkload) -> dict[str, Any]:
+    """What belongs to the keyword."""
+    header, keyword = text.header, text.parallelism
+    found: dict[str, Any] = {}
+    if keyword in DLRM:
+        found["last_bottom_layer"] = header.last_bottom
+    if keyword in TRANSFORMER:
+        found["model_npus"] = header.model_npus
+    if keyword == RECOMPUTING:
+        found |= {"checkpoints": list(header.checkpoints), "restarts": list(header.restarts)}
+    return found
+
+
+def _json(layer: Layer) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": layer.name}
+    for part in (FORWARD, INPUTS, WEIGHTS):
+        each = _of(layer, part)
+        told[_word(part)] = {"compute_ns": each.compute, "collective": each.kind, "bytes": each.size}
+    told["update_ns"] = layer.update
+    return told if layer.policy is None else told | {"parallelism": layer.policy}
+
+
+def check_text(talk: Talk, text: TextWorkload, loop: Loop) -> None:
+    """Its faults were told when it was read; on a network, also those of its loop. Raises InputError."""
+    told = plural(len(text.layers), "layer")
+    if loop.is_told:
+        graph, _ = loop.graph(text)
+        talk.say(f"{told}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: nothing is wrong")
+        talk.put({"layers": len(text.layers), "npus": graph.npus, "tasks": len(graph)})
+        return
+    talk.say(f"{told}: nothing is wrong; with --shape, --npus or --network its loop is checked, too")
+    talk.put({"layers": len(text.layers)})
+
+
+def convert_text(talk: Talk, text: TextWorkload, target: str, loop: Loop) -> None:
+    """Its loop on a network as traces. Raises InputError."""
+    graph, dims = loop.graph(text)
+    told = export(graph, target, dims.shape)
+    talk.say(f"wrote {plural(told.traces, 'trace')}, {plural(told.nodes, 'node')}: {told.files}")
+    talk.put({"file": told.files, "traces": told.traces, "nodes": told.nodes})
