@@ -1,4 +1,4 @@
-"""`pyxsim list`: what is on the shelves, with what it says of itself."""
+"""`pyxsim list`: what is on the shelves, with what it says of itself; or a model, layer by layer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyxsim import library
+from pyxsim.cli.models import device_facts, device_notes, model_facts, model_notes, show_model
 from pyxsim.cli.talk import Talk
 from pyxsim.collective.kinds import KINDS
+from pyxsim.errors import InputError
+from pyxsim.models import model_files
 from pyxsim.registry import Entry, blocks, collectives, topologies
 from pyxsim.traffic import patterns
 
@@ -28,13 +30,28 @@ class Item:
     file: str
     kinds: list[str] | None = None
 
+    @property
+    def notes(self) -> list[str]:
+        """What people are told beside the help."""
+        notes = [", ".join(self.kinds)] if self.kinds is not None else []
+        if self.aliases:
+            notes.append(f"also called {', '.join(self.aliases)}")
+        if self.options and self.kinds is None:
+            notes.append("options: " + ", ".join(f"{k} = {v}" if v else k for k, v in self.options.items()))
+        return notes
+
     def json(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if value is not None}
 
 
-def list_shelves(talk: Talk, libraries: Iterable[str] = ()) -> None:
-    """`pyxsim list`. Raises InputError for a broken file on a shelf."""
+def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] = (), on: str | None = None) -> None:
+    """`pyxsim list`: all shelves, or one; or a model, with times `on` a device. Raises InputError."""
     libraries = list(libraries)
+    if what is not None and what not in (*_TITLES, "systems"):
+        _show_model(talk, what, on)
+        return
+    if on is not None:
+        raise InputError("nothing is computed here", key="--device", allowed="with the name of a model")
     library.load_all(libraries)
     shelves = {
         "topologies": [_item(entry, ("shape",)) for entry in topologies.entries],
@@ -46,14 +63,32 @@ def list_shelves(talk: Talk, libraries: Iterable[str] = ()) -> None:
     }
     systems = library.data_files(extra_dirs=libraries)
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHELVES}
-    _show(talk, shelves, systems)
-    talk.put(
-        {
-            **{name: [item.json() for item in items] for name, items in shelves.items()},
-            "systems": {name: str(path) for name, path in systems.items()},
-            "folders": folders,
-        }
-    )
+    models, machines = model_facts(), device_facts()
+    entries = {shelf: [(item.name, item.help, item.notes) for item in items] for shelf, items in shelves.items()}
+    entries["models"] = [(each["name"], each["help"], model_notes(each)) for each in models]
+    entries["devices"] = [(each["name"], each["help"], device_notes(each)) for each in machines]
+    _show(talk, {name: items for name, items in entries.items() if what in (None, name)})
+    if systems and what in (None, "systems"):
+        paths = [f"  {name}  {path}" for name, path in systems.items()]
+        talk.say(*([] if what else [""]), "systems: pyxsim run NAME", *paths)
+    found = {
+        **{name: [item.json() for item in items] for name, items in shelves.items()},
+        "models": models,
+        "devices": machines,
+        "systems": {name: str(path) for name, path in systems.items()},
+        "folders": folders,
+    }
+    talk.put(found if what is None else {what: found[what]})
+
+
+def _show_model(talk: Talk, name: str, on: str | None) -> None:
+    try:
+        show_model(talk, name, on)
+    except InputError as error:
+        if error.key != "model":
+            raise
+        allowed = [*_TITLES, "systems", *model_files(), "a file, .csv or .toml"]
+        raise InputError(f"there is no shelf or model '{name}'", key="WHAT", allowed=allowed, given=name) from None
 
 
 def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None) -> Item:
@@ -87,10 +122,12 @@ _TITLES = {
     "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
+    "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
+    "devices": "devices: [system.npu] device = ...",
 }
 
 
-def _show(talk: Talk, shelves: dict[str, list[Item]], systems: dict[str, Path]) -> None:
+def _show(talk: Talk, shelves: dict[str, list[tuple[str, str, list[str]]]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -98,17 +135,8 @@ def _show(talk: Talk, shelves: dict[str, list[Item]], systems: dict[str, Path]) 
         table = Table.grid(padding=(0, 2))
         table.add_column(style="bold", no_wrap=True)
         table.add_column()
-        for item in items:
-            table.add_row(f"  {item.name}", Text(item.help))
-            notes = []
-            if item.kinds is not None:
-                notes.append(", ".join(item.kinds))
-            if item.aliases:
-                notes.append(f"also called {', '.join(item.aliases)}")
-            if item.options and item.kinds is None:
-                notes.append("options: " + ", ".join(f"{k} = {v}" if v else k for k, v in item.options.items()))
+        for name, about, notes in items:
+            table.add_row(f"  {name}", Text(about))
             for note in notes:
                 table.add_row("", Text(note, style="dim"))
         talk.say(*([""] if number else []), _TITLES[shelf], table)
-    if systems:
-        talk.say("", "systems: pyxsim run NAME", *(f"  {name}  {path}" for name, path in systems.items()))
