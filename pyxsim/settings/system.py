@@ -12,6 +12,7 @@ from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
 from pyxsim.settings.members import Members, Npus
 from pyxsim.settings.memory import RemoteMemory
+from pyxsim.settings.npu import Npu
 from pyxsim.settings.semantics import faults_of
 from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 from pyxsim.settings.types import (
@@ -159,6 +160,11 @@ class _Scheduling(Table):
     )
     stragglers: tuple[Straggler, ...] = Field(
         default=(), description="NPUs that are late or slow, a table [[system.stragglers]] each time."
+    )
+    npu: Npu | None = Field(
+        default=None,
+        description="How fast NPUs compute, for models and for traces that tell operations ([models.md](models.md)). Left "
+        "out: unknown.",
     )
     remote_memory: RemoteMemory | None = Field(
         default=None, description="Memory beside that of the NPUs, for workloads that access it. Left out: none."
