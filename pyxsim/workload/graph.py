@@ -192,10 +192,15 @@ class GraphBuilder:
         own = np.atleast_1d(np.asarray(npus, np.int64))
         place, called = self._numbers(kind, name, resource)
         columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called, part)
-        self._blocks.append(tuple(np.broadcast_to(np.asarray(column, np.int64), own.shape) for column in columns))
-        waits = [np.broadcast_to(np.asarray(each, np.int64), own.shape) for each in before]
-        many = np.full(len(own), len(waits), np.int64)
-        self._blocks_before.append((many, np.stack(waits, axis=1).ravel() if waits else np.zeros(0, np.int64)))
+        block = np.empty((len(columns), len(own)), np.int64)
+        for row, column in zip(block, columns, strict=True):
+            row[:] = column
+        waits = list(before)
+        which = np.empty((len(own), len(waits)), np.int64)
+        for place, wait in enumerate(waits):
+            which[:, place] = wait
+        self._blocks.append(tuple(block))
+        self._blocks_before.append((np.full(len(own), len(waits), np.int64), which.ravel()))
         self._count += len(own)
         return np.arange(self._count - len(own), self._count, dtype=np.int64)
 
