@@ -163,8 +163,8 @@ class _Scheduling(Table):
     )
     npu: Npu | None = Field(
         default=None,
-        description="How fast NPUs compute, for models and for traces that tell operations ([models.md](models.md)). Left "
-        "out: unknown.",
+        description="How fast NPUs compute, for models and for traces that tell operations "
+        "([models.md](models.md)). Left out: unknown.",
     )
     remote_memory: RemoteMemory | None = Field(
         default=None, description="Memory beside that of the NPUs, for workloads that access it. Left out: none."
