@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
@@ -79,6 +79,15 @@ class Experiment(Table):
         ]
         raise_all(faults)
         return traffic
+
+    @model_validator(mode="after")
+    def _has_something_to_compute(self) -> Experiment:
+        npu, workload = self.system.npu, self.workload
+        if npu is not None and (workload is None or (workload.model is None and not npu.roofline)):
+            traces = workload is not None and workload.file is not None
+            allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
+            raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
+        return self
 
     @field_validator("message")
     @classmethod
