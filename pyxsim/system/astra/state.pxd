@@ -33,6 +33,7 @@ cdef struct Row:         # what is counted per phase and member; times are -1 un
     int64_t end
     int64_t messages      # that arrived
     int64_t network       # how long they were in the network, together
+    int64_t awaited       # how long they were expected, together
 
 
 cdef enum Intra:     # the order in a queue

@@ -247,6 +247,7 @@ cdef class Streams(Store):
         cdef Mail* mail = self.mail_of(m)
         cdef Flight* f
         slot += <int64_t> m.rank * p.slots
+        row_of(self, m, m.phase).awaited -= self.now
         if self.together:
             if mail.surplus[slot] > 0 and mail.balance[slot] <= 0 and mail.first[slot] != NONE:
                 self.agenda.turn += 1
@@ -304,6 +305,7 @@ cdef class Streams(Store):
     cdef int received(self, Member* m) except -1:
         cdef Phase* p = phase_of(self, m)
         m.received += 1
+        row_of(self, m, m.phase).awaited += self.now
         if p.machine == TREE:
             return self.tree(m, p, True)
         return self.insert(m, p)

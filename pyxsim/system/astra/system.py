@@ -37,14 +37,14 @@ from pyxsim.system.work import Collective, PointToPoint
 Longs = NDArray[np.int64]
 _GIGA = 10**9
 _GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
-_COLUMNS = 5  # ready, start, end, messages, network
+_COLUMNS = 6  # ready, start, end, messages, network, awaited
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stream: its phases, and what is counted of them: int64[phases, members, 5].
+    """A stream: its phases, and what is counted of them: int64[phases, members, 6].
 
-    `owner`: for each member the number of its collective.
+    `owner`: for each member the number of its collective; `left`: when it was through with the last phase.
     """
 
     owner: Longs
@@ -53,6 +53,7 @@ class Chunk:
     steps: Sequence[Step]
     places: Sequence[Place]
     rows: Longs
+    left: Longs
 
     @property
     def collective(self) -> int:
@@ -371,7 +372,7 @@ class AstraSystem:
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
             counted = rows.reshape(-1, _COLUMNS)
             streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted, told))
-            self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows))
+            self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows, np.full(len(npus), -1, np.int64)))
             self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
         issued.streams = streams
         serials[list(takers)] += len(streams)
@@ -448,6 +449,7 @@ class AstraSystem:
         number = int(chunk.owner[rank])
         issued = self.issued[number]
         npu = chunk.team.members[rank]
+        chunk.left[rank] = now
         issued.ends[npu] = now  # in the end the time of the last chunk
         issued.left -= 1
         if issued.collective.to_go:
