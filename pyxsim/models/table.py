@@ -69,7 +69,7 @@ class _Row:
 def read_table(path: str | Path) -> Model:
     """The model of a file. Raises InputError, with the line, for each layer that is wrong."""
     file = str(path)
-    comments, lines = _lines(read_text(path, "a table of layers"))
+    comments, lines = _lines(read_text(path, "a table of layers"), file)
     if not lines:
         raise InputError("has no layers", file=file, allowed=_HEADERS)
     number, header = lines[0]
@@ -102,7 +102,7 @@ def read_table(path: str | Path) -> Model:
     )
 
 
-def _lines(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The comments; and the other lines, numbered, in cells."""
     comments, lines = [], []
     for number, line in enumerate(text.splitlines(), 1):
@@ -110,7 +110,11 @@ def _lines(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
             comments.append(line.removeprefix("#").strip())
         elif line.strip():
             delimiter = "\t" if "\t" in line and "," not in line else ","
-            lines.append((number, [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]))
+            try:
+                cells = next(csv.reader([line], delimiter=delimiter))
+            except csv.Error as error:
+                raise InputError(f"cannot be read as a table: {error}", file=f"{file}:{number}") from None
+            lines.append((number, [cell.strip() for cell in cells]))
     return comments, lines
 
 
