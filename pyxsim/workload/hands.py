@@ -46,3 +46,6 @@ class Station(Protocol):
 
     def start(self, task: int) -> None:
         """One of its tasks starts, now."""
+
+    def waiting(self) -> list[str]:
+        """For each task that cannot end before another NPU does something, a line that says so."""

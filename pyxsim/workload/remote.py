@@ -40,7 +40,7 @@ class RemoteStation:
         assert options is not None
         self._memory = make_memory(options)
         self._together = _together(graph, tasks)
-        self._missing = dict.fromkeys(range(len(self._together)), graph.npus)
+        self._came: list[list[int]] = [[] for _ in self._together]
         self._number = {task: number for number, own in enumerate(self._together) for task in own}
         self._next = -1  # the cycle for which `_go_on` is asked
         self._moved = {True: np.zeros(graph.npus, np.int64), False: np.zeros(graph.npus, np.int64)}
@@ -51,9 +51,9 @@ class RemoteStation:
         access, npu, size = Access(graph.match[task]), int(graph.npu[task]), int(graph.size[task])
         self._moved[access.loads][npu] += size
         if access.together:
-            number = self._number[task]
-            self._missing[number] -= 1
-            if self._missing[number]:
+            came = self._came[self._number[task]]
+            came.append(task)
+            if len(came) < graph.npus:
                 return
         self._memory.begin(now, task, npu, size, access)
         self._ask(now)
@@ -62,10 +62,14 @@ class RemoteStation:
         """What was done so far."""
         return MemoryTotals(self._moved[True], self._moved[False], self._memory.used())
 
-    def waiting(self) -> list[int]:
+    def waiting(self) -> list[str]:
         """Tasks that have started, and wait for those of other NPUs that have not."""
-        partly = [number for number, missing in self._missing.items() if 0 < missing < self._graph.npus]
-        return [task for number in partly for task in self._together[number]]
+        lines = []
+        for number, came in enumerate(self._came):
+            if 0 < len(came) < self._graph.npus:
+                missing = next(task for task in self._together[number] if task not in came)
+                lines += [f"{self._graph.label(task)} waits for {self._graph.label(missing)}" for task in came]
+        return lines
 
     def _ask(self, cycle: int) -> None:
         if not 0 <= self._next <= cycle:

@@ -54,6 +54,7 @@ class Times:
         return int(self.end.max(initial=0))
 
 
+_MOST_STUCK = 20  # lines
 _NOTHING: Longs = np.zeros(0, np.int64)
 
 
@@ -134,6 +135,23 @@ class GraphJob:
     def memory(self) -> MemoryTotals | None:
         """What was done with remote memory; None without any."""
         return next((each.totals() for each in self.stations if isinstance(each, RemoteStation)), None)
+
+    def stuck(self) -> list[str]:
+        """Of tasks that have started and not ended, those that wait for another NPU's, a line each; if none does, those
+        that have not ended at all. Empty when all is done."""
+        if not self.left:
+            return []
+        graph, times = self.graph, self.times()
+        lines = []
+        for task in np.flatnonzero((times.start >= 0) & (times.end < 0) & (graph.kind == Kind.RECEIVE)).tolist():
+            what = f"{graph.size[task]} bytes with tag {graph.match[task]} from NPU {graph.peer[task]}"
+            lines.append(f"{graph.label(task)} waits for {what}")
+        for station in self.stations:
+            lines += station.waiting()
+        left = np.flatnonzero(times.end < 0)
+        lines = lines or [f"{graph.label(task)} has not ended" for task in left.tolist()]
+        more = len(lines) - _MOST_STUCK
+        return [*lines[:_MOST_STUCK], f"... and {more} more"] if more > 0 else lines
 
     def times(self) -> Times:
         """When what happened."""

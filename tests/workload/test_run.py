@@ -47,6 +47,9 @@ class FixedStation:
         else:
             self.tell(task)
 
+    def waiting(self) -> list[str]:
+        return []
+
 
 @pytest.fixture(autouse=True)
 def _remote(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +175,10 @@ def test_what_never_comes_leaves_tasks() -> None:
     job, _ = run(b.graph(), (2,))
     assert job.left == 4
     assert job.times().start.tolist() == [0, -1, 0, -1]
+    assert job.stuck() == [
+        "NPU 0, 'receive' (task 0) waits for 1 bytes with tag 0 from NPU 1",
+        "NPU 1, 'receive' (task 2) waits for 1 bytes with tag 0 from NPU 0",
+    ]
 
 
 def test_a_straggler_computes_slowly() -> None:
