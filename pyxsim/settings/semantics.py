@@ -18,11 +18,13 @@ _UNKNOWN: dict[str, dict[str, str]] = {
         "start_skew": "all NPUs begin together",
         "stragglers": "all NPUs are alike",
         "groups": "collectives concern all NPUs, or dimensions",
+        "endpoint": "its endpoints have delays",
         "remote_memory": "its workloads only say how long memory takes",
     },
     "astra-sim-2": {
         "reduction_delay": "a reduction takes what local_memory_bandwidth says",
         "boost": "it reads the key and never uses it",
+        "endpoint": "its endpoints have delays",
         "start_skew": "all NPUs begin together",
         "stragglers": "all NPUs are alike",
     },

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
+from pyxsim.settings.endpoint import Endpoint
 from pyxsim.settings.members import Members, Npus
 from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.npu import Npu
@@ -145,6 +146,11 @@ class _Scheduling(Table):
     shared_bus: SharedBus | None = Field(
         default=None, description="The bus of each NPU instead of its endpoint and reduction delays. Left out: none."
     )
+    endpoint: Endpoint | None = Field(
+        default=None,
+        description="What computing and communicating share at an NPU: its memory; and an engine that takes "
+        "collectives off it ([endpoint.md](endpoint.md)). Left out: they do not hold each other up.",
+    )
     boost: Flag = Field(
         default=False,
         description="Simulate only the NPUs that share a dimension's group with NPU 0, and take the others for alike.",
@@ -177,7 +183,7 @@ class System(Algorithms, _Scheduling):
 
     @model_validator(mode="after")
     def _sound(self) -> System:
-        raise_all([*_names(self), *_without_effect(self), *faults_of(self)])
+        raise_all([*_names(self), *_without_effect(self), *_beside_endpoint(self), *faults_of(self)])
         return self
 
     def group(self, name: str) -> Group | None:
@@ -209,6 +215,19 @@ def _without_effect(system: System) -> list[InputError]:
         for number, straggler in enumerate(system.stragglers)
         if straggler.slow != 1
     ]
+
+
+def _beside_endpoint(system: System) -> list[InputError]:
+    """Settings that say the same in another way, or take NPUs for alike."""
+    if system.endpoint is None:
+        return []
+    why = {
+        "local_memory_bandwidth": "system.endpoint says what reductions read and write",
+        "shared_bus": "system.endpoint says how messages come from and to the memory",
+        "boost": "memories are shared by all groups of an NPU, and it simulates some",
+    }
+    given = [key for key in why if getattr(system, key)]
+    return [InputError(why[key], key=key, allowed="one of them") for key in given]
 
 
 _DELAYS = "beside endpoint_delay, reduction_delay, local_memory_bandwidth or a shared_bus"

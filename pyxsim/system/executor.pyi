@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.system.pipes import Pipes
 from pyxsim.system.options import SharedBus
 from pyxsim.system.program import Program
 
@@ -15,7 +16,8 @@ class Executor:
 
     `endpoint_delay`: cycles per NPU to take a message in, and before it sends its first ones. `slow_num / slow_den`:
     per NPU, what its costs of reductions (and the bus) are multiplied with. `bus`: messages cross the bus of their NPU
-    on the way out and on the way in, and pay no endpoint delay. `log`: keep what `take_log` gives.
+    on the way out and on the way in, and pay no endpoint delay. `log`: keep what `take_log` gives. `pipes`: what
+    messages of programs with traffic go through before they leave, and before they are taken in.
 
     One round: `arrive` and `start`, `run_events` for the cycle, `take_ended`, again until nothing has ended; then the
     `outbox` goes to the network, and `sent` says under which numbers.
@@ -29,6 +31,7 @@ class Executor:
         *,
         bus: SharedBus | None = None,
         log: bool = False,
+        pipes: Pipes | None = None,
     ) -> None: ...
     def add_program(self, program: Program) -> int: ...
     def add_task(self, program: int, members: Sequence[int], plane: int, back: int, tag: int = 0) -> int:
@@ -48,6 +51,8 @@ class Executor:
         """The outbox was handed over; its messages have the numbers from `first` on."""
     def take_ended(self) -> list[tuple[int, int, int, int]]:
         """(task, rank, messages received, cycles that these were in the network) of ranks that have done everything."""
+    def take_told(self) -> list[int]:
+        """Keys of what is through a pipe and is no message, in order."""
     def take_log(self) -> Longs:
         """int64[K, 3], rows (0 left its sender or 1 taken in, task, message), in order."""
     def missing(self, task: int, rank: int) -> list[tuple[int, bool]]:

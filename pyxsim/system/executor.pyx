@@ -10,6 +10,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Flow, Pipes
+
 cdef enum Kind:
     FREE      # a rank sends what waits for nothing
     TAKEN_IN  # a message is taken in by its receiver
@@ -20,7 +22,7 @@ cdef enum:
     RECEIVED = 1
 
 cdef enum Where:  # a message that is in no list
-    TAKEN = -2
+    HERE = -2
     SENDER = -3
     FLYING = -4
 
@@ -41,6 +43,11 @@ cdef struct Program:
     int64_t* size
     int64_t* cost
     int8_t* way
+    bint piped          # what follows is there
+    bint offloaded      # its messages go through the engines, else through the memories
+    int64_t* read_out   # bytes that are read before a message leaves
+    int64_t* read_in    # and where it is taken in
+    int64_t* written
     int32_t* join
     int32_t* join_ptr
     int32_t* join_ids
@@ -139,13 +146,16 @@ cdef class Executor:
     cdef int64_t* bus_free
     cdef int64_t bus_L, bus_o, bus_g, bus_num, bus_den
     cdef bint bus, logging
+    cdef Pipes pipes            # None: nothing of them takes time
+    cdef list told              # keys of what has gone through a pipe, and is no message
 
-    def __init__(self, endpoint_delay, slow_num, slow_den, *, bus=None, bint log=False):
+    def __init__(self, endpoint_delay, slow_num, slow_den, *, bus=None, bint log=False, Pipes pipes=None):
         self.kept = []
         self.endpoint = longs(self.kept, endpoint_delay)
         self.slow_num, self.slow_den = longs(self.kept, slow_num), longs(self.kept, slow_den)
         self.bus_free = longs(self.kept, np.zeros(len(endpoint_delay)))
         self.bus, self.logging = bus is not None, log
+        self.pipes, self.told = pipes, []
         if self.bus:
             self.bus_L, self.bus_o, self.bus_g = bus.L, bus.o, bus.g
             self.bus_num, self.bus_den = bus.G.numerator, bus.G.denominator
@@ -175,6 +185,11 @@ cdef class Executor:
         p.src, p.dst = ints(kept, program.src), ints(kept, program.dst)
         p.size, p.cost = longs(kept, program.size), longs(kept, program.cost)
         p.way, p.join = chars(kept, program.way), ints(kept, program.join)
+        p.piped = program.traffic is not None
+        if p.piped:
+            p.offloaded = program.traffic.offloaded
+            p.read_out, p.read_in = longs(kept, program.traffic.read_out), longs(kept, program.traffic.read_in)
+            p.written = longs(kept, program.traffic.written)
         p.join_ptr, p.join_ids = ints(kept, program.join_ptr), ints(kept, program.join_ids)
         p.free_ptr, p.free_ids = ints(kept, program.free_ptr), ints(kept, program.free_ids)
         p.opens_ptr, p.opens_ids = ints(kept, program.opens_ptr), ints(kept, program.opens_ids)
@@ -272,9 +287,30 @@ cdef class Executor:
             return 0
         if self.bus and p.size[m]:
             now = self._cross(npu, p.size[m], now)
-        elif p.size[m]:
+        elif p.piped and self._through(p, npu, p.read_in[m], p.written[m], now, TAKEN, task, m):
+            return 0
+        return self._take_in(task, m, now)
+
+    cdef int _take_in(self, int64_t task, int32_t m, int64_t now) except -1:
+        """What it takes beside the pipes: a message of others the delay of the endpoint, and reducing."""
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int32_t npu = t.members[p.dst[m]]
+        if p.size[m] and p.src[m] != p.dst[m] and not self.bus:
             now += self.endpoint[npu]
         return self._push(now + self._slowed(npu, p.cost[m]), TAKEN_IN, task, m)
+
+    cdef bint _through(
+        self, Program* p, int32_t npu, int64_t read, int64_t written, int64_t now, int32_t then, int64_t task, int32_t m
+    ) except -1:
+        """Bytes go through a pipe of an NPU; whether that takes any time."""
+        cdef Pipes pipes = self.pipes
+        if p.offloaded:
+            pipes.moved[OFFLOADED, npu] += read + written
+            return pipes.begin(pipes.npus + npu, read + written, now, then, <int32_t> task, m)
+        pipes.moved[READ, npu] += read
+        pipes.moved[WRITTEN, npu] += written
+        return pipes.begin(npu, read + written, now, then, <int32_t> task, m)
 
     cdef int64_t _slowed(self, int32_t npu, int64_t cycles) noexcept:
         if self.slow_num[npu] == self.slow_den[npu]:
@@ -298,12 +334,13 @@ cdef class Executor:
         if self.logging:
             self._note(SENT, task, m)
         if p.dst[m] == rank:
-            self._push(now + self._slowed(t.members[rank], p.cost[m]), TAKEN_IN, task, m)
+            if not (p.piped and self._through(p, t.members[rank], p.read_in[m], p.written[m], now, TAKEN, task, m)):
+                self._take_in(task, m, now)
         elif not p.size[m]:
             self._arrived(task, m, now)  # says that something is done; there is nothing to carry
         elif self.bus:
             self._push(self._cross(t.members[rank], p.size[m], now), OUT, task, m)
-        else:
+        elif not (p.piped and self._through(p, t.members[rank], p.read_out[m], 0, now, LEAVES, task, m)):
             self._out(task, m)
         t.to_send[rank] -= 1
         self._check_end(task, rank)
@@ -339,7 +376,7 @@ cdef class Executor:
         cdef int32_t rank = p.dst[m], gate, held
         cdef int64_t i, k
         cdef bint opened
-        t.after[m] = TAKEN
+        t.after[m] = HERE
         if self.logging:
             self._note(RECEIVED, task, m)
         if p.src[m] != rank:
@@ -417,6 +454,8 @@ cdef class Executor:
         cdef Event event
         cdef Program* p
         cdef int32_t i
+        if self.pipes is not None:
+            self._leave_pipes(now)
         while self.event_count and self.events[0].at <= now:
             event = self._pop()
             if event.kind == TAKEN_IN:
@@ -427,6 +466,26 @@ cdef class Executor:
                 p = &self.programs[self.tasks[event.task].program]
                 for i in range(p.free_ptr[event.place], p.free_ptr[event.place + 1]):
                     self._send(event.task, p.free_ids[i], event.at)
+
+    cdef int _leave_pipes(self, int64_t now) except -1:
+        """What has gone through a pipe in this cycle goes on."""
+        cdef Pipes pipes = self.pipes
+        cdef Flow* flow
+        cdef int64_t i
+        pipes.finish(now)
+        for i in range(pipes.through_count):
+            flow = &pipes.through[i]
+            if flow.then == LEAVES:
+                self._out(flow.task, flow.place)
+            elif flow.then == TAKEN:
+                self._take_in(flow.task, flow.place, now)
+            else:
+                self.told.append(flow.task)
+        return 0
+
+    def take_told(self):
+        told, self.told = self.told, []
+        return told
 
     # -- the events to come: a heap --
 
@@ -462,7 +521,12 @@ cdef class Executor:
         return top
 
     def next_event(self):
-        return self.events[0].at if self.event_count else -1
+        cdef int64_t own = self.events[0].at if self.event_count else -1, other
+        if self.pipes is not None:
+            other = self.pipes.upcoming()
+            if own < 0 or 0 <= other < own:
+                return other
+        return own
 
     # -- what there is to take --
 
@@ -525,7 +589,7 @@ cdef class Executor:
         cdef int32_t m
         if t.numbers == NULL:
             return []
-        return [(p.src[m], t.after[m] == FLYING) for m in range(p.count) if p.dst[m] == rank and t.after[m] != TAKEN]
+        return [(p.src[m], t.after[m] == FLYING) for m in range(p.count) if p.dst[m] == rank and t.after[m] != HERE]
 
 
 cdef inline bint before(const Event* one, const Event* other) noexcept:

@@ -17,7 +17,7 @@ from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
 from pyxsim.system.memory import MemoryOptions, resolve_memory
 from pyxsim.topology.topology import Queue, Topology
-from pyxsim.units import to_cycles, to_seconds
+from pyxsim.units import format_bandwidth, to_cycles, to_seconds
 
 ASTRA_SIM_1 = "astra-sim-1"
 _READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
@@ -35,6 +35,18 @@ class SharedBus:
     G: Fraction
     reduction: Fraction = Fraction(0)
     reduction_start: int = 0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What computing and communicating share at an NPU; bytes per cycle, None for no limit. See docs/endpoint.md."""
+
+    memory: Fraction | None = None
+    communication: Fraction | None = None
+    compute_share: Fraction = Fraction(0)
+    engine: bool = False
+    engine_memory: int | None = None
+    engine_rate: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ class Options:
     reduction_delay: int = 0
     reduction_bytes_per_cycle: Fraction | None = None
     shared_bus: SharedBus | None = None
+    endpoint: Endpoint | None = None
     boost: bool = False
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()
@@ -155,6 +168,7 @@ def resolve(
         reduction_delay=to_cycles(settings.reduction_delay, clock)[0],
         reduction_bytes_per_cycle=memory / clock if memory is not None else None,
         shared_bus=_shared_bus(settings, clock),
+        endpoint=_endpoint(settings, clock),
         boost=settings.boost,
         start_skew=_start_skew(settings, topology.npus, clock, seed),
         slowdown=_slowdown(settings, topology.npus),
@@ -176,6 +190,35 @@ def _shared_bus(settings: Settings, clock: Fraction) -> SharedBus | None:
     per_byte, reduction = (to_seconds(time, clock) * clock for time in (bus.G, bus.reduction_delay))
     start = ceil(_REDUCTION_START * clock) if reduction or settings.compat is not None else 0
     return SharedBus(latency, overhead, gap, per_byte, reduction, start)
+
+
+_MOST_RATE = 2**30  # bytes per cycle: what whole numbers of 64 bits have room for (pipes.pyx)
+
+
+def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
+    """What is shared at the endpoint. Raises InputError for bandwidths that cannot be counted."""
+    own = settings.endpoint
+    if own is None:
+        return None
+
+    def rate(key: str) -> Fraction | None:
+        bandwidth: Fraction | None = getattr(own, key)
+        if bandwidth is None:
+            return None
+        if not Fraction(1, 2**16) <= bandwidth / clock <= _MOST_RATE:
+            problem = f"{format_bandwidth(bandwidth)} cannot be counted in cycles of this clock"
+            allowed = f"2^-16 to {_MOST_RATE} bytes per cycle"
+            raise InputError(problem, key=f"system.endpoint.{key}", allowed=allowed)
+        return bandwidth / clock
+
+    return Endpoint(
+        rate("memory_bandwidth"),
+        rate("communication_bandwidth"),
+        own.compute_share,
+        own.offload == "engine",
+        own.engine_memory,
+        rate("engine_rate"),
+    )
 
 
 def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Sequence[int]:

@@ -20,6 +20,37 @@ from pyxsim.collective.schedule import Schedule
 Cost = Callable[[int], int]
 
 
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """What the messages of a program move through the pipes of their NPUs, in bytes per message (docs/endpoint.md).
+
+    read_out   read at the sender before it leaves
+    read_in, written   where it is taken in
+    offloaded  through the engines, and not through the memories
+    """
+
+    offloaded: bool
+    read_out: I64
+    read_in: I64
+    written: I64
+
+
+def traffic_of(s: CompiledSchedule, size: I64, *, offloaded: bool) -> Traffic:
+    """Without an engine: read, sent, written, and read again with its partner to be added and written. What is sent
+    on as it is added is not read again."""
+    if offloaded:
+        return Traffic(True, size, np.zeros_like(size), size)
+    adds = np.append(s.reduce[s.gate_ids], False)  # with one more: the last gate may be empty
+    of_gate = np.logical_or.reduceat(adds, s.gate_ptr[:-1]) & (np.diff(s.gate_ptr) > 0)
+    summed = np.append(of_gate, False)[s.gate]  # where there is no gate: the last one
+    return Traffic(
+        False,
+        read_out=np.where(s.local | summed, 0, size),
+        read_in=size * (2 * s.reduce + (s.local & ~s.reduce)),
+        written=size * (1 + (s.reduce & ~s.local)),
+    )
+
+
 def _single() -> CompiledSchedule:
     schedule = Schedule("broadcast", 2, blocks=1)
     schedule.send(0, 1, 0)
@@ -67,6 +98,7 @@ class Program:
     sends: I64
     receives: I64
     schedule: CompiledSchedule
+    traffic: Traffic | None = None
 
     @property
     def total(self) -> int:
@@ -75,10 +107,11 @@ class Program:
 
 
 class Programs:
-    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays."""
+    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays.
+    `offload`: whether collectives have an engine; None where nobody counts what goes through memories and engines."""
 
-    def __init__(self, cost: Cost, cycles_of_ns: Cost) -> None:
-        self.cost, self.cycles_of_ns = cost, cycles_of_ns
+    def __init__(self, cost: Cost, cycles_of_ns: Cost, *, offload: bool | None = None) -> None:
+        self.cost, self.cycles_of_ns, self.offload = cost, cycles_of_ns, offload
         # With the schedule, whose identity is in the key: as long as it is here nothing else can have it.
         self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
 
@@ -88,16 +121,17 @@ class Programs:
         key = (id(schedule), phase.copies, piece)
         if key not in self._made:
             sizes = phase.block_sizes(piece)
-            self._made[key] = schedule, self._program(schedule.without_empty(sizes), sizes)
+            self._made[key] = schedule, self._program(schedule.without_empty(sizes), sizes, offloaded=self.offload)
         return self._made[key][1]
 
     def single(self, size: int) -> Program:
         """One message of so many bytes from rank 0 to rank 1."""
         if size not in self._made:
-            self._made[size] = _SINGLE, self._program(_SINGLE, np.array([size]))
+            offloaded = None if self.offload is None else False  # the engine is for collectives
+            self._made[size] = _SINGLE, self._program(_SINGLE, np.array([size]), offloaded=offloaded)
         return self._made[size][1]
 
-    def _program(self, s: CompiledSchedule, block_sizes: I64) -> Program:
+    def _program(self, s: CompiledSchedule, block_sizes: I64, *, offloaded: bool | None) -> Program:
         size = s.message_bytes(block_sizes)
         cost = np.zeros(len(s), np.int64)
         for bytes_ in np.unique(size[s.reduce]).tolist():
@@ -127,6 +161,7 @@ class Programs:
             sends=np.bincount(s.src, minlength=s.n),
             receives=np.bincount(s.dst, minlength=s.n),
             schedule=s,
+            traffic=None if offloaded is None else traffic_of(s, size, offloaded=offloaded),
         )
 
 

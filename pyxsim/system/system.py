@@ -17,6 +17,7 @@ from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
 from pyxsim.errors import InputError, StuckError
 from pyxsim.network.protocol import Network
+from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
 from pyxsim.system.lines import Line
 from pyxsim.system.options import Options
@@ -48,17 +49,20 @@ class System:
         self.bytes_planned = 0
         self.listen: Callable[[Log], None] = lambda log: None
         slow = options.slow(network.npus)
-        self._endpoint = options.endpoint_delays(network.npus)
+        self._delays = options.endpoint_delays(network.npus)
+        self.endpoint = None if options.endpoint is None else Endpoints(self, options.endpoint)
         self.executor = Executor(
-            self._endpoint,
+            self._delays,
             [factor.numerator for factor in slow],
             [factor.denominator for factor in slow],
             bus=options.shared_bus,
             log=options.carry,
+            pipes=None if self.endpoint is None else self.endpoint.pipes,
         )
         self.tasks: list[GroupTask | PointToPoint] = []  # by the executor's numbers
         self._whole = Communicator.whole(self.shape)
-        self._programs = Programs(options.reduction_cost, options.cycles_of_ns)
+        offload = None if options.endpoint is None else options.endpoint.engine
+        self._programs = Programs(options.reduction_cost, options.cycles_of_ns, offload=offload)
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -253,6 +257,8 @@ class System:
         chunk = Chunk(len(collective.chunks), collective, plan)
         self._chunks += 1
         collective.chunks.append(chunk)
+        if self.endpoint is not None:
+            self.endpoint.check(chunk)
         group = collective.communicator
         # Queues in turns, among the chunks that take the dimensions in the same order: where orders alternate, all
         # chunks that load a dimension alike would else meet in one of its queues.
@@ -323,7 +329,10 @@ class System:
     def _ready(self, collective: Collective, positions: Sequence[int]) -> None:
         boost = self.options.boost
         for chunk in collective.chunks:
-            if not boost:
+            if self.endpoint is not None:
+                for position in positions:
+                    self.endpoint.enter(chunk, position)
+            elif not boost:
                 for position in positions:
                     chunk.stages[0].member_ready(position, self.cycle)
             elif 0 in positions:
@@ -342,7 +351,7 @@ class System:
         """
         executor, network = self.executor, self.network
         # What arrives cannot set anything free before an endpoint has taken it in: so long arrivals are collected.
-        slack = 0 if self.options.shared_bus else int(min(self._endpoint))
+        slack = 0 if self.options.shared_bus or self.endpoint else int(min(self._delays))
         while True:
             until = self._next_event()
             messages, cycles = network.advance(until, slack=slack)
@@ -373,8 +382,11 @@ class System:
             while events and events[0][0] <= self.cycle:
                 heapq.heappop(events)[2]()
             executor.run_events(self.cycle)
+            told = executor.take_told()
+            if self.endpoint is not None:
+                self.endpoint.tell(told)
             ended = executor.take_ended()
-            if not ended and not (events and events[0][0] <= self.cycle):
+            if not ended and not told and not (events and events[0][0] <= self.cycle):
                 break
             for task, rank, messages, network in ended:
                 self.tasks[task].member_ended(rank, self.cycle, messages, network)

@@ -136,6 +136,15 @@ class Chunk:
         self.collective = collective
         self.plan = plan
         self.stages: list[Stage] = []
+        self.left = plan.npus  # NPUs that are not through with it
+
+    def member_through(self, position: int, cycle: int) -> None:
+        """An NPU has done all phases."""
+        if self.collective.to_go:
+            self.collective.member_finished(position)
+        self.left -= 1
+        if not self.left:
+            self.collective.chunk_finished(cycle)
 
 
 class Stage:
@@ -155,7 +164,6 @@ class Stage:
         self.boost = system.options.boost
         self.tasks: list[GroupTask] = []
         self.task_of: list[GroupTask | None] = [None] * count
-        self.ended = 0
 
     def member_ready(self, position: int, cycle: int) -> None:
         """An NPU has the data that this phase starts from."""
@@ -170,17 +178,14 @@ class Stage:
     def member_ended(self, position: int, cycle: int, messages: int, network: int) -> None:
         """An NPU has sent and received everything of this phase."""
         self.end[position], self.messages[position], self.network[position] = cycle, messages, network
-        self.ended += 1
         if self.boost:
             self._boosted(position, cycle)
         elif self.following is not None:
             self.following.member_ready(position, cycle)
+        elif self.system.endpoint is not None:
+            self.system.endpoint.leave(self.chunk, position)
         else:
-            collective = self.chunk.collective
-            if collective.to_go:
-                collective.member_finished(position)
-            if self.ended == len(self.end):
-                collective.chunk_finished(cycle)
+            self.chunk.member_through(position, cycle)
 
     def _boosted(self, position: int, cycle: int) -> None:
         """Only the groups of the first NPU are there; all others are taken to be as far as it is."""

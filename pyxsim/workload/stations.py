@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyxsim.workload.computing import computing
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.hands import Hands, Station, Tell
 from pyxsim.workload.remote import remote_memory
@@ -16,4 +17,4 @@ Maker = Callable[[TaskGraph, Hands, Tell], Station | None]
 """Makes the station of a graph on a system, or None where there is nothing for it to do. Raises InputError."""
 
 
-STATIONS: tuple[Maker, ...] = (remote_memory,)
+STATIONS: tuple[Maker, ...] = (remote_memory, computing)

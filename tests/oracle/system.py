@@ -144,7 +144,10 @@ class Oracle:
                 self._ended.append(message)
 
         def receive() -> None:
-            self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
+            def in_memory() -> None:
+                self._at(receiver.cross(size, self.now) + receiver.endpoint_delay, take_in)
+
+            self._alone_in(dst, size, in_memory)
 
         def arrive() -> None:
             if message.receiver_begun:
@@ -161,7 +164,7 @@ class Oracle:
             self._outbox.append((src, dst, size, message.plane, arrive))
 
         def leave() -> None:
-            self._through_bus(sender, size, hand_over)
+            self._alone_out(src, size, lambda: self._through_bus(sender, size, hand_over))
 
         def begin() -> None:
             self._at(self.now + sender.endpoint_delay, leave)
@@ -340,11 +343,22 @@ class Oracle:
         if task.is_local(message):
             nanoseconds = 0 if task.schedule.extra_ns is None else int(task.schedule.extra_ns[message])
             cost = npu.own_step(size if task.schedule.reduce[message] else None, nanoseconds)
-            self._at(self.now + cost, lambda: self._take_in(task, message))
+            self._own_step(part, message, lambda: self._at(self.now + cost, lambda: self._take_in(task, message)))
         elif size == 0:
             self._arrive(task, message)
         else:
             self._through_bus(npu, size, lambda: self._to_network(part, message))
+
+    # What an endpoint does first that is shared with others: tests/system/slow_endpoint.py.
+
+    def _own_step(self, part: Part, message: int, then: Action) -> None:
+        then()
+
+    def _alone_out(self, src: int, size: int, then: Action) -> None:
+        then()
+
+    def _alone_in(self, dst: int, size: int, then: Action) -> None:
+        then()
 
     def _through_bus(self, npu: Npu, size: int, action: Action) -> None:
         """Out of an NPU: at once where there is no bus."""

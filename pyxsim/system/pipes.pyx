@@ -1,0 +1,293 @@
+"""The pipes of an endpoint: the memory of each NPU, and its offload engine. See docs/endpoint.md and pipes.pyi.
+
+A pipe serves what is in it side by side, in fair shares. All flows of a pipe have the same share, whenever they began;
+so one number, what has been served to each, says how far all of them are, and only the first to be through is looked
+at. Computations are few and each has a limit of its own: they are gone through one by one.
+
+Numbers are whole: bytes and cycles in parts of 1/ONE. Shares are cut to whole parts when something begins or ends, and
+hold until the next time.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, realloc
+
+import numpy as np
+
+cdef enum:
+    ONE = 1 << 16
+
+
+cdef void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL:
+    """The memory with room for `wanted` entries."""
+    cdef void* larger
+    if wanted <= room[0] and memory != NULL:
+        return memory
+    room[0] = max(2 * room[0], wanted, 8)
+    larger = realloc(memory, room[0] * each)
+    if larger == NULL:
+        raise MemoryError
+    return larger
+
+
+cdef inline bint sooner(const Flow* one, const Flow* other) noexcept:
+    return one.until < other.until or (one.until == other.until and one.number < other.number)
+
+
+cdef inline bint wakes_first(const Wake* one, const Wake* other) noexcept:
+    return one.at < other.at or (one.at == other.at and one.pipe < other.pipe)
+
+
+cdef inline void sooner_of(int64_t* wake, int64_t cycle) noexcept:
+    if wake[0] < 0 or cycle < wake[0]:
+        wake[0] = cycle
+
+
+cdef class Pipes:
+    def __init__(self, int64_t npus, int64_t memory, int64_t communication, int64_t engine):
+        cdef int64_t i
+        self.npus = npus
+        self.pipes = <Pipe*> calloc(max(2 * npus, 1), sizeof(Pipe))
+        if self.pipes == NULL:
+            raise MemoryError
+        for i in range(2 * npus):
+            self.pipes[i].wake = -1
+            self.pipes[i].rate = memory if i < npus else engine
+            self.pipes[i].limit = communication if i < npus else 0
+        self.counted = np.zeros((4, npus), np.int64)
+        self.moved = self.counted
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.pipes != NULL:
+            for i in range(2 * self.npus):
+                free(self.pipes[i].flows)
+                free(self.pipes[i].works)
+        free(self.pipes)
+        free(self.wakes)
+        free(self.dirty)
+        free(self.through)
+
+    # -- what goes in --
+
+    cdef bint begin(self, int64_t pipe, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place) except -1:
+        """So many bytes begin to go through a pipe; whether that takes any time."""
+        cdef Pipe* own = &self.pipes[pipe]
+        cdef Flow* heap
+        cdef int64_t hole, parent
+        cdef Flow flow
+        if not own.rate or not size:
+            return False
+        self._touch(pipe, now)
+        if not own.count:
+            own.served = 0
+        flow = Flow(own.served + size * ONE, self.number, then, task, place)
+        self.number += 1
+        own.flows = <Flow*> grown(own.flows, &own.room, own.count + 1, sizeof(Flow))
+        heap, hole = own.flows, own.count
+        own.count += 1
+        while hole:
+            parent = (hole - 1) >> 1
+            if not sooner(&flow, &heap[parent]):
+                break
+            heap[hole] = heap[parent]
+            hole = parent
+        heap[hole] = flow
+        self.working += 1
+        return True
+
+    def move(self, int64_t npu, int32_t key, int64_t read, int64_t written, int64_t now):
+        self.moved[READ, npu] += read
+        self.moved[WRITTEN, npu] += written
+        return self.begin(npu, read + written, now, TOLD, key, -1)
+
+    def compute(self, int64_t npu, int32_t key, int64_t ticks, int64_t size, int64_t full, int64_t now):
+        cdef Pipe* own = &self.pipes[npu]
+        cdef int64_t demand = (size * ONE + ticks - 1) // ticks if own.rate else 0
+        self.moved[COMPUTED, npu] += size
+        self._touch(npu, now)
+        own.works = <Work*> grown(own.works, &own.work_room, own.work_count + 1, sizeof(Work))
+        own.works[own.work_count] = Work(ticks * ONE, demand, full, 0, self.number, key)
+        own.work_count += 1
+        self.number += 1
+        self.working += 1
+
+    def slow(self, int64_t npu, int64_t full, int64_t now):
+        cdef Pipe* own = &self.pipes[npu]
+        cdef int64_t i
+        self._touch(npu, now)
+        for i in range(own.work_count):
+            own.works[i].full = full
+
+    # -- time --
+
+    cdef int _touch(self, int64_t number, int64_t now) except -1:
+        """Count a pipe up to now; its shares are looked at anew before time goes on."""
+        cdef Pipe* pipe = &self.pipes[number]
+        self._advance(pipe, now)
+        if not pipe.changed:
+            pipe.changed = True
+            self.dirty = <int32_t*> grown(self.dirty, &self.dirty_room, self.dirty_count + 1, sizeof(int32_t))
+            self.dirty[self.dirty_count] = <int32_t> number
+            self.dirty_count += 1
+        return 0
+
+    cdef int _advance(self, Pipe* pipe, int64_t now) except -1:
+        cdef int64_t cycles = now - pipe.now, i
+        cdef bint serves = pipe.count > 0
+        pipe.now = now
+        if not cycles:
+            return 0
+        pipe.served += cycles * pipe.share
+        for i in range(pipe.work_count):
+            pipe.works[i].left -= cycles * pipe.works[i].speed
+            serves = serves or pipe.works[i].demand > 0
+        if serves:
+            pipe.busy += cycles
+        return 0
+
+    cdef int64_t upcoming(self) except -2:
+        """The cycle in which something is through next; -1: none."""
+        cdef int64_t i, hole, parent
+        cdef Pipe* pipe
+        cdef Wake wake
+        for i in range(self.dirty_count):
+            pipe = &self.pipes[self.dirty[i]]
+            pipe.changed = False
+            self._share_out(pipe)
+            if pipe.wake >= 0:
+                wake = Wake(pipe.wake, self.dirty[i])
+                self.wakes = <Wake*> grown(self.wakes, &self.wake_room, self.wake_count + 1, sizeof(Wake))
+                hole = self.wake_count
+                self.wake_count += 1
+                while hole:
+                    parent = (hole - 1) >> 1
+                    if not wakes_first(&wake, &self.wakes[parent]):
+                        break
+                    self.wakes[hole] = self.wakes[parent]
+                    hole = parent
+                self.wakes[hole] = wake
+        self.dirty_count = 0
+        while self.wake_count and self.pipes[self.wakes[0].pipe].wake != self.wakes[0].at:
+            self._pop_wake()
+        return self.wakes[0].at if self.wake_count else -1
+
+    cdef Wake _pop_wake(self) noexcept:
+        cdef Wake* heap = self.wakes
+        cdef Wake top = heap[0]
+        self.wake_count -= 1
+        cdef Wake last = heap[self.wake_count]
+        cdef int64_t hole = 0, child = 1
+        while child < self.wake_count:
+            if child + 1 < self.wake_count and wakes_first(&heap[child + 1], &heap[child]):
+                child += 1
+            if not wakes_first(&heap[child], &last):
+                break
+            heap[hole] = heap[child]
+            hole, child = child, 2 * child + 1
+        heap[hole] = last
+        return top
+
+    cdef int _share_out(self, Pipe* pipe) except -1:
+        """What each gets from now on, and when the first of them is through."""
+        cdef int64_t left = pipe.rate, sharing = pipe.count, i, best, wanted, least, share
+        cdef int64_t most = max(pipe.limit // pipe.count, 1) if pipe.limit and pipe.count else 0
+        cdef Work* work
+        pipe.share, pipe.wake = 0, -1
+        for i in range(pipe.work_count):
+            pipe.works[i].speed = -1
+            sharing += pipe.works[i].demand > 0
+        while True:  # who wants less than an even share gets it, the most modest first: the others share the rest
+            best, least = -1, -1
+            for i in range(pipe.work_count):
+                work = &pipe.works[i]
+                if work.speed < 0:
+                    wanted = work.demand // ONE * work.full + (work.demand % ONE * work.full + ONE - 1) // ONE
+                    if least < 0 or wanted < least:
+                        best, least = i, wanted
+            if most and not pipe.share and (least < 0 or most < least):
+                best, least = -1, most
+            if least < 0 or (least > 0 and least > left // sharing):
+                break
+            if best < 0:
+                pipe.share = most
+                left -= most * pipe.count
+                sharing -= pipe.count
+            else:
+                pipe.works[best].speed = pipe.works[best].full
+                left -= least
+                sharing -= pipe.works[best].demand > 0
+        share = max(left // sharing, 1) if sharing else 0
+        for i in range(pipe.work_count):
+            work = &pipe.works[i]
+            if work.speed < 0:
+                work.speed = max(share * ONE // work.demand, 1)
+            sooner_of(&pipe.wake, pipe.now + (work.left + work.speed - 1) // work.speed)
+        if pipe.count:
+            pipe.share = pipe.share or share
+            sooner_of(&pipe.wake, pipe.now + (pipe.flows[0].until - pipe.served + pipe.share - 1) // pipe.share)
+        return 0
+
+    cdef int finish(self, int64_t now) except -1:
+        """Collect what is through in this cycle: pipe by pipe, in each in order of beginning."""
+        cdef Wake wake
+        self.through_count = 0
+        while self.wake_count and self.wakes[0].at <= now:
+            wake = self._pop_wake()
+            if self.pipes[wake.pipe].wake == wake.at:
+                self._touch(wake.pipe, now)
+                self.pipes[wake.pipe].wake = -1
+                self._collect(&self.pipes[wake.pipe])
+        return 0
+
+    cdef int _collect(self, Pipe* pipe) except -1:
+        cdef int64_t first = self.through_count, place, kept = 0, i
+        cdef Flow flow
+        for i in range(pipe.work_count):
+            if pipe.works[i].left > 0:
+                pipe.works[kept] = pipe.works[i]
+                kept += 1
+                continue
+            flow = Flow(0, pipe.works[i].number, TOLD, pipe.works[i].key, -1)
+            self.through = <Flow*> grown(self.through, &self.through_room, self.through_count + 1, sizeof(Flow))
+            self.through[self.through_count] = flow
+            self.through_count += 1
+        pipe.work_count = kept
+        while pipe.count and pipe.flows[0].until <= pipe.served:
+            flow = pop_flow(pipe)
+            self.through = <Flow*> grown(self.through, &self.through_room, self.through_count + 1, sizeof(Flow))
+            place = self.through_count
+            self.through_count += 1
+            while place > first and self.through[place - 1].number > flow.number:
+                self.through[place] = self.through[place - 1]
+                place -= 1
+            self.through[place] = flow
+        self.working -= self.through_count - first
+        return 0
+
+    # -- what there is to see --
+
+    def totals(self):
+        busy = np.zeros(self.npus, np.int64)
+        cdef int64_t[::1] cycles = busy
+        cdef int64_t i
+        for i in range(self.npus):
+            cycles[i] = self.pipes[i].busy
+        names = ("read", "written", "compute", "engine")
+        return {name: row.copy() for name, row in zip(names, self.counted, strict=True)} | {"busy": busy}
+
+
+cdef Flow pop_flow(Pipe* pipe) noexcept:
+    cdef Flow* heap = pipe.flows
+    cdef Flow top = heap[0]
+    pipe.count -= 1
+    cdef Flow last = heap[pipe.count]
+    cdef int64_t hole = 0, child = 1
+    while child < pipe.count:
+        if child + 1 < pipe.count and sooner(&heap[child + 1], &heap[child]):
+            child += 1
+        if not sooner(&heap[child], &last):
+            break
+        heap[hole] = heap[child]
+        hole, child = child, 2 * child + 1
+    heap[hole] = last
+    return top
