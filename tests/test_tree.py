@@ -13,7 +13,10 @@ import pytest
 
 LONGEST = 600
 # Files that may be longer, each with the reason: {"path": "reason"}.
-LONGER = {"docs/validation.md": "written by `pyxsim validate`, a line for each of its cases"}
+LONGER = {
+    "docs/validation.md": "written by `pyxsim validate`, a line for each of its cases",
+    "docs/settings.md": "written from the settings, a line for each key",
+}
 TEXTS = {".py", ".pyi", ".pyx", ".pxd", ".h", ".md", ".toml", ""}
 BIGGEST = 1 << 20  # bytes; a tree is cloned more often than it is read
 GENERATED = re.compile(r"\.(so|pyd|o|py[cod])$|^(build|dist|results)/|\.egg-info/|^pyxsim/.*\.(c|cpp|html)$")
