@@ -19,7 +19,7 @@ from pyxsim.errors import PyxsimError
 
 OLDEST_PYTHON = (3, 11)
 REQUIRED = ("numpy", "h5py", "networkx", "pydantic", "typer", "rich")
-EXTRAS = {"report": ("matplotlib",), "xarray": ("xarray", "h5netcdf", "netCDF4")}
+EXTRAS = {"report": ("matplotlib",), "xarray": ("xarray", "h5netcdf", "netCDF4"), "scalesim": ("scalesim",)}
 
 
 class Finding(NamedTuple):

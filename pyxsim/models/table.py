@@ -149,7 +149,8 @@ def _row(cells: list[str], columns: list[str], place: str) -> _Row | None:
     row = _Row(place, cells[0], dict(zip(columns, cells[1:], strict=False)))
     if not row.name:
         raise InputError("a layer without a name", file=place, allowed="a name in the first column")
-    row.word("sparsity", (_DENSE,))
+    if (ratio := row.cells.get("sparsity", "") or _DENSE) != _DENSE:
+        row.refuse(f"'{ratio}' in the column 'sparsity'", f"{_DENSE}, a dense product")
     return row
 
 
