@@ -83,11 +83,16 @@ def extensions(recipe_file: str) -> list[Extension]:
 
 recipe_file, changed = recipe()
 setup(
-    packages=[*find_packages(include=["pyxsim", "pyxsim.*"]), *(f"pyxsim._library.{shelf}" for shelf in SHELVES)],
+    packages=[
+        *find_packages(include=["pyxsim", "pyxsim.*"]),
+        "pyxsim.models.data",
+        *(f"pyxsim._library.{shelf}" for shelf in SHELVES),
+    ],
     package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
     package_data={
         "pyxsim": ["py.typed"],
-        "pyxsim.models": ["*.csv", "data/*.csv", "data/*.toml"],
+        "pyxsim.models": ["*.csv"],
+        "pyxsim.models.data": ["*.csv", "*.toml"],
         **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
         **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
     },
