@@ -2,12 +2,16 @@
 
 The blocks of one page run in order in one folder, with a copy of inputs/. Blocks marked `console` are not run: they
 set up an environment or run these tests.
+
+Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. With
+--slow each block goes to a shell, as a user types it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from pyxsim.cli.app import main
 from pyxsim.settings.points import points
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,18 +47,75 @@ def runnable(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.language in ("sh", "python") and page.parent.name != "studies"]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in ASSEMBLED and runnable(p)], ids=lambda p: p.name)
-def test_blocks_run(page: Path, tmp_path: Path) -> None:
+RUNNABLE = [page for page in PAGES if page.name not in ASSEMBLED and runnable(page)]
+each_page = pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+
+# Long, and a shorter one of the same kind runs on another page: for --slow.
+LONG = {
+    "pyxsim compare inputs/studies/hotspot.toml --plot hotspot.png": "tests/test_studies.py compares it",
+    "pyxsim compare inputs/studies/two_jobs.toml -o two_jobs.md": "docs/compare.md",
+    "pyxsim curve inputs/torus_uniform.toml --loads 0.1,0.2,0.3,0.4,0.5 -o curve.png": "docs/commands.md",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, as a user has it who has fetched the tree."""
     shutil.copytree(ROOT / "inputs", tmp_path / "inputs")
-    commands = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "agg"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return tmp_path
+
+
+def commands(text: str) -> list[list[str]] | None:
+    """The commands of pyxsim that a block is made of, or None: it needs a shell."""
+    lines = text.replace("\\\n", " ").splitlines()
+    found = [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+    plain = not any(sign in text for sign in "|<>$;&")
+    return [words[1:] for words in found] if plain and all(words[0] == "pyxsim" for words in found) else None
+
+
+def in_a_process(block: Block) -> tuple[int, str]:
+    shell = ["bash", "-euo", "pipefail", "-c", block.text]
+    words = shell if block.language == "sh" else [sys.executable, "-c", block.text]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def here(block: Block) -> tuple[int, str]:
+    if block.language == "python":
+        exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__main__"})
+        return 0, ""
+    found = commands(block.text)
+    if found is None:
+        return in_a_process(block)
+    for words in found:
+        if shlex.join(["pyxsim", *words]) not in LONG and (code := main(words)):
+            return code, shlex.join(words)
+    return 0, ""
+
+
+@each_page
+def test_blocks_run(page: Path, folder: Path) -> None:
     for block in runnable(page):
-        shell = ["bash", "-euo", "pipefail", "-c", block.text]
-        command = shell if block.language == "sh" else [sys.executable, "-c", block.text]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, f"{page.name}:{block.line}\n{done.stdout}\n{done.stderr}"
+        code, said = here(block)
+        assert code == 0, f"{page.name}:{block.line}: {said}"
+
+
+@pytest.mark.slow
+@each_page
+def test_blocks_run_as_they_are_typed(page: Path, folder: Path) -> None:
+    for block in runnable(page):
+        code, said = in_a_process(block)
+        assert code == 0, f"{page.name}:{block.line}\n{said}"
+
+
+def test_what_is_long_is_there() -> None:
+    """Nothing else is left out by the list."""
+    blocks_of_pages = [commands(block.text) or [] for page in RUNNABLE for block in runnable(page)]
+    typed = {shlex.join(["pyxsim", *words]) for block in blocks_of_pages for words in block}
+    assert set(LONG) <= typed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -1,6 +1,5 @@
 """A random regular graph, as Jellyfish (Singla, Hong, Popa and Godfrey 2012): every router has as many links."""
 
-import networkx as nx
 import numpy as np
 
 from pyxsim.errors import InputError
@@ -18,6 +17,8 @@ def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topo
 
     The first connected graph of those drawn from `seed` on.
     """
+    import networkx as nx  # late: every command loads the shelf
+
     if not 2 <= degree < routers or routers * degree % 2 or p < 1:
         problem = f"{routers} routers of degree {degree} with {p} NPUs each"
         allowed = "a degree from 2 to routers - 1, an even routers * degree, p >= 1"

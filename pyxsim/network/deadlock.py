@@ -28,8 +28,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
-
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import Links
 from pyxsim.errors import DeadlockError
@@ -179,6 +177,8 @@ def deadlock_error(
     others_move: bool = False,
 ) -> DeadlockError:
     """The error that names a circle of VCs whose packets wait for each other. `reasons`: what `never_move` says."""
+    import networkx as nx  # late: few runs need it, and it is slow to load
+
     graph = nx.DiGraph([(i, other) for i, others in reasons.items() for other in others])
     try:
         circle = [edge[0] for edge in nx.find_cycle(graph)]

@@ -62,6 +62,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert "h5py" not in done.stderr
 
 
+def test_a_run_imports_neither_graphs_nor_pictures(folder: Path) -> None:
+    """They take longer to load than such a run to simulate."""
+    code = (
+        "import sys; from pyxsim.cli.app import main; code = main(['run', 'small.toml', '--quiet', '-o', 'out.h5']);"
+        "print(sorted({'networkx', 'matplotlib', 'xarray'} & set(sys.modules))); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[]"), done.stderr
+
+
 def test_a_bug_is_one_line(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division\nby zero")
