@@ -25,7 +25,7 @@ from pyxsim.settings.npu import Array
 MOST_REQUESTS = 2**26  # some minutes and three GiB
 _FOLDER = "scalesim"
 _INSTALL = "pip install 'pyxsim[scalesim]'"
-_KEY = "compute"
+_KEY = "system.npu.compute"
 
 
 @lru_cache(maxsize=4096)

@@ -113,7 +113,10 @@ def test_scalesim_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     npu = processor(of(device="tpu-v3", compute="scalesim", array={"rows": 5, "columns": 3, "clock": "1 GHz"}))
     with pytest.raises(InputError) as caught:
         npu.seconds([Work(7, 9, 11, 1, 0)], 2)
-    assert str(caught.value) == "compute: SCALE-Sim is not installed; allowed: after pip install 'pyxsim[scalesim]'"
+    assert (
+        str(caught.value)
+        == "system.npu.compute: SCALE-Sim is not installed; allowed: after pip install 'pyxsim[scalesim]'"
+    )
 
 
 def test_a_step_of_gpt3_takes_six_operations_for_each_parameter_and_token() -> None:
