@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
 ONE = 2**16  # parts of a byte, and of a cycle's work
 MOST = 2**46 - 1  # bytes of a computation, or its cycles: what whole numbers of 64 bits have room for
+
+
+class _Move(NamedTuple):
+    """A chunk on its way between memory and engine."""
+
+    npu: int
+    read: int
+    written: int
+    then: Callable[[], None]
 
 
 class Endpoints:
@@ -45,6 +54,8 @@ class Endpoints:
         self._room = [endpoint.engine_memory] * npus
         self._waiting: list[deque[tuple[Chunk, int]]] = [deque() for _ in range(npus)]
         self._needs: dict[Chunk, list[int]] = {}  # per position: room in an engine
+        self._reads: list[deque[_Move]] = [deque() for _ in range(npus)]  # one after the other; the first is under way
+        self._writes: list[deque[_Move]] = [deque() for _ in range(npus)]
         self._missing: dict[Chunk, int] = {}  # NPUs that do not have a chunk's data yet
         self._actions: dict[int, Callable[[], None]] = {}  # by keys: what follows when something is through
         self._keys = 0
@@ -89,8 +100,8 @@ class Endpoints:
             self._count(chunk, position, -1)
             chunk.member_through(position, self._system.cycle)
             return
-        written = int(chunk.plan.phases[-1].bytes_out[position])
-        self._move(chunk, position, 0, written, partial(self._written, chunk, position))
+        npu, written = chunk.collective.communicator.members[position], int(chunk.plan.phases[-1].bytes_out[position])
+        self._move(self._writes[npu], _Move(npu, 0, written, partial(self._written, chunk, position)))
 
     def _count(self, chunk: Chunk, position: int, change: int) -> None:
         """How many chunks an NPU is at: with none it computes as fast as it can."""
@@ -113,8 +124,8 @@ class Endpoints:
             self._read(*waiting.popleft())
 
     def _read(self, chunk: Chunk, position: int) -> None:
-        read = int(chunk.plan.phases[0].bytes_in[position])
-        self._move(chunk, position, read, 0, partial(self._begin, chunk, position))
+        npu, read = chunk.collective.communicator.members[position], int(chunk.plan.phases[0].bytes_in[position])
+        self._move(self._reads[npu], _Move(npu, read, 0, partial(self._begin, chunk, position)))
 
     def _begin(self, chunk: Chunk, position: int) -> None:
         chunk.stages[0].member_ready(position, self._system.cycle)
@@ -129,11 +140,29 @@ class Endpoints:
 
     # -- what goes through the memory --
 
-    def _move(self, chunk: Chunk, position: int, read: int, written: int, then: Callable[[], None]) -> None:
-        npu = chunk.collective.communicator.members[position]
-        key = self._key(then)
-        if not self.pipes.move(npu, key, read, written, self._system.cycle):
-            self._actions.pop(key)()
+    def _move(self, line: deque[_Move], move: _Move) -> None:
+        """A chunk is read or written when those before it are."""
+        if not move.read + move.written:
+            move.then()
+            return
+        line.append(move)
+        if len(line) == 1:
+            self._next(line)
+
+    def _next(self, line: deque[_Move]) -> None:
+        while line:
+            move = line[0]
+            key = self._key(partial(self._moved, line))
+            if self.pipes.move(move.npu, key, move.read, move.written, self._system.cycle):
+                return
+            del self._actions[key]
+            move.then()
+            line.popleft()
+
+    def _moved(self, line: deque[_Move]) -> None:
+        line[0].then()
+        line.popleft()
+        self._next(line)
 
     def compute(self, npu: int, ticks: int, size: int, then: Callable[[], None]) -> None:
         """An NPU begins to compute, now: `ticks` cycles when nothing holds it up, in which it moves so many bytes.

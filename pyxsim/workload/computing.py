@@ -27,6 +27,10 @@ class Computing:
         npu, ticks, size = int(graph.npu[task]), int(graph.ticks[task]), int(graph.size[task])
         self._endpoint.compute(npu, ticks, size, partial(self._tell, task))
 
+    def waiting(self) -> list[str]:
+        """None of them waits for anybody."""
+        return []
+
 
 def computing(graph: TaskGraph, system: Hands, tell: Tell) -> Station | None:
     """Where there is a shared endpoint, computations that take time: those with bytes, or all if cores are shared."""

@@ -5,7 +5,7 @@ No virtual time, no heaps: every cycle everybody in a pipe is served its share, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -97,6 +97,8 @@ class SlowEndpoint(Oracle):
         self._at_work = [0 for _ in npus]
         self._room = [self._own.engine_memory for _ in npus]
         self._asking: list[list[tuple[Chunk, int]]] = [[] for _ in npus]
+        self._reads: list[list[Action]] = [[] for _ in npus]
+        self._writes: list[list[Action]] = [[] for _ in npus]
         self._there: dict[Chunk, set[int]] = {}
         self._told: list[Action] = []
 
@@ -201,9 +203,25 @@ class SlowEndpoint(Oracle):
     def _read(self, chunk: Chunk, position: int) -> None:
         npu = chunk.collective.group.members[position]
         size = int(chunk.phases[0].bytes_in[position])
-        self.read[npu] += size
-        begin: Callable[[], None] = lambda: Oracle._next_phase(self, chunk, position, 0)  # noqa: E731
-        self.through(self.memories[npu], size, begin, message=False)
+        self._one_by_one(self._reads[npu], npu, size, self.read, lambda: Oracle._next_phase(self, chunk, position, 0))
+
+    def _one_by_one(self, line: list[Action], npu: int, size: int, counted: list[int], then: Action) -> None:
+        def through() -> None:
+            then()
+            line.pop(0)
+            if line:
+                line[0]()
+
+        def begin() -> None:
+            counted[npu] += size
+            self.through(self.memories[npu], size, through, message=False)
+
+        if size == 0:
+            then()
+            return
+        line.append(begin)
+        if len(line) == 1:
+            begin()
 
     def _next_phase(self, chunk: Chunk, position: int, number: int) -> None:
         later = [group for phase in chunk.phases[number:] for group in phase.groups.tolist()]
@@ -220,7 +238,6 @@ class SlowEndpoint(Oracle):
             end()
             return
         size = int(chunk.phases[-1].bytes_out[position])
-        self.written[npu] += size
 
         def out() -> None:
             room = self._room[npu]
@@ -230,7 +247,7 @@ class SlowEndpoint(Oracle):
             if room is not None:
                 self._let_in(npu)
 
-        self.through(self.memories[npu], size, out, message=False)
+        self._one_by_one(self._writes[npu], npu, size, self.written, out)
 
     def _count(self, npu: int, change: int) -> None:
         self._at_work[npu] += change
