@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from pyxsim.errors import InputError, raise_all
-from pyxsim.settings.types import Table, Word, exact, shown, whole
+from pyxsim.settings.parallelism import Training
+from pyxsim.settings.types import Word, exact, shown, whole
 
 
 def _scale(value: object) -> Fraction:
@@ -29,7 +30,7 @@ Scale = Annotated[
 ]
 
 
-class Workload(Table):
+class Workload(Training):
     """What the NPUs do: a text of ASTRA-sim 1, Chakra traces, or a model; how often, and at which scale."""
 
     file: Word | None = Field(
@@ -63,5 +64,8 @@ class Workload(Table):
             faults.append(InputError("`file` is given, too", key="model", allowed="one of them"))
         if self.groups is not None and self.file is None:
             faults.append(InputError("only traces name groups", key="groups", allowed="beside `file`"))
+        if self.model is None:
+            wrong = "there is no model to train"
+            faults += [InputError(wrong, key=key, allowed="beside `model`") for key in self.given()]
         raise_all(faults)
         return self

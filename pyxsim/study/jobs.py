@@ -17,6 +17,7 @@ from pyxsim.topology import Topology
 from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
 from pyxsim.workload.involved import logical
 from pyxsim.workload.loops import Manner
+from pyxsim.workload.parallel import training_graph
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.traces import Rules, read_traces
@@ -29,7 +30,7 @@ def make_job(experiment: Experiment, topology: Topology, folder: Path, backend: 
     if workload is None:
         return Communication(experiment, topology)
     if workload.file is None:
-        raise InputError("models are not in this version", key="workload.model", allowed="`file`")
+        return _model(workload, experiment, topology, folder)
     name = str(folder / workload.file)
     try:
         if are_traces(name):
@@ -37,6 +38,12 @@ def make_job(experiment: Experiment, topology: Topology, folder: Path, backend: 
         return _text(read_text_workload(name), workload, experiment, topology, packets=backend == "packet")
     except InputError as error:
         raise error.named_by("workload.file") from None
+
+
+def _model(workload: Workload, experiment: Experiment, topology: Topology, folder: Path) -> GraphJob:
+    clock = experiment.network.clock
+    graph = training_graph(workload, experiment.system.npu, topology.shape, clock, folder)
+    return GraphJob(graph, place="workload.model")
 
 
 def _traces(name: str, workload: Workload, experiment: Experiment, topology: Topology, folder: Path) -> GraphJob:

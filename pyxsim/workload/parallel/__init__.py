@@ -1,0 +1,61 @@
+"""From a model and a parallelism to a graph of tasks: steps of its training, on all NPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from pyxsim.errors import InputError, InputErrors
+from pyxsim.models import load_model
+from pyxsim.models.npu import processor
+from pyxsim.settings import Workload
+from pyxsim.settings.faults import join
+from pyxsim.settings.npu import Npu
+from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.parallel.plan import Plan, make_plan
+from pyxsim.workload.parallel.program import program
+from pyxsim.workload.passes import repeated
+
+__all__ = ["Plan", "make_plan", "program", "training_graph", "training_plan"]
+
+
+def training_plan(
+    workload: Workload, npu: Npu | None, shape: Sequence[int], clock: Fraction, folder: Path = Path()
+) -> Plan:
+    """How the model of a workload is trained on a network. `folder`: where the path of a table counts from.
+
+    Raises InputError with the key that is wrong.
+    """
+    name = workload.model
+    assert name is not None  # who has a file does not come here
+    if npu is None:
+        allowed = "a table [system.npu] with a `device`, or `peak` and `memory_bandwidth`"
+        raise InputError("how fast the NPUs compute is not said", key="system.npu", allowed=allowed)
+    if Path(name).suffix:
+        name = str(folder / name)
+    try:
+        model = load_model(name, workload.sequence)
+    except InputError as error:
+        raise _below("workload", error) from None
+    try:
+        machine = processor(npu)
+    except InputError as error:
+        raise _below("system.npu", error) from None
+    return make_plan(model, workload, machine, shape, clock)
+
+
+def training_graph(
+    workload: Workload, npu: Npu | None, shape: Sequence[int], clock: Fraction, folder: Path = Path()
+) -> TaskGraph:
+    """The graph of all its steps (`passes`). Raises InputError, as `training_plan`."""
+    return repeated(program(training_plan(workload, npu, shape, clock, folder)), workload.passes)
+
+
+def _below(table: str, error: InputError) -> InputError:
+    """A fault with its key as the experiment has it; what stands in a file of its own keeps that."""
+    if isinstance(error, InputErrors):
+        return InputErrors([_below(table, fault) for fault in error.faults])
+    if error.file is not None:
+        return error.named_by(f"{table}.model")
+    return InputError(error.problem, key=join(table, error.key), allowed=error.allowed, given=error.given)

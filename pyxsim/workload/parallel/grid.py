@@ -1,0 +1,84 @@
+"""Who works with whom: the NPUs as a grid of tensor, data and pipeline parallelism, and the groups along each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.workload.graph import Longs
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The NPUs of `tensor` x `data` x `pipeline`; those of the first axis of `order` have consecutive numbers.
+
+    `expert`: so many replicas next to each other divide experts among themselves.
+    """
+
+    tensor: int
+    data: int
+    pipeline: int
+    expert: int = 1
+    order: tuple[str, ...] = ("tensor", "data", "pipeline")
+
+    def __len__(self) -> int:
+        return self.tensor * self.data * self.pipeline
+
+    def stride(self, axis: str) -> int:
+        """How far apart the numbers of neighbours along an axis are."""
+        return prod(getattr(self, each) for each in self.order[: self.order.index(axis)])
+
+    @cached_property
+    def _npus(self) -> Longs:
+        """The NPU at each place (pipeline, data, tensor)."""
+        at = np.zeros((self.pipeline, self.data, self.tensor), np.int64)
+        for place, axis in enumerate(("pipeline", "data", "tensor")):
+            shape = [1, 1, 1]
+            shape[place] = getattr(self, axis)
+            at = at + (np.arange(shape[place]) * self.stride(axis)).reshape(shape)
+        return at
+
+    def stage(self, stage: int) -> Longs:
+        """The NPUs of a stage of the pipeline; at the same place in another stage is who they pass data on to."""
+        npus: Longs = self._npus[stage].ravel()
+        return npus
+
+    def groups(self, axis: str, stages: Sequence[int]) -> Groups:
+        """The NPUs of some stages that differ in their place along an axis only, in the order of their places.
+
+        Axes: tensor, data, pipeline; `expert`: the replicas that divide experts; `replica`: those that have the same.
+        """
+        at = self._npus[list(stages)]
+        if axis == "tensor":
+            rows = at.reshape(-1, self.tensor)
+        elif axis == "pipeline":
+            rows = at.reshape(len(stages), -1).T
+        else:
+            # (stage, tensor, which replicas, place among those that divide experts)
+            apart = at.transpose(0, 2, 1).reshape(len(stages), self.tensor, -1, self.expert)
+            if axis == "data":
+                rows = apart.reshape(-1, self.data)
+            elif axis == "expert":
+                rows = apart.reshape(-1, self.expert)
+            else:
+                rows = apart.swapaxes(2, 3).reshape(-1, self.data // self.expert)
+        return tuple(map(tuple, rows.tolist()))
+
+
+def dims_of(groups: Groups, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The dimensions of a network along which these groups are all that there are; None if they are not."""
+    if sum(map(len, groups)) != prod(shape):
+        return None
+    first = np.array(groups[0])
+    weights = np.cumprod([1, *shape[:-1]])
+    at = first[:, None] // weights % np.array(shape)
+    dims = tuple(dim for dim in range(len(shape)) if len(set(at[:, dim].tolist())) > 1)
+    along = {group.members for group in Communicator.along(dims, shape)} if dims else set()
+    return dims if along == set(groups) else None

@@ -1,0 +1,211 @@
+"""How a model is trained on so many NPUs: settings, model and network brought together, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, prod
+from typing import Protocol
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.models import Kind, Layer, Model, Part, Share, Work
+from pyxsim.models.layer import Split
+from pyxsim.settings import Workload
+from pyxsim.settings.parallelism import Parallelism
+from pyxsim.workload.parallel.grid import Grid
+from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
+from pyxsim.workload.parallel.stages import balanced
+
+_PLACE = "workload.parallelism"
+_BACKWARD = (Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
+
+
+class Machine(Protocol):
+    """What an NPU needs for work."""
+
+    def seconds(self, works: Sequence[Work], element_bytes: int) -> Fraction:
+        """For products of matrices and what is moved."""
+
+    def update_seconds(self, parameters: int, element_bytes: int) -> Fraction:
+        """For the step of the optimizer."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be trained, and how. `samples` are those of a micro-batch, `shape` is the network's."""
+
+    model: Model
+    workload: Workload
+    parallelism: Parallelism
+    grid: Grid
+    shape: tuple[int, ...]
+    samples: int
+    micro_batches: int
+    npu: Machine
+    clock: Fraction
+
+    @property
+    def stages(self) -> int:
+        """Stages, of all NPUs of a pipeline."""
+        return self.parallelism.pipeline * self.parallelism.virtual
+
+    def turns(self, stage: int) -> list[Turn]:
+        """What the NPUs of a stage do, in order."""
+        own = self.parallelism
+        return list(SCHEDULES[own.schedule](stage, own.pipeline, self.micro_batches, own.virtual))
+
+    @cached_property
+    def blocks(self) -> list[list[tuple[Layer, ...]]]:
+        """The blocks of each stage: of the first chunk of all NPUs of a pipeline, then of the second."""
+        blocks = self.model.blocks()
+        if self.stages == 1:
+            return [blocks]
+        costs = [sum(self.ticks(layer, part) for layer in block for part in self.parts(layer)) for block in blocks]
+        return [blocks[own.start : own.stop] for own in balanced(costs, self.stages)]
+
+    def of_chunk(self, stage: int, chunk: int) -> list[tuple[Layer, ...]]:
+        """The blocks of one chunk of the NPUs of a stage."""
+        return self.blocks[chunk * self.parallelism.pipeline + stage]
+
+    def layers(self, stage: int) -> list[Layer]:
+        """The layers of the NPUs of a stage."""
+        chunks = range(self.parallelism.virtual)
+        return [layer for chunk in chunks for block in self.of_chunk(stage, chunk) for layer in block]
+
+    def recomputed(self, block: Sequence[Layer]) -> bool:
+        """Whether a block is computed forward again in its backward pass."""
+        return self.workload.recompute == "full" and block[0].block >= 0
+
+    def parts(self, layer: Layer) -> tuple[Part, ...]:
+        """What is computed of a layer for a micro-batch. Nobody needs the gradient of the model's inputs."""
+        forward = (Part.FORWARD,) * (2 if self.recomputed([layer]) else 1)
+        first = layer is self.model.layers[0] and layer.kind not in (Kind.EMBEDDING, Kind.TABLES)
+        return (*forward, Part.WEIGHT_GRADIENT) if first else (*forward, *_BACKWARD)
+
+    def share(self, layer: Layer) -> Share:
+        """Who divides a layer. Tables are divided among all."""
+        own = self.parallelism
+        if layer.kind == Kind.TABLES:
+            return Share(tensor=self.grid.data)
+        return Share(own.tensor, own.expert, own.sequence)
+
+    def work(self, layer: Layer, part: Part) -> tuple[Work, ...]:
+        """What an NPU computes of a layer for a micro-batch. Its tables it computes for all."""
+        samples = self.samples * (self.grid.data if layer.kind == Kind.TABLES else 1)
+        return layer.work(part, samples, self.share(layer))
+
+    @cached_property
+    def ticks(self) -> Callable[[Layer, Part], int]:
+        """Cycles of a part of a layer. Most layers are like another one: these are computed once."""
+        known: dict[tuple[Work, ...], int] = {}
+
+        def ticks(layer: Layer, part: Part) -> int:
+            work = self.work(layer, part)
+            if work not in known:
+                known[work] = self.cycles(self.npu.seconds(work, self.workload.element_bytes)) if work else 0
+            return known[work]
+
+        return ticks
+
+    def cycles(self, seconds: Fraction) -> int:
+        """A time of computing, in cycles."""
+        return ceil(seconds * self.workload.compute_scale * self.clock)
+
+    def bytes(self, elements: int) -> int:
+        """What is communicated of so many activations, or parameters."""
+        return self.scaled(elements * self.workload.element_bytes)
+
+    def scaled(self, size: int) -> int:
+        """Bytes times the scale of communication, one at least."""
+        return max(int(size * self.workload.comm_scale), 1)
+
+    def held(self, layer: Layer, stage: int) -> tuple[int, int]:
+        """Parameters of a layer at an NPU of a stage (others, experts'); tied ones count once."""
+        others, experts = layer.held(self.share(layer))
+        if layer.tied and layer.tied in {each.name for each in self.layers(stage)}:
+            others = layer.parameters.whole
+        return others, experts
+
+    @cached_property
+    def tied(self) -> tuple[tuple[Layer, int], ...]:
+        """Layers that share parameters and are on different stages, with these; empty if there are none."""
+        at = {layer.name: stage for stage in range(self.parallelism.pipeline) for layer in self.layers(stage)}
+        by_name = {layer.name: layer for layer in self.model.layers}
+        for layer in self.model.layers:
+            if layer.tied and at[layer.name] != at[layer.tied]:
+                return (by_name[layer.tied], at[layer.tied]), (layer, at[layer.name])
+        return ()
+
+
+def make_plan(model: Model, workload: Workload, npu: Machine, shape: Sequence[int], clock: Fraction) -> Plan:
+    """The plan. Raises InputError for what does not come out even, with the key that says it."""
+    own, npus = workload.parallelism or Parallelism(), prod(shape)
+    part = own.tensor * own.pipeline
+    data = own.data if own.data is not None else npus // part
+    if part * data != npus:
+        told = f"tensor {own.tensor} x pipeline {own.pipeline}" + (f" x data {data}" if own.data is not None else "")
+        key = "data" if own.data is not None else "tensor" if own.tensor > 1 else "pipeline"
+        allowed = f"a product of {npus}" if own.data is not None else f"a divisor of {npus}"
+        raise InputError(f"{told} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
+    batch = workload.batch if workload.batch is not None else model.batch * data
+    if batch % data:
+        problem = f"{batch} samples are no whole number for each of {data} replicas"
+        raise InputError(problem, key="workload.batch", allowed=f"a multiple of {data}")
+    replica = batch // data
+    samples = workload.micro_batch or (1 if own.pipeline > 1 else replica)
+    grid = Grid(own.tensor, data, own.pipeline, own.expert, own.order)
+    micro_batches, rest = divmod(replica, samples)
+    faults = [*_division_faults(model, own, data), *_kind_faults(model, workload, own)]
+    if rest:
+        problem = f"{samples} samples are no divisor of the {replica} of a replica"
+        faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
+    elif own.schedule == "interleaved" and micro_batches % own.pipeline:
+        problem = f"{micro_batches} micro-batches on {own.pipeline} stages"
+        allowed = f"with interleaved a multiple of {own.pipeline} micro-batches"
+        faults.append(InputError(problem, key="workload.batch", allowed=allowed))
+    raise_all(faults)
+    return Plan(model, workload, own, grid, tuple(shape), samples, micro_batches, npu, clock)
+
+
+def _division_faults(model: Model, own: Parallelism, data: int) -> Iterator[InputError]:
+    """What there are too few of, or no whole number for each."""
+    blocks = len(model.blocks())
+    if own.pipeline * own.virtual > blocks:
+        key = "chunks" if own.virtual > 1 and own.pipeline <= blocks else "pipeline"
+        problem = f"{own.pipeline * own.virtual} stages, and {model.name} has {blocks} blocks of layers"
+        yield InputError(problem, key=f"{_PLACE}.{key}", allowed=f"at most {blocks} stages in all")
+    if data % own.expert:
+        problem = f"{own.expert} does not divide the {data} replicas"
+        yield InputError(problem, key=f"{_PLACE}.expert", allowed=f"a divisor of {data}")
+    gemms = [gemm for layer in model.layers for gemm in layer.gemms]
+    heads = min((gemm.count for gemm in gemms if gemm.split == Split.HEADS), default=0)
+    if heads % own.tensor:
+        problem = f"{heads} heads are no whole number for each of {own.tensor} NPUs"
+        yield InputError(problem, key=f"{_PLACE}.tensor", allowed=f"a divisor of {heads}")
+    experts = min((gemm.experts for gemm in gemms if gemm.experts), default=0)
+    if own.expert > 1 and (not experts or experts % own.expert):
+        problem = f"{model.name} has {experts or 'no'} experts"
+        yield InputError(problem, key=f"{_PLACE}.expert", allowed=f"a divisor of {experts}" if experts else "1")
+    if own.sequence and model.tokens % own.tensor:
+        problem = f"{model.tokens} tokens are no whole number for each of {own.tensor} NPUs"
+        yield InputError(problem, key=f"{_PLACE}.sequence", allowed=f"false, or a multiple of {own.tensor} tokens")
+
+
+def _kind_faults(model: Model, workload: Workload, own: Parallelism) -> Iterator[InputError]:
+    """What only some kinds of models know."""
+    layers = model.layers
+    if any(layer.kind == Kind.TABLES for layer in layers):
+        for key in ("tensor", "pipeline"):
+            if getattr(own, key) > 1:
+                problem = f"{model.name} has tables, which all NPUs divide, and all else in each replica"
+                yield InputError(problem, key=f"{_PLACE}.{key}", allowed="1")
+    if own.tensor > 1 and all(gemm.split == Split.NONE for layer in layers for gemm in layer.gemms):
+        yield InputError(f"nothing says how {model.name} is divided", key=f"{_PLACE}.tensor", allowed="1")
+    blocks = any(layer.block >= 0 for layer in layers)
+    if own.sequence and not blocks:
+        yield InputError(f"{model.name} has no blocks of layers", key=f"{_PLACE}.sequence", allowed="false")
+    if workload.recompute == "full" and not blocks:
+        problem = f"{model.name} has no blocks of layers that could be computed again"
+        yield InputError(problem, key="workload.recompute", allowed='"none"')

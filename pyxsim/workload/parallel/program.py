@@ -1,0 +1,345 @@
+"""The training of a model as a graph of tasks: what each stage's NPUs compute and communicate, in order.
+
+A stage is a thread: it computes and waits for what it needs, layer after layer, one micro-batch after the other in the
+order of its schedule. What is begun and not waited for goes on beside it. docs/training.md tells all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyxsim.models import Kind as LayerKind
+from pyxsim.models import Layer, Part
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, TaskGraph
+from pyxsim.workload.parallel.grid import Groups, dims_of
+from pyxsim.workload.parallel.plan import Plan
+from pyxsim.workload.parallel.schedules import Turn
+
+Tasks = list[Longs]
+RESOURCES = (("compute", 1),)  # communication goes on beside computing; the system layer orders it
+
+
+def program(plan: Plan) -> TaskGraph:
+    """One step of training, all NPUs."""
+    names = [layer.name for layer in plan.model.layers]
+    builder = GraphBuilder(len(plan.grid), RESOURCES, layers=names)
+    shared: dict[tuple[int, ...], int] = {}
+    for stage in range(plan.parallelism.pipeline):
+        _Stage(plan, builder, stage, shared).write()
+    return builder.graph()
+
+
+class _Stage:
+    """The NPUs of a stage, while their tasks are written down. `front`: the tasks after which they have come this far.
+
+    `shared`: the collectives of several stages, by these; who comes first asks for one.
+    """
+
+    def __init__(self, plan: Plan, builder: GraphBuilder, stage: int, shared: dict[tuple[int, ...], int]) -> None:
+        self.plan, self.builder, self.stage = plan, builder, stage
+        self._shared = shared
+        self.npus = plan.grid.stage(stage)
+        self.front: Tasks = []
+        self._number = {layer.name: number for number, layer in enumerate(plan.model.layers)}
+        self._groups: dict[tuple[str, tuple[int, ...]], tuple[Groups, tuple[int, ...] | None]] = {}
+        self._synced: dict[str, Tasks] = {}
+        self._fetched: Tasks = []  # parameters of the block that comes next
+        self._vectors: Tasks = []  # of tables, on their way
+        self._label = ""
+
+    def write(self) -> None:
+        """All micro-batches, then the step of the optimizer."""
+        turns = self.plan.turns(self.stage)
+        last = {turn.chunk: turn for turn in turns if not turn.forward}
+        visits = [block for turn in turns for block in self._blocks(turn)]
+        following = iter([*visits[1:], None])
+        if visits:
+            self._fetched = self._fetch(visits[0])
+        for turn in turns:
+            self._label = f"micro-batch {turn.micro_batch}"
+            self._receive(turn)
+            for block in self._blocks(turn):
+                self._arrive(next(following))
+                if turn.forward:
+                    self._forward(block)
+                else:
+                    self._backward(block, final=turn is last[turn.chunk])
+            if not turn.forward:
+                self._tables_backward()
+            self._send(turn)
+        self._label = "step"
+        self._update()
+
+    def _blocks(self, turn: Turn) -> Sequence[tuple[Layer, ...]]:
+        """The blocks of a turn, in its order. Tables go first: their vectors travel while other layers compute."""
+        blocks = self.plan.of_chunk(self.stage, turn.chunk)
+        if not turn.forward:
+            return blocks[::-1]
+        return sorted(blocks, key=lambda block: block[0].kind != LayerKind.TABLES)
+
+    # -- tasks --
+
+    def _name(self, what: str) -> str:
+        return f"{what}, {self._label}"
+
+    def _compute(self, layer: Layer, part: Part, ticks: int, before: Tasks) -> Tasks:
+        """Compute after some tasks; these themselves where it takes no time."""
+        if not ticks:
+            return before
+        name = self._name(f"{layer.name}, {part.name.lower().replace('_', ' ')}")
+        number = self._number[layer.name]
+        task = self.builder.tasks(
+            self.npus, Kind.COMPUTE, name, ticks=ticks, resource="compute", layer=number, part=part, before=before
+        )
+        return [task]
+
+    def _work(self, layer: Layer, part: Part, before: Tasks) -> Tasks:
+        return self._compute(layer, part, self.plan.ticks(layer, part), before)
+
+    def _collective(
+        self,
+        kind: str,
+        size: int,
+        axis: str,
+        what: str,
+        layer: Layer,
+        part: Part,
+        before: Tasks,
+        stages: Sequence[int] = (),
+    ) -> Tasks:
+        """A collective of the groups along an axis, after some tasks; these themselves where nobody else is in them.
+
+        `stages`: those of the groups, where it is not this one alone.
+        """
+        groups, dims = self._along(axis, tuple(stages))
+        if len(groups[0]) == 1:
+            return before
+        number = self._shared.get(tuple(stages)) if stages else None
+        if number is None:
+            called = f"{layer.name}, {what}"
+            number = self.builder.call(Call(kind, size, dims=dims, groups=None if dims else groups, name=called))
+            if stages:
+                self._shared[tuple(stages)] = number
+        key, name = self._number[layer.name], self._name(f"{layer.name}, {what}")
+        return [self.builder.tasks(self.npus, Kind.COLLECTIVE, name, call=number, layer=key, part=part, before=before)]
+
+    def _along(self, axis: str, stages: tuple[int, ...]) -> tuple[Groups, tuple[int, ...] | None]:
+        """The groups along an axis, and the dimensions of the network where these are all that there are."""
+        if (axis, stages) not in self._groups:
+            groups = self.plan.grid.groups(axis, stages or (self.stage,))
+            self._groups[axis, stages] = groups, dims_of(groups, self.plan.shape)
+        return self._groups[axis, stages]
+
+    # -- what goes from stage to stage --
+
+    def _receive(self, turn: Turn) -> None:
+        """Wait for activations, or for their gradients."""
+        here = self._place(turn)
+        other = here - 1 if turn.forward else here + 1
+        if 0 <= other < self.plan.stages:
+            self.front = [*self.front, self._message(Kind.RECEIVE, turn, other, [])]
+
+    def _send(self, turn: Turn) -> None:
+        """Hand on activations, or their gradients; nobody waits until they have arrived."""
+        here = self._place(turn)
+        other = here + 1 if turn.forward else here - 1
+        if 0 <= other < self.plan.stages:
+            self._message(Kind.SEND, turn, other, self.front)
+
+    def _place(self, turn: Turn) -> int:
+        """Which of the model's stages it is: those of the first chunk come first."""
+        return turn.chunk * self.plan.parallelism.pipeline + self.stage
+
+    def _message(self, kind: Kind, turn: Turn, other: int, before: Tasks) -> Longs:
+        """A message from or to another of the model's stages; the tag says what it is."""
+        plan = self.plan
+        border = min(self._place(turn), other)
+        layer = plan.blocks[border][-1][-1]
+        elements = layer.outputs * plan.samples
+        if plan.parallelism.sequence:
+            elements = -(-elements // plan.grid.tensor)
+        word = "activations" if turn.forward else "gradients"
+        return self.builder.tasks(
+            self.npus,
+            kind,
+            self._name(f"{word} behind {layer.name}"),
+            size=plan.bytes(elements),
+            peer=plan.grid.stage(other % plan.parallelism.pipeline),
+            match=(turn.micro_batch * plan.stages + border) * 2 + (not turn.forward),
+            layer=self._number[layer.name],
+            part=Part.FORWARD if turn.forward else Part.INPUT_GRADIENT,
+            before=before,
+        )
+
+    # -- forward and backward --
+
+    def _forward(self, block: Sequence[Layer]) -> None:
+        for layer in block:
+            if layer.kind == LayerKind.TABLES:
+                self._tables_forward(layer)
+                continue
+            if layer.kind == LayerKind.INTERACTION:
+                self.front, self._vectors = [*self.front, *self._vectors], []
+            self._layer_forward(layer)
+
+    def _layer_forward(self, layer: Layer) -> None:
+        part = Part.FORWARD
+        if self.plan.parallelism.sequence:
+            self.front = self._gather(layer, layer.backward_sum, part, "inputs", self.front)
+        self.front = self._exchange(layer, part, "tokens to experts", self.front)
+        self.front = self._work(layer, part, self.front)
+        self.front = self._exchange(layer, part, "tokens from experts", self.front)
+        self.front = self._sum(layer, layer.forward_sum, part, "sum of outputs", self.front)
+        self.front = self._gather(layer, layer.gathered, part, "outputs", self.front)
+
+    def _backward(self, block: Sequence[Layer], *, final: bool) -> None:
+        """`final`: the last micro-batch; then gradients are whole."""
+        if self.plan.recomputed(block):
+            self._forward(block)
+        for layer in reversed(block):
+            if layer.kind == LayerKind.TABLES:
+                continue  # see _tables_backward
+            self._layer_backward(layer)
+            if layer.kind == LayerKind.INTERACTION:
+                self._return_vectors()
+            if final or self.plan.parallelism.zero >= 2:
+                self._synchronize(layer)
+
+    def _layer_backward(self, layer: Layer) -> None:
+        """The gradient of the inputs travels while that of the weights is computed."""
+        part, weights = Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT
+        parts = self.plan.parts(layer)
+        sequence = self.plan.parallelism.sequence
+        if sequence:
+            self.front = self._gather(layer, layer.forward_sum, part, "gradients of outputs", self.front)
+        self.front = self._exchange(layer, part, "gradients to experts", self.front)
+        inputs: Tasks = []
+        if sequence and layer.backward_sum:  # which were kept divided, too
+            inputs = self._gather(layer, layer.backward_sum, weights, "inputs again", self.front)
+        passed: Tasks = []
+        if part in parts:
+            self.front = self._work(layer, part, self.front)
+            passed = self._exchange(layer, part, "gradients from experts", self.front)
+            passed = self._sum(layer, layer.backward_sum, part, "sum of input gradients", passed)
+        self.front = self._work(layer, weights, _joined(self.front, inputs))
+        self.front = _joined(self.front, passed)
+
+    def _tables_forward(self, layer: Layer) -> None:
+        """Each NPU looks up its tables for all; the vectors travel until somebody needs them."""
+        self.front = self._work(layer, Part.FORWARD, self.front)
+        size = self.plan.bytes(layer.dispatched * self.plan.samples)
+        self._vectors = self._collective("all-to-all", size, "data", "vectors", layer, Part.FORWARD, self.front)
+
+    def _return_vectors(self) -> None:
+        """The gradients of the vectors go to who has the tables; until they are there, other layers compute."""
+        for layer in self.plan.layers(self.stage):
+            if layer.kind == LayerKind.TABLES:
+                part, size = Part.INPUT_GRADIENT, self.plan.bytes(layer.dispatched * self.plan.samples)
+                self._vectors = self._collective("all-to-all", size, "data", "gradients", layer, part, self.front)
+
+    def _tables_backward(self) -> None:
+        """Each NPU adds the gradients to the rows of its tables: that is their step of the optimizer, too."""
+        for layer in self.plan.layers(self.stage):
+            if layer.kind == LayerKind.TABLES:
+                self.front, self._vectors = _joined(self.front, self._vectors), []
+                for part in self.plan.parts(layer)[1:]:
+                    self.front = self._work(layer, part, self.front)
+
+    # -- what the layers' NPUs communicate --
+
+    def _gather(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
+        """Elements of which each tensor-parallel NPU has a part."""
+        if not elements:
+            return before
+        shard = -(-elements * self.plan.samples // self.plan.grid.tensor)
+        return self._collective("all-gather", self.plan.bytes(shard), "tensor", what, layer, part, before)
+
+    def _sum(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
+        """Elements that are the sum of what the tensor-parallel NPUs have."""
+        if not elements:
+            return before
+        kind = "reduce-scatter" if self.plan.parallelism.sequence else "all-reduce"
+        size = self.plan.bytes(elements * self.plan.samples)
+        return self._collective(kind, size, "tensor", what, layer, part, before)
+
+    def _exchange(self, layer: Layer, part: Part, what: str, before: Tasks) -> Tasks:
+        """Tokens, or their gradients, to those who have the experts, or back."""
+        if not layer.dispatched or layer.kind != LayerKind.EXPERTS:
+            return before
+        size = self.plan.bytes(layer.dispatched * self.plan.samples)
+        return self._collective("all-to-all", size, "expert", what, layer, part, before)
+
+    # -- what the replicas communicate --
+
+    def _replicated(self, layers: Sequence[Layer]) -> Iterator[tuple[int, str, str]]:
+        """Parameters of some layers at one NPU, the axis of those that have the same, and what they are called."""
+        held = [self.plan.held(layer, self.stage) for layer in layers if layer.kind != LayerKind.TABLES]
+        if others := sum(count for count, _ in held):
+            yield others, "data", ""
+        if experts := sum(count for _, count in held):
+            yield experts, "replica", " of experts"
+
+    def _shard(self, count: int, axis: str) -> int:
+        """What one of those that have the same parameters has of them where they are divided."""
+        grid = self.plan.grid
+        return -(-count // (grid.data if axis == "data" else grid.data // grid.expert))
+
+    def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks) -> Tasks:
+        """Parameters of which each replica has a part."""
+        found: Tasks = []
+        for count, axis, which in self._replicated(layers):
+            size = self.plan.bytes(self._shard(count, axis))
+            found += self._collective("all-gather", size, axis, f"{what}{which}", layers[0], part, before)
+        return found
+
+    def _fetch(self, block: Sequence[Layer]) -> Tasks:
+        """ZeRO-3: the parameters of a block, for the time in which they are needed."""
+        if self.plan.parallelism.zero < 3:
+            return []
+        return self._gathered(block, Part.FORWARD, "parameters", self.front)
+
+    def _arrive(self, following: Sequence[Layer] | None) -> None:
+        """Come to a block. ZeRO-3: wait for its parameters; while it computes, those of the next one are fetched."""
+        self.front = _joined(self.front, self._fetched)
+        self._fetched = [] if following is None else self._fetch(following)
+
+    def _synchronize(self, layer: Layer) -> None:
+        """The gradients of a layer's parameters are added up, while other layers compute theirs."""
+        zero, scaled = self.plan.parallelism.zero, self.plan.scaled
+        kind = "reduce-scatter" if zero else "all-reduce"
+        synced = self._synced.setdefault(layer.name, [])
+        for count, axis, which in self._replicated([layer]):
+            size = scaled(count * self.plan.workload.gradient_bytes)
+            synced += self._collective(kind, size, axis, f"gradients{which}", layer, Part.WEIGHT_GRADIENT, self.front)
+
+    def _synchronize_tied(self) -> None:
+        """First and last stage have the same parameters for embedding and head: their gradients are added up, too."""
+        for layer, stage in self.plan.tied:
+            if stage == self.stage:
+                count = -(-layer.parameters.divided // self.plan.grid.tensor)
+                if self.plan.parallelism.zero:
+                    count = self._shard(count, "data")
+                size = self.plan.scaled(count * self.plan.workload.gradient_bytes)
+                stages = [each for _, each in self.plan.tied]
+                synced, part = self._synced[layer.name], Part.WEIGHT_GRADIENT
+                self._synced[layer.name] = self._collective(
+                    "all-reduce", size, "pipeline", "tied gradients", layer, part, synced, stages
+                )
+
+    def _update(self) -> None:
+        """The step of the optimizer, each layer when its gradients are there; those that came first go first."""
+        self._synchronize_tied()
+        plan, zero, end = self.plan, self.plan.parallelism.zero, self.front
+        for layer in reversed(plan.layers(self.stage)):
+            own = sum(self._shard(count, axis) if zero else count for count, axis, _ in self._replicated([layer]))
+            if own:
+                ticks = plan.cycles(plan.npu.update_seconds(own, plan.workload.element_bytes))
+                updated = self._compute(layer, Part.UPDATE, ticks, _joined(end, self._synced.get(layer.name, [])))
+                if zero in (1, 2):
+                    self._gathered([layer], Part.UPDATE, "updated parameters", updated)
+
+
+def _joined(one: Tasks, other: Tasks) -> Tasks:
+    """Both, each task once."""
+    known = {id(each) for each in one}
+    return [*one, *(each for each in other if id(each) not in known)]
