@@ -23,7 +23,9 @@ from pyxsim.system import AstraSystem, System
 _MANY = 1000  # collectives and messages
 
 
-def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
+def bound_cycles(
+    collectives: Iterable[Any], system: System | AstraSystem, network: Backend, times: Times | None = None
+) -> Fraction:
     """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
 
     In each dimension the NPUs that take part send so many bytes together, each sends and receives so many (loads.py),
@@ -36,9 +38,15 @@ def bound_cycles(collectives: Iterable[Any], system: System | AstraSystem, netwo
     router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
     for each message, so bytes over capacity bounds nothing there: it is the longest chain of messages, and with
     congestion what all messages of an NPU take on its links.
+
+    `times`: what `times_of` gave, for who asks often.
     """
-    times = OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
-    return _least(collectives, times, system)
+    return _least(collectives, times or times_of(system, network), system)
+
+
+def times_of(system: System | AstraSystem, network: Backend) -> Times:
+    """What this network needs at least."""
+    return OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
 
 
 def physical_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:

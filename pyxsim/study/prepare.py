@@ -23,7 +23,7 @@ from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
 from pyxsim.study.backends import Backend, check_backend, make_network, widths
-from pyxsim.study.bound import bound_cycles, physical_cycles
+from pyxsim.study.bound import Times, bound_cycles, physical_cycles, times_of
 from pyxsim.study.jobs import make_job
 from pyxsim.study.resolved import resolved
 from pyxsim.study.streams import starved
@@ -58,7 +58,15 @@ class Prepared:
     @cached_property
     def bound(self) -> Fraction:
         """The least that everything together can take, in cycles from its first start on (see bound.py)."""
-        return bound_cycles(self._issued, self.system, self.network)
+        return self.bound_of(self._issued)
+
+    def bound_of(self, collectives: Iterable[Any]) -> Fraction:
+        """The same for some of it."""
+        return bound_cycles(collectives, self.system, self.network, self._times)
+
+    @cached_property
+    def _times(self) -> Times:
+        return times_of(self.system, self.network)
 
     @cached_property
     def physical(self) -> Fraction:
