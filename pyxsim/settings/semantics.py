@@ -37,7 +37,7 @@ _WORDS: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
         "intra_dimension": (("RG", "smallest-first", "fewest-phases-first"), "its queues are FIFO"),
     },
 }
-# Kinds that they do not have.
+# Kinds that version 1 does not have.
 ONLY_OURS = ("broadcast", "reduce", "gather", "scatter", "barrier")
 
 
@@ -52,9 +52,9 @@ def faults_of(system: System) -> list[InputError]:
         word = getattr(system, key)
         if word in words:
             faults.append(_fault(key, compat, reason, f"'{word}'"))
-    faults += [
-        _fault(kind, compat, "it has no such collective") for kind in ONLY_OURS if getattr(system, kind) is not None
-    ]
+    if compat == "astra-sim-1":
+        given = [kind for kind in ONLY_OURS if getattr(system, kind) is not None]
+        faults += [_fault(kind, compat, "it has no such collective") for kind in given]
     faults += _memory_faults(system, compat)
     return [*faults, *refuse_files(((key, getattr(system, key)) for key in ALGORITHM_KEYS), compat)]
 
@@ -85,7 +85,7 @@ def refuse(collective: Collective, compat: str | None) -> Iterator[InputError]:
     """What a collective asks for that a semantics does not have; keys within its table."""
     if compat is None:
         return
-    if collective.kind in ONLY_OURS:
+    if collective.kind in ONLY_OURS and compat == "astra-sim-1":
         yield InputError(f"{compat} has no {collective.kind}", key="kind", allowed="another kind, or no compat")
     for key in ("npus", "group") if compat == "astra-sim-1" else ():
         if getattr(collective, key) is not None:
@@ -100,7 +100,7 @@ def refuse_messages(compat: str | None) -> Iterator[InputError]:
 
 def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Iterator[InputError]:
     """The faults of algorithms of one's own, which stand in files. `names`: of algorithms, with their keys."""
-    for key, value in names if compat is not None else ():
+    for key, value in names if compat == "astra-sim-1" else ():
         for name in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
             if is_file(name):
                 yield _fault(key, str(compat), "they run without compat only", "algorithms of one's own")

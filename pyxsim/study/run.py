@@ -274,8 +274,7 @@ def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
     """What each phase of what was asked for is."""
     system, rows = prepared.system, _rows(prepared)
     if isinstance(system, AstraSystem):
-        steps = [(each.collective, enumerate(each.steps)) for each in system.chunks]
-        return {(rows[number], phase): step.kind for number, of_chunk in steps for phase, step in of_chunk}
+        return {(rows[number], phase): kind for number, phase, kind in system.kinds()}
     numbers = {id(collective): number for number, collective in enumerate(system.collectives)}
     return {(rows[numbers[id(s.chunk.collective)]], s.number): s.phase.kind for s in system.stages()}
 

@@ -120,8 +120,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "collective.kind: astra-sim-1 has no barrier; allowed: another kind, or no compat",
     ),
     (
-        {"collective": ALL, "system": {"compat": "astra-sim-2", "broadcast": "ring"}},
-        "system.broadcast: astra-sim-2 does not know it: it has no such collective",
+        {"collective": ALL, "system": {"compat": "astra-sim-1", "broadcast": "ring"}},
+        "system.broadcast: astra-sim-1 does not know it: it has no such collective",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-2"}, "output": {"carry": True}},

@@ -35,8 +35,10 @@ def json_system(
         "endpoint_delay": f"{file.count('endpoint-delay', 10, least=0)} ns",
         "active_chunks": file.count("active-chunks-per-dimension", 1, most=MANY),
         "chunks": file.count("preferred-dataset-splits", most=MANY),
-        "optimization": file.choice("collective-optimization", _OPTIMIZATIONS),
+        "optimization": file.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
     }
+    if not file.given("collective-optimization"):
+        file.warn("collective-optimization", "is missing, and the original leaves it to chance; here it is baseline")
     memory = file.number("local-mem-bw", 0)
     if memory:
         table["local_memory_bandwidth"] = f"{memory} GB/s"

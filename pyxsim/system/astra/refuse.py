@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm
+from pyxsim.collective.plan import Phase
 from pyxsim.errors import InputError
 from pyxsim.system.astra.machines import ALGORITHMS, KINDS, Program, plain
 from pyxsim.system.options import ASTRA_SIM_1, Options
@@ -33,7 +34,7 @@ def refuse_options(options: Options) -> None:
 def refuse_collective(kind: str, size: int, group: Communicator, options: Options, key: str) -> None:
     """Raise InputError for a collective that the original has not."""
     compat = str(options.compat)
-    if kind not in KINDS:
+    if kind not in KINDS and options.compat == ASTRA_SIM_1:
         raise InputError(f"{compat} has no {kind}", key=key, allowed=list(KINDS), given=kind)
     if size < 1:
         raise InputError(f"{kind} of {size} bytes", key=key, allowed="at least 1 byte")
@@ -43,6 +44,13 @@ def refuse_collective(kind: str, size: int, group: Communicator, options: Option
             key=key,
             allowed="dimensions",
         )
+
+
+def refuse_join(phase: Phase, key: str) -> None:
+    """Raise InputError for messages that are added up on their way."""
+    if (phase.schedule().join >= 0).any():
+        problem = f"ASTRA-sim has no switches that add up, as {phase.algorithm} wants"
+        raise InputError(problem, key=key, allowed="another algorithm, or no compat")
 
 
 def refuse_message(options: Options) -> None:

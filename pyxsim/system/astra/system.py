@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.communicator import Communicator
-from pyxsim.collective.plan import Phase
+from pyxsim.collective.plan import Phase, Plan
 from pyxsim.errors import StuckError
 from pyxsim.network.protocol import Network
 from pyxsim.system.astra.bus import SharedBuses
 from pyxsim.system.astra.chunks import Cutter, Step, Team, joined, make_team
+from pyxsim.system.astra.custom import Custom, Hands, is_custom, plan_of
 from pyxsim.system.astra.machines import TREE
 from pyxsim.system.astra.queues import Place, Turns
 from pyxsim.system.astra.refuse import (
@@ -32,10 +33,12 @@ from pyxsim.system.astra.refuse import (
 from pyxsim.system.astra.streams import Streams
 from pyxsim.system.astra.table import chunk_table, stuck, traffic
 from pyxsim.system.options import ASTRA_SIM_1, Options
+from pyxsim.system.program import Programs
 from pyxsim.system.work import Collective, PointToPoint
 
 Longs = NDArray[np.int64]
 _GIGA = 10**9
+BARRIER_BYTES = 1  # of its messages: it has no data
 _GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
 _COLUMNS = 6  # ready, start, end, messages, network, awaited
 
@@ -112,21 +115,23 @@ class AstraSystem:
         self.messages: list[PointToPoint] = []
         self.bytes_planned = 0
         self.chunks: list[Chunk] = []
-        self.issued: list[Issued] = []
+        self.issued: dict[int, Issued] = {}  # by the number of the collective
+        self.customs: list[Custom] = []
         first = options.compat == ASTRA_SIM_1
         # ASTRA-sim divides by the queues of dimension 0, whatever the dimension.
         room = -(-options.active_chunks // len(options.queues[0]))
         self._queues = np.cumsum([0, *map(len, options.queues)]).tolist()
         rate = float(options.reduction_bytes_per_cycle or 0)
+        # Version 2 works with bytes per second, and comes back to nanoseconds.
+        self._rate = (rate, 1.0) if first else (rate * _GIGA, float(_GIGA))
         self._streams = Streams(
             math.prod(self.shape),
             [room] * self._queues[-1],
             endpoint_delay=options.endpoint_delay,
             group_delay=options.cycles_of_ns(_GROUP_DELAY),
             reduction_delay=options.reduction_delay,
-            # Version 2 works with bytes per second, and comes back to nanoseconds.
-            rate=rate if first else rate * _GIGA,
-            scale=1.0 if first else float(_GIGA),
+            rate=self._rate[0],
+            scale=self._rate[1],
             intra=options.intra_dimension,
             together=first,
             boost=options.boost,
@@ -140,6 +145,10 @@ class AstraSystem:
         self._later: dict[int, Callable[[int], None]] = {}
         self._numbers = itertools.count()
         self._issued: dict[Collective, Issued] = {}
+        self._custom: dict[Collective, Custom] = {}
+        self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
+        self._programs = Programs(self._reduction, options.cycles_of_ns)
+        self._hands = Hands(lambda: self.cycle, self._post_custom, self._call_later, self._through)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
         self._serials: dict[int, Longs] = {}  # per group, 0 for the network, and NPU: streams
         self._kin: Counter[object] = Counter()
@@ -179,7 +188,16 @@ class AstraSystem:
             raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
         group = communicator or self._whole
         key = f"system.{kind.replace('-', '_')}"
+        size = BARRIER_BYTES if kind == "barrier" else size
         refuse_collective(kind, size, group, self.options, key)
+        wanted = tuple(algorithms or self.options.algorithms_for(kind, group))
+        if self.options.compat != ASTRA_SIM_1 and is_custom(kind, wanted):
+            plan = plan_of(kind, size, group, wanted, root, self.options, key)
+            start = -1 if open else at
+            collective = Collective(
+                kind, size, start, 0, group, name=name, root=root, algorithms=wanted, tag=tag, joined=joined, done=done
+            )
+            return self._issue_custom(collective, plan)
         team = make_team(kind, group, self.shape, self.options, algorithms, key)
         number = len(self.collectives)
         # Version 1's workloads give some of their collectives a priority of their own.
@@ -194,7 +212,7 @@ class AstraSystem:
         if joined is not None:
             issued.places = {npu: place for place, npu in enumerate(group.members)}
         self.collectives.append(collective)
-        self.issued.append(issued)
+        self.issued[number] = issued
         if open:
             alike = (kind, size, team.dims, team.names, team.members)
             issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
@@ -206,13 +224,30 @@ class AstraSystem:
             self._call_at(at, lambda now: self._begin(number, now))
         return collective
 
+    def _issue_custom(self, collective: Collective, plan: Plan) -> Collective:
+        """One that is carried out message by message (custom.py)."""
+        custom = Custom(collective, len(self.collectives), plan, self._programs, self._hands)
+        self._custom[collective] = custom
+        self.collectives.append(collective)
+        self.customs.append(custom)
+        self.bytes_planned += custom.total
+        members = collective.communicator.members
+        collective.to_go, collective.unfinished = [1] * len(members), len(members)
+        if not collective.is_open:
+            self._call_at(collective.start, lambda now: custom.enter_all())
+        return collective
+
     def enter(self, collective: Collective, npu: int) -> None:
         """An NPU issues an open collective: at once, and with the queues and the priority that come next there.
 
         Raises ValueError for an NPU that is not in it, or has entered; InputError where the original would take it for
         another one.
         """
-        collective.take_in(npu)
+        position = collective.take_in(npu)
+        if (custom := self._custom.get(collective)) is not None:
+            collective.start = self.cycle if collective.start < 0 else collective.start
+            custom.enter(position)
+            return
         issued, now = self._issued[collective], self.cycle
         rank = collective.priority
         if issued.counts:
@@ -316,7 +351,7 @@ class AstraSystem:
         at = self.collectives[number].start
         if self.issued[number].begun:
             return
-        plain = [each for each in self.issued if not (each.begun or each.collective.is_open)]
+        plain = [each for each in self.issued.values() if not (each.begun or each.collective.is_open)]
         together = [each.number for each in plain if each.collective.start == at]
         rows = []
         for order, index in enumerate(together):
@@ -386,7 +421,7 @@ class AstraSystem:
         """The collectives that are one with this one: the same on all other groups along its dimensions."""
         first = self.issued[number]
         found: dict[tuple[int, ...], int] = {}
-        for index, each in enumerate(self.issued):
+        for index, each in self.issued.items():
             if each.streams is None and each.alike == first.alike:
                 found.setdefault(each.team.members, index)
         refuse_missing_groups(list(found), math.prod(self.shape), first.key)
@@ -463,12 +498,36 @@ class AstraSystem:
         collective.chunk_finished(now)
 
     def _arrived(self, number: int, now: int) -> None:
-        self.messages[number].member_ended(1, now, 1, 0)
+        if number < 0:
+            self._posted.pop(number)(now)
+        else:
+            self.messages[number].member_ended(1, now, 1, 0)
+
+    # -- collectives message by message --
+
+    def _reduction(self, size: int) -> int:
+        """Cycles of adding up so many bytes: what a message pays in streams.pyx."""
+        rate, scale = self._rate
+        return self.options.reduction_delay + (3 * int(size / rate * scale) if rate else 0)
+
+    def _call_later(self, cycles: int, action: Callable[[int], None]) -> None:
+        self._call_at(self.cycle + cycles, action)
+
+    def _post_custom(self, src: int, dst: int, size: int, tag: int, arrived: Callable[[int], None]) -> None:
+        number = -1 - next(self._numbers)
+        self._posted[number] = arrived
+        self._streams.post(src, dst, size, self.plane_between(src, dst), number, tag)
+
+    def _through(self, custom: Custom, position: int) -> None:
+        custom.collective.member_finished(position)
+        custom.collective.chunk_finished(self.cycle)
 
     # -- what there is to see --
 
     def ends(self, collective: Collective) -> Longs:
         """The cycle in which each member had finished a collective, int64[members]."""
+        if (custom := self._custom.get(collective)) is not None:
+            return custom.ends()
         issued = self._issued[collective]
         return issued.ends[list(issued.team.members)]
 
@@ -477,7 +536,7 @@ class AstraSystem:
 
         Open collectives have a plan when they have been entered.
         """
-        for number in sorted(range(len(self.issued)), key=lambda index: self.collectives[index].start):
+        for number in sorted(self.issued, key=lambda index: self.collectives[index].start):
             if not self.collectives[number].is_open:
                 self._plan(number)
 
@@ -496,6 +555,11 @@ class AstraSystem:
                     seen.add((kind, name, n))
                     whole = step.program.entering * (n if kind == "all-gather" else 1)
                     yield Phase(kind, name, (0,), (n,), whole, ())
+        for custom in self.customs:
+            for phase in custom.plan.phases:
+                if (phase.kind, phase.algorithm, phase.npus) not in seen:
+                    seen.add((phase.kind, phase.algorithm, phase.npus))
+                    yield phase
 
     def traffic(self, collective: int | None = None) -> Longs:
         """Rows (source, destination, plane, bytes, how many), int64[K, 5]: all messages of what was issued.
@@ -508,6 +572,13 @@ class AstraSystem:
     def chunk_table(self) -> dict[str, Longs]:
         """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
         return chunk_table(self)
+
+    def kinds(self) -> Iterator[tuple[int, int, str]]:
+        """(collective, phase, what is done in it) of everything that is planned."""
+        for chunk in self.chunks:
+            yield from ((chunk.collective, phase, step.kind) for phase, step in enumerate(chunk.steps))
+        for custom in self.customs:
+            yield from ((custom.number, order, phase.kind) for order, phase in enumerate(custom.plan.phases))
 
     def stuck(self) -> list[str]:
         """What has not ended, and whom it waits for; empty when all is done."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyxsim.system.astra.system import AstraSystem, Chunk
 
 Longs = NDArray[np.int64]
+_COUNTED = ("ready", "start", "end", "messages", "network")
 Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
 
 
@@ -38,8 +39,24 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
                 parts[name].append(np.full(len(npus), value, np.int64))
             parts["collective"].append(chunk.owner)
             parts["rank"].append(npus)
-            for column, name in enumerate(("ready", "start", "end", "messages", "network")):
+            for column, name in enumerate(_COUNTED):
                 parts[name].append(chunk.rows[phase, :, column])
+    for number, custom in enumerate(system.customs, len(system.chunks)):
+        npus = np.array(custom.members, np.int64)
+        for phase, rows in enumerate(custom.rows):
+            same = {
+                "chunk": number,
+                "collective": custom.number,
+                "phase": phase,
+                "dimension": -1,
+                "queue": 0,
+                "bytes": custom.collective.size,
+            }
+            for name, value in same.items():
+                parts[name].append(np.full(len(npus), value, np.int64))
+            parts["rank"].append(npus)
+            for column, name in enumerate(_COUNTED):
+                parts[name].append(rows[:, column])
     return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
@@ -64,6 +81,10 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
     for message in system.messages if collective is None else ():
         plane = system.plane_between(message.src, message.dst)
         rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
+    for custom in system.customs:
+        if collective in (None, custom.number):
+            sent = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
+            rows.append(np.array(sent, np.int64).reshape(-1, 5))
     every = np.concatenate(rows)
     if collective is not None:
         every = every[np.isin(every[:, 0], system.collectives[collective].communicator.members)]
@@ -94,6 +115,8 @@ def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
     """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
     lines = [unfinished_message(message) for message in system.messages if message.end < 0]
     lines += not_entered(system.collectives)
+    for custom in system.customs:
+        lines += custom.stuck()
     for first in (True, False):
         lines += [_line(system, each) for each in waiting if bool(each[4]) == first]
     if not lines:

@@ -105,7 +105,6 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
     ("changes", "told"),
     [
         ({"preferred-dataset-splits": None}, "file.json: preferred-dataset-splits: is missing"),
-        ({"collective-optimization": None}, "file.json: collective-optimization: is missing"),
         (
             {"collective-optimization": "none"},
             r"file.json:8: collective-optimization: 'none' is not in .*; allowed: base",
