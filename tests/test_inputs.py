@@ -23,7 +23,7 @@ def test_experiment_runs(path: Path) -> None:
     assert (result.carried is not None) == bool(carry)
     if result.traffic is not None:
         assert result.traffic.summary["steady"]
-    else:
+    elif result.work is None:  # of graphs of tasks no bound is told: they compute, too
         assert result.bound_ns is not None
         assert result.time_ns >= result.bound_ns
     assert int(result.totals["flits"].sum()) == result.counts["flit_hops"]

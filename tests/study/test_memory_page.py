@@ -1,0 +1,55 @@
+"""docs/memory.md: what it says of inputs/memory/ is so, and its program makes the traces there."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+import pytest
+
+from pyxsim.study import run
+
+ROOT = Path(__file__).resolve().parents[2]
+INPUTS = ROOT / "inputs" / "memory"
+PAGE = (ROOT / "docs" / "memory.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `(\w+)\.toml` \| ([\d.]+) us \| ([\d.]+) us \| ([\d.]+) us \| ([\d.]+) us \|$", re.MULTILINE)
+TABLE = {match[1]: [float(each) for each in match.groups()[1:]] for match in ROW.finditer(PAGE)}
+LAYER, SHARD, CHUNK, LATENCY = 4 << 20, (4 << 20) // 8, 16 << 10, 1000  # bytes, ns
+
+
+def pipelined(size: int, *stages: Fraction) -> int:
+    """`stages`: ns for a byte."""
+    return LATENCY + sum(ceil(CHUNK * each) for each in stages) + ceil((size - CHUNK) * max(stages))
+
+
+ACCESSES = {
+    "zero_infinity": LATENCY + ceil(Fraction(SHARD, 100)),
+    "hierarchical": pipelined(SHARD, *[Fraction(1, 100)] * 3, Fraction(1, 256)),
+    "in_switch": pipelined(LAYER, Fraction(1, 800), Fraction(1, 800), Fraction(1, 400), Fraction(1, 256)),
+}
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_the_table(name: str) -> None:
+    result = run(INPUTS / f"{name}.toml", backend="analytical")
+    access, time, memory, exposed = TABLE[name]
+    assert access == round(ACCESSES[name] / 1000, 3)
+    assert time == round(float(result.time_ns) / 1000, 1)
+    of_npus = result.npus
+    assert set(of_npus["memory"].tolist()) == {12 * ACCESSES[name]}  # eight loads, four stores
+    assert memory == round(12 * ACCESSES[name] / 1000, 1)
+    assert set(of_npus["exposed"].tolist()) == {of_npus["exposed"][0]}
+    assert exposed == round(int(of_npus["exposed"][0]) / 1000, 1)
+
+
+def test_what_is_shipped_is_what_the_program_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    made = tmp_path / "inputs" / "memory"
+    made.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "docs/memory.md", "exec"), {})
+    shipped = sorted(INPUTS.glob("*.jsonl"))
+    assert [path.name for path in sorted(made.iterdir())] == [path.name for path in shipped]
+    assert all((made / path.name).read_bytes() == path.read_bytes() for path in shipped)
