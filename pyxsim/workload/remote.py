@@ -25,7 +25,10 @@ class MemoryTotals:
 
 
 class RemoteStation:
-    """Begins accesses as their tasks start, and tells their ends. Raises InputError for what the memory cannot do."""
+    """Begins accesses as their tasks start, and tells their ends. Raises InputError for what the memory cannot do.
+
+    `together`: tasks that are one access, which begins with the last of them.
+    """
 
     def __init__(self, graph: TaskGraph, tasks: Longs, system: Hands, tell: Tell) -> None:
         options: MemoryOptions | None = system.options.remote_memory
@@ -39,9 +42,9 @@ class RemoteStation:
                 raise InputError(problem, key="system.remote_memory", allowed="a memory that can do it")
         assert options is not None
         self._memory = make_memory(options)
-        self._together = _together(graph, tasks)
-        self._came: list[list[int]] = [[] for _ in self._together]
-        self._number = {task: number for number, own in enumerate(self._together) for task in own}
+        self.together = _together(graph, tasks)
+        self._came: list[list[int]] = [[] for _ in self.together]
+        self._number = {task: number for number, own in enumerate(self.together) for task in own}
         self._next = -1  # the cycle for which `_go_on` is asked
         self._moved = {True: np.zeros(graph.npus, np.int64), False: np.zeros(graph.npus, np.int64)}
 
@@ -67,7 +70,7 @@ class RemoteStation:
         lines = []
         for number, came in enumerate(self._came):
             if 0 < len(came) < self._graph.npus:
-                missing = next(task for task in self._together[number] if task not in came)
+                missing = next(task for task in self.together[number] if task not in came)
                 lines += [f"{self._graph.label(task)} waits for {self._graph.label(missing)}" for task in came]
         return lines
 
@@ -82,7 +85,7 @@ class RemoteStation:
             return  # it was asked for again, and that came sooner
         self._next = -1
         for task in self._memory.run(now):
-            for each in self._together[self._number[task]] if task in self._number else (task,):
+            for each in self.together[self._number[task]] if task in self._number else (task,):
                 self._tell(each)
         following = self._memory.next()
         if following >= 0:

@@ -38,7 +38,7 @@ class Times:
 
     `ready`: all that it waits for had ended; `start`: it had its resource, too; `end`. `cause`: the task whose end let
     it start, -1 for none. `partner`: of a receive the matching send, and the other way round; `group`: which collective
-    it is a member of, counted over all groups of all calls; -1 for others.
+    it is a member of, counted over all groups of all calls, then over the collectives of remote memory; -1 for others.
     """
 
     ready: Longs
@@ -107,6 +107,9 @@ class GraphJob:
                 self.stations.append(station)
                 ways[station.tasks], self._beginner[station.tasks] = Way.TOLD, len(self._begin)
                 self._begin.append(station.start)
+            if isinstance(station, RemoteStation):
+                for number, own in enumerate(station.together, len(self._collectives)):
+                    self._group[own] = number
         self._tasks = Tasks(
             npus,
             graph.npu,

@@ -87,6 +87,7 @@ def test_a_gather_begins_with_the_last_npu() -> None:
     # 5 of latency; 4 bytes through the stages: 1 + 1 + 1 + 2; the other 8 at the 2 bytes per cycle of an NPU: 4.
     assert set(job.times().end[gather].tolist()) == {9 + 5 + 5 + 4}
     assert set(job.times().end[reduce].tolist()) == {23 + 5 + 5}
+    assert job.times().group.tolist() == [-1] * 4 + [0] * 4 + [1] * 4
     assert job.memory is not None
     assert job.memory.loaded.tolist() == [12] * 4
     assert {used.bytes for used in job.memory.used if used.name.endswith("loads")} == {12}
