@@ -9,10 +9,9 @@ from time import strftime
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
-from pyxsim.cli.simulate import Job, Outputs, Table, carry_out
+from pyxsim.cli.simulate import Job, Outputs, Tables, carry_out
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
-from pyxsim.output.end_to_end import NAME
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
@@ -122,8 +121,8 @@ class Words:
 
 
 def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> None:
-    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to PATH/EndToEnd.csv, where
-    it is one row of each layer.
+    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to the tables of
+    ASTRA-sim 1 in PATH, where it is one row of each layer.
     """
     words.check()
     warnings: list[str] = []
@@ -131,8 +130,8 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
     name = words.run_name or RUN_NAME
     if words.path or words.run_name:
         folder = Path(words.path or ".")
-        table = Table(str(folder / NAME), name, words.rows, words.row)
-        outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), table=table)
+        tables = Tables(str(folder), name, words.rows, words.row)
+        outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
     log = None if words.log is None else check_writable(str(Path(words.log) / LOG))
 
     def load() -> Experiment:

@@ -17,12 +17,16 @@ def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = 
     `outputs`: names, each with what says whether such a file can be written.
     """
     taken = {os.path.realpath(path): "an input of this run" for path in inputs}
-    faults = []
+    faults, told = [], set()
     for name, check in outputs:
         try:
             target = os.path.realpath(check(name))
         except InputError as error:
-            faults.append(error)
+            # A folder that is missing is told once, not for each file that would be in it.
+            why = (error.problem, os.path.dirname(name))
+            if why not in told:
+                faults.append(error)
+            told.add(why)
             continue
         if target in taken:
             problem = f"cannot be written: it is {taken[target]}"

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.cli.outputs import check_outputs
+from pyxsim.cli.outputs import Check, check_outputs
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.output.detail import DETAILED, UTILIZATION, write_detailed, write_utilization
+from pyxsim.output.end_to_end import NAME as END_TO_END
 from pyxsim.output.end_to_end import write_end_to_end
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
@@ -22,13 +24,32 @@ from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study import prepare, simulate
 
 
-class Table(NamedTuple):
-    """Times of layers for ASTRA-sim's scripts: see write_end_to_end."""
+class Tables(NamedTuple):
+    """The tables of layers for ASTRA-sim's scripts, in a folder: row number `row` of `rows` of each layer."""
 
-    file: str
+    folder: str
     run_name: str
     rows: int = 1
     row: int = 0
+
+    @property
+    def files(self) -> tuple[str, str, str]:
+        """Their names."""
+        folder = Path(self.folder)
+        return str(folder / END_TO_END), str(folder / DETAILED), str(folder / f"{self.run_name}{UTILIZATION}")
+
+    def write(self, result: Result) -> list[str]:
+        """Write what there is of them; returns their names. Raises InputError."""
+        end_to_end, detailed, utilization = self.files
+        written = []
+        if len(result.layers.get("name", ())):
+            write_end_to_end(result, end_to_end, *self[1:])
+            written.append(end_to_end)
+        if result.detail is not None:
+            write_detailed(result.detail, detailed, *self[1:])
+            write_utilization(result.detail, utilization)
+            written += [detailed, utilization]
+        return written
 
 
 @dataclass(frozen=True)
@@ -37,12 +58,12 @@ class Outputs:
 
     file: str | None = None
     plot: str | None = None
-    table: Table | None = None
+    tables: Tables | None = None
 
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
-        table = None if self.table is None else self.table.file
-        files = ((self.file, check_writable), (self.plot, check_plot), (table, check_writable))
+        files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
+        files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
         check_outputs([(name, check) for name, check in files if name is not None], inputs)
 
     def write(self, result: Result) -> str:
@@ -53,11 +74,9 @@ class Outputs:
             from pyxsim.report.plots import save
 
             save(result, self.plot)
-        names = [self.file, self.plot]
-        if self.table is not None and len(result.layers.get("name", ())):
-            write_end_to_end(result, *self.table)
-            names.append(self.table.file)
-        return " and ".join(path for path in names if path is not None)
+        every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
+        *names, last = [path for path in every if path is not None] or [""]
+        return f"{', '.join(names)} and {last}" if names else last
 
 
 @dataclass(frozen=True)

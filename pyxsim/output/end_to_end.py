@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyxsim.errors import InputError
-from pyxsim.output.result import Result
+
+if TYPE_CHECKING:
+    from pyxsim.output.result import Result
 
 NAME = "EndToEnd.csv"
 COLUMNS = {
@@ -34,14 +37,9 @@ Grid = list[list[str]]
 
 def write_end_to_end(result: Result, path: str | Path, name: str = "run", rows: int = 1, row: int = 0) -> None:
     """Write the file of a result that has layers, or fill a row of one that is there. Raises InputError."""
-    layers = len(result.layers["name"])
-    grid = _blank(layers * rows + _SPARE) if not row else _read(path, layers * rows + _SPARE)
+    grid = grid_of(path, len(result.layers["name"]), rows, row)
     fill(grid, result, name, rows, row)
-    try:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(grid)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
+    put_grid(grid, path)
 
 
 def fill(grid: Grid, result: Result, name: str, rows: int, row: int) -> None:
@@ -61,6 +59,21 @@ def fill(grid: Grid, result: Result, name: str, rows: int, row: int) -> None:
             computed += values[key]
     finished = _us(result, int(result.layers["finished"].max()))
     grid[1 + row][2 + len(COLUMNS) : 4 + len(COLUMNS)] = [f"{computed:.6f}", f"{finished - computed:.6f}"]
+
+
+def grid_of(path: str | Path, layers: int, rows: int, row: int) -> Grid:
+    """An empty grid; for a row that is not the first, what is in the file. Raises InputError."""
+    lines = layers * rows + _SPARE
+    return _blank(lines) if not row else _read(path, lines)
+
+
+def put_grid(grid: Grid, path: str | Path) -> None:
+    """Write a grid. Raises InputError."""
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(grid)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
 def _us(result: Result, cycles: int) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, STAYS, Attribution
+from pyxsim.output.detail import Detail
 from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
@@ -160,6 +161,8 @@ _OPTIONAL = {
     "npus": "work",
     "critical_path": "work",
     "tasks": "tasks",
+    "layer_phases": "detail",
+    "occupancy": "detail",
     "traffic": "traffic",
     "congestion": "attribution",
     "blame": "attribution",
@@ -233,6 +236,7 @@ def _read(file: h5py.File) -> Result:
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         attribution=_read_attribution(file) if "congestion" in file else None,
         work=_read_work(file) if "npus" in file else None,
+        detail=_read_detail(file, Fraction(record["clock_hz"])) if "occupancy" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
         experiment_toml=file.attrs["experiment"],
@@ -288,6 +292,18 @@ def _read_work(file: h5py.File) -> Work:
         kinds=texts["kinds"],
         layers=texts["layers"],
         **json.loads(path.attrs["record"]),
+    )
+
+
+def _read_detail(file: h5py.File, clock: Fraction) -> Detail:
+    rows, occupancy = file["layer_phases"], file["occupancy"]
+    return Detail.of_rows(
+        json.loads(rows.attrs["layer_names"]),
+        {name: rows[name][()] for name in ("layer", "queueing", "network")},
+        occupancy["chunk_time"][()].tolist(),
+        int(occupancy.attrs["window_cycles"]),
+        occupancy["busy"][()],
+        clock,
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 from pyxsim.output.attribution import NOBODY, PARTS, Attribution
+from pyxsim.output.detail import Detail
 from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.output.work import LAYER_PARTS, NAMES, WHY, Work
@@ -275,6 +276,42 @@ def tasks(result: Result) -> Table:
     return Table({**rows, **_listed(_task_names(told))}, attrs={**left_out, **_clock(result)})
 
 
+_LAYER_PHASE_TEXT = {
+    "layer": ("1", "number of the layer"),
+    "name": ("", "name of the layer"),
+    "phase": ("1", "phase of the plan, from 1; 0: before the first"),
+    "queueing": ("cycles", "wait of a chunk, mean"),
+    "network": ("cycles", "for how long a message was expected, mean; NaN before the first phase"),
+}
+
+
+def layer_phases(result: Result) -> Table:
+    """One row per layer and phase of its collectives, at NPU 0."""
+    told = _detail(result)
+    attrs = {"layer_names": json.dumps(told.layer_names), **_clock(result)}
+    return Table(_rows("row", told.rows(), _LAYER_PHASE_TEXT), attrs=attrs)
+
+
+def occupancy(result: Result) -> Table:
+    """Windows of time x dimensions: how long NPU 0 had chunks there."""
+    told = _detail(result)
+    windows, dims = told.busy.shape
+    dimension = np.arange(dims, dtype=np.int32)
+    variables = {
+        "time": _variable(("time",), np.arange(windows) * told.window, "cycles", "start of the time window"),
+        "dimension": _variable(("dimension",), dimension, "1", "dimension of the system layer"),
+        "busy": _variable(("time", "dimension"), told.busy, "cycles", "cycles in which there was a chunk"),
+        "chunk_time": _variable(("dimension",), np.array(told.chunk_time), "cycles", "time of a chunk there, mean"),
+    }
+    return Table(variables, attrs={"window_cycles": told.window, **_clock(result)})
+
+
+def _detail(result: Result) -> Detail:
+    if result.detail is None:
+        raise InputError("the run had no workload with layers", key="workload", allowed="one whose layers have names")
+    return result.detail
+
+
 def _task_names(told: Work) -> dict[str, Sequence[str]]:
     """The texts that numbers in the rows of tasks stand for."""
     return {**{name: getattr(told, of) for of, name in NAMES.items()}, "part_name": list(LAYER_PARTS.values())}
@@ -431,6 +468,8 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "npus": npus,
     "critical_path": critical_path,
     "tasks": tasks,
+    "layer_phases": layer_phases,
+    "occupancy": occupancy,
     "traffic": traffic,
     "congestion": congestion,
     "blame": blame,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import Attribution, told
+from pyxsim.output.detail import Detail
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
@@ -109,7 +110,7 @@ class Result:
     say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
     else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
     None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
-    there is no graph of them.
+    there is no graph of them. `detail`: what became of the chunks of NPU 0, where a workload has layers.
     """
 
     time_cycles: int
@@ -128,6 +129,7 @@ class Result:
     traffic: Traffic | None = None
     attribution: Attribution | None = None
     work: Work | None = None
+    detail: Detail | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0

@@ -24,7 +24,7 @@ from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
-from pyxsim.study.bound import bound_cycles
+from pyxsim.study.detail import detail
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
 from pyxsim.system import AstraSystem, PointToPoint
 from pyxsim.units import format_time_ns
@@ -109,7 +109,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
     complete = False
     try:
         with at_safe_points(prepared.network):
-            prepared.system.run()
+            _run(prepared)
         complete = True
     except SimulationError as error:
         failure = error
@@ -131,6 +131,22 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
+
+
+def _run(prepared: Prepared) -> None:
+    """Carry everything out. Where that does not come to an end, the tasks of a workload know best who waits for whom.
+
+    Raises SimulationError.
+    """
+    job = prepared.job
+    try:
+        prepared.system.run()
+    except StuckError as error:
+        lines = job.stuck() if isinstance(job, GraphJob) else []
+        raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
+    if isinstance(job, GraphJob) and (lines := job.stuck()):
+        problem = f"nothing moves after cycle {prepared.system.cycle}, and not all is done"
+        raise StuckError(f"{problem}: {lines[0]}", lines[1:])
 
 
 def check_bytes(prepared: Prepared) -> None:
@@ -195,7 +211,8 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
     experiment, network, system = prepared.experiment, prepared.network, prepared.system
     clock = experiment.network.clock
     traffic = system.traffic()
-    chunks = _chunks(prepared)
+    counted = system.chunk_table()
+    chunks = _chunks(prepared, counted)
     told = attribution(network, prepared.job.traffic)
     workload = _workload(prepared, end, complete)
     work: Work | None = workload.get("work")
@@ -213,6 +230,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
         **workload,
+        detail=detail(prepared, counted),
         attribution=told,
         counts=network.counts(),
         # What is computed between collectives has no bound of its own.
@@ -244,11 +262,10 @@ def _impossible(prepared: Prepared, end: int) -> Iterator[str]:
         )
 
 
-def _chunks(prepared: Prepared) -> dict[str, Longs]:
+def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
     """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
-    columns = prepared.system.chunk_table()
     if isinstance(prepared.job, TrainingLoop):
-        columns["dimension"] = prepared.job.dims.physical(columns["dimension"])
+        columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}
     return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
 
 
@@ -282,7 +299,7 @@ def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
 def collective_row(asked: Asked, prepared: Prepared) -> dict[str, Any]:
     """A row of /collectives; cycles. `end` is -1 and `ratio` NaN for one that did not end; `root` -1 for none."""
     first = asked.issued[0]
-    bound = bound_cycles(asked.issued, prepared.system, prepared.network)
+    bound = prepared.bound_of(asked.issued)
     ratio = float((asked.end - asked.start) / bound) if bound and asked.end >= 0 else float("nan")
     return {
         "name": asked.name,

@@ -36,8 +36,11 @@ def test_the_line_that_scripts_look_for(pyxsim: Command, folder: Path) -> None:
 def test_where_the_result_goes(pyxsim: Command, folder: Path, words: tuple[str, ...], file: str, table: str) -> None:
     ended = pyxsim(*ASTRA_WORDS, *words)
     assert ended.code == 0, ended.err
-    assert f"wrote {file} and {table}" in ended.lines
-    assert [str(path.relative_to(folder)) for path in folder.rglob("*.csv")] == [table]
+    name = words[words.index("--run-name") + 1] if "--run-name" in words else "run"
+    detailed, utilization = (table.replace("EndToEnd", each) for each in ("detailed", f"{name}_dimension_utilization"))
+    assert f"wrote {file}, {table}, {detailed} and {utilization}" in ended.lines
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*.csv")}
+    assert written == {table, detailed, utilization}
     assert [str(path.relative_to(folder)) for path in folder.rglob("*.h5")] == [file]
     with h5py.File(folder / file) as result:
         assert result.attrs["complete"] == 1

@@ -11,6 +11,7 @@ import pytest
 
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
+from pyxsim.output.detail import Detail
 from pyxsim.output.result import LinkTable, Result
 from pyxsim.output.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
@@ -183,6 +184,13 @@ def make_layers() -> dict[str, Any]:
     """Its layers."""
     graph, times = make_graph()
     return layer_table(graph, at_work(graph, times, times.last))
+
+
+def make_detail() -> Detail:
+    """Its collective in two phases, on one dimension of two."""
+    waits, network = [[0.0, 5.0, 2.5]], [[20.0, 30.0]]
+    busy = np.array([[100, 0], [50, 0]])
+    return Detail(["embedding é"], waits, network, [75.0, float("nan")], 100, busy, Fraction(10**9))
 
 
 def make_empty() -> Result:

@@ -11,7 +11,7 @@ import pytest
 
 from pyxsim.output.layout import TABLES
 from pyxsim.output.result import JSON_TRAFFIC, Result
-from tests.output.conftest import make_attribution, make_layers, make_work
+from tests.output.conftest import make_attribution, make_detail, make_layers, make_work
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def words(page: str) -> set[str]:
 
 
 def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None:
-    result = build(layers=make_layers(), attribution=make_attribution(), work=make_work())
+    result = build(layers=make_layers(), attribution=make_attribution(), work=make_work(), detail=make_detail())
     for group, table in TABLES.items():
         assert f"/{group}" in words(page)
         assert set(table(result).variables) <= words(page), group
