@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
-from pyxsim.settings import System, canonical_algorithm
+from pyxsim.settings import System, canonical_algorithm, load_experiment
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,29 @@ def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
     assert system.algorithms("all-to-all") == "direct"
     assert system.algorithms("all-gather") is None
     assert system.algorithms("reduce-scatter") is None
+
+
+@pytest.mark.parametrize(
+    ("system", "problem"),
+    [
+        ({"endpoint": {}}, "nothing is limited here"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_memory": "1 MiB"}}, "there is no engine"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_rate": "1 GB/s"}}, "there is no engine"),
+        ({"endpoint": {"compute_share": 0.1, "offload": "engine"}}, "no cores do"),
+        ({"endpoint": {"compute_share": 1}}, "nothing would be computed"),
+        ({"endpoint": {"compute_share": 0.1, "communication_bandwidth": "1 GB/s"}}, "a part of memory_bandwidth"),
+        (
+            {"endpoint": {"memory_bandwidth": "1 GB/s", "communication_bandwidth": "2 GB/s"}},
+            "a part of memory_bandwidth",
+        ),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "shared by all groups"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "shared_bus": {"L": "1 ns"}}, "from and to the memory"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "what reductions read"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-1"}, "does not know"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-2"}, "does not know"),
+    ],
+)
+def test_an_endpoint_says_what_it_is(system: dict[str, object], problem: str) -> None:
+    network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
+    with pytest.raises(InputError, match=problem):
+        load_experiment({"network": network, "system": system, "collective": {"kind": "all-reduce", "size": "1 B"}})
