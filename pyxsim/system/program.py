@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class Program:
     schedule: CompiledSchedule
     traffic: Traffic | None = None
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Bytes that the network carries."""
         return int(self.size[self.src != self.dst].sum())
@@ -112,12 +113,18 @@ class Programs:
 
     def __init__(self, cost: Cost, cycles_of_ns: Cost, *, offload: bool | None = None) -> None:
         self.cost, self.cycles_of_ns, self.offload = cost, cycles_of_ns, offload
-        # With the schedule, whose identity is in the key: as long as it is here nothing else can have it.
+        # With the phase or schedule whose identity is in the key: as long as it is here nothing else can have it.
+        self._of_phase: dict[Any, tuple[Phase, Program]] = {}
         self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
 
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
         """The program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
-        schedule = phase.schedule(mirror=mirror)
+        place = (id(phase), piece, mirror)
+        if place not in self._of_phase:
+            self._of_phase[place] = phase, self._of_schedule(phase, piece, phase.schedule(mirror=mirror))
+        return self._of_phase[place][1]
+
+    def _of_schedule(self, phase: Phase, piece: int, schedule: CompiledSchedule) -> Program:
         key = (id(schedule), phase.copies, piece)
         if key not in self._made:
             sizes = phase.block_sizes(piece)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,8 @@ class System:
         self._whole = Communicator.whole(self.shape)
         offload = None if options.endpoint is None else options.endpoint.engine
         self._programs = Programs(options.reduction_cost, options.cycles_of_ns, offload=offload)
+        self._algorithms: dict[Any, Sequence[str]] = {}
+        self._plans_of: dict[Any, list[Plan]] = {}
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -113,7 +115,7 @@ class System:
                 key="collective.size",
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
-        names = tuple(algorithms or self.options.algorithms_for(kind, group))
+        names = tuple(algorithms or self._algorithms_for(kind, group))
         rank, start = self.options.priority(self._begun, priority), -1 if open else at
         collective = Collective(
             kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
@@ -201,8 +203,24 @@ class System:
     def _start(self, task: int, rank: int) -> None:
         self.executor.start(task, rank, self.cycle)
 
-    def _plans(self, collective: Collective) -> Iterator[Plan]:
-        """The phases of each chunk."""
+    def _algorithms_for(self, kind: str, group: Communicator) -> Sequence[str]:
+        key = kind, group.dims
+        if key not in self._algorithms:
+            self._algorithms[key] = self.options.algorithms_for(kind, group)
+        return self._algorithms[key]
+
+    def _plans(self, collective: Collective) -> Iterable[Plan]:
+        """The phases of each chunk: those of an earlier collective that was alike, where that is all that counts."""
+        if self.options.inter_dimension == "round-robin":  # what came before counts, too
+            return self._new_plans(collective)
+        group = collective.communicator
+        key = collective.kind, collective.size, group.shape, group.dims, collective.algorithms, collective.root
+        if key not in self._plans_of:
+            self._plans_of[key] = list(self._new_plans(collective))
+        return self._plans_of[key]
+
+    def _new_plans(self, collective: Collective) -> Iterator[Plan]:
+        """What an algorithm and the order of dimensions make of each chunk."""
         whole = self._plan(collective, collective.size)
         self._check_routes(collective, whole)
         if any(phase.schedule().given_bytes is not None for phase in whole.phases):
