@@ -1,0 +1,129 @@
+"""The tables of docs/endpoint.md, run again: an all-reduce of 8 MiB on inputs/endpoint.toml, alone and beside a computation."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyxsim.settings import load_experiment
+from pyxsim.study import prepare
+from pyxsim.study.prepare import Prepared
+from pyxsim.system import System, make_system
+from pyxsim.workload.graph import Call, GraphBuilder, Kind
+from pyxsim.workload.run import GraphJob
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "endpoint.md").read_text(encoding="utf-8")
+MIB = 2**20
+ENGINE = {"offload": "engine", "engine_memory": "4 MiB"}
+
+
+def table(head: str) -> list[list[str]]:
+    """The rows under a head, without what is around the numbers."""
+    _, _, rest = PAGE.partition(head)
+    lines = rest.splitlines()[2:]
+    rows = takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def prepared(endpoint: dict[str, Any] | None) -> Prepared:
+    data = load_experiment(ROOT / "inputs" / "endpoint.toml", overrides=['collective.size="8 MiB"'])
+    system = data.system.model_copy(update={"endpoint": None})
+    if endpoint is not None:
+        chosen = load_experiment(
+            {"network": data.network, "system": {"endpoint": endpoint}, "collective": data.collective}
+        )
+        system = system.model_copy(update={"endpoint": chosen.system.endpoint})
+    made = prepare(data.model_copy(update={"system": system}), backend="analytical-congestion")
+    assert isinstance(made, Prepared)
+    return made
+
+
+@cache
+def all_reduce(bandwidth: int, engine: bool) -> tuple[int, dict[str, int], int]:
+    """Its cycles, that is ns; bytes of NPU 0; bytes that it sends. 0 GB/s: without an endpoint."""
+    made = prepared({"memory_bandwidth": f"{bandwidth} GB/s", **(ENGINE if engine else {})} if bandwidth else None)
+    end = made.system.run()
+    own = {}
+    if isinstance(made.system, System) and made.system.endpoint is not None:
+        own = {name: int(row[0]) for name, row in made.system.endpoint.totals().items()}
+    return end, own, made.system.bytes_planned // 64
+
+
+def test_bandwidth_of_the_memory_against_that_of_the_network() -> None:
+    rows = table("| memory | without an engine | of the ideal | with an engine | of the ideal |")
+    ideal = all_reduce(0, False)[0]
+    assert f"{ideal / 1000:.2f} us" in PAGE
+    assert len(rows) >= 6
+    for memory, *told in rows:
+        ends = [all_reduce(int(memory.removesuffix(" GB/s")), engine)[0] for engine in (False, True)]
+        assert told == [text for end in ends for text in (f"{end / 1000:.2f} us", f"{100 * ideal / end:.0f} %")]
+
+
+def test_bytes_for_each_that_is_sent() -> None:
+    """Of 8 MiB, localBWAware sends 2 * 3/4 * (1 + 1/4 + 1/16). A ring of a phase of its own reads its first block once
+    more than an all-reduce does."""
+    size = 8 * MIB
+    _, none, sent = all_reduce(959, False)
+    _, engine, _ = all_reduce(959, True)
+    assert Fraction(sent, size) == Fraction(63, 32)
+    assert (none["read"], none["written"]) == (size * 209 // 64, size * 189 // 64)
+    assert (engine["read"], engine["written"]) == (size, size)
+    for number in (none["read"] / sent, none["written"] / sent, (none["read"] + none["written"]) / (2 * size)):
+        assert f"{number:.2f}" in PAGE
+    # The plan of the ACE study: a reduce-scatter, two all-reduces of a quarter, an all-gather; 1.5 reads for each byte.
+    four_phases = Fraction(3, 4) * (1 + 2 * Fraction(1, 4) + 2 * Fraction(1, 4) + 1)
+    assert four_phases == Fraction(9, 4)
+    assert four_phases * Fraction(3, 2) == Fraction("3.375")
+    assert "3.375" in PAGE
+
+
+WAYS = {
+    "they do not hold each other up": None,
+    "cores, all share the memory": {"memory_bandwidth": "900 GB/s", "compute_share": "0.075"},
+    "cores, held to 450 GB/s": {
+        "memory_bandwidth": "900 GB/s",
+        "communication_bandwidth": "450 GB/s",
+        "compute_share": "0.075",
+    },
+    "cores, held to 128 GB/s": {
+        "memory_bandwidth": "900 GB/s",
+        "communication_bandwidth": "128 GB/s",
+        "compute_share": "0.025",
+    },
+    "an engine": {"memory_bandwidth": "900 GB/s", **ENGINE},
+    "an engine, held to 128 GB/s": {
+        "memory_bandwidth": "900 GB/s",
+        "communication_bandwidth": "128 GB/s",
+        **ENGINE,
+    },
+}
+
+
+@pytest.mark.parametrize("row", table("| the all-reduce is carried out by | computation | all-reduce | both |"))
+def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
+    """100 us that move 500 GB/s."""
+    way, *told = row
+    made = prepared(WAYS[way])
+    on = make_system(made.network, made.topology.shape, made.system.options)
+    b = GraphBuilder(64)
+    b.tasks(range(64), Kind.COMPUTE, ticks=100_000, size=50_000_000, resource="compute")
+    b.tasks(range(64), Kind.COLLECTIVE, call=b.call(Call("all-reduce", 8 * MIB)), resource="communication")
+    job = GraphJob(b.graph())
+    job.begin(on)
+    on.run()
+    ends = job.times().end.reshape(2, 64).max(axis=1)
+    assert told == [f"{end / 1000:.1f} us" for end in (*ends, ends.max())]
+
+
+def test_every_way_is_in_the_table() -> None:
+    assert [row[0] for row in table("| the all-reduce is carried out by | computation | all-reduce | both |")] == [
+        *WAYS
+    ]
+    assert re.search(r"^## The ACE study$", PAGE, re.MULTILINE)
