@@ -187,4 +187,3 @@ class Endpoints:
     def totals(self) -> dict[str, NDArray[np.int64]]:
         """Per NPU: bytes `read`, `written` (communication), `compute`, `engine`; `busy` cycles of the memory."""
         return self.pipes.totals()
-

@@ -1,4 +1,4 @@
-"""The tables of docs/endpoint.md, run again: an all-reduce of 8 MiB on inputs/endpoint.toml, alone and beside a computation."""
+"""The tables of docs/endpoint.md, run again: an all-reduce of 8 MiB, alone and beside a computation."""
 
 from __future__ import annotations
 
