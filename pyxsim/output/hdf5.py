@@ -27,7 +27,7 @@ from pyxsim.output.layout import TABLES, Table
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.traffic import Traffic
-from pyxsim.output.work import NAMES, NPUS, PATH, TASKS, Work
+from pyxsim.output.work import NAMES, NPUS, PATH, TASKS, TIMELINE, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 CHUNKS = {1: (16384,), 2: (1024, 64), 3: (1024, 8, 8)}
@@ -161,6 +161,7 @@ _OPTIONAL = {
     "npus": "work",
     "critical_path": "work",
     "tasks": "tasks",
+    "timeline": "work",
     "layer_phases": "detail",
     "occupancy": "detail",
     "traffic": "traffic",
@@ -288,6 +289,7 @@ def _read_work(file: h5py.File) -> Work:
         npus={name: file["npus"][name][()] for name in NPUS},
         path={name: path[name][()] for name in PATH},
         tasks={name: file["tasks"][name][()] for name in TASKS} if "tasks" in file else {},
+        timeline={name: file["timeline"][name][()] for name in TIMELINE},
         names=texts["names"],
         kinds=texts["kinds"],
         layers=texts["layers"],

@@ -18,7 +18,7 @@ from pyxsim.output.attribution import NOBODY, PARTS, Attribution
 from pyxsim.output.detail import Detail
 from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
-from pyxsim.output.work import LAYER_PARTS, NAMES, WHY, Work
+from pyxsim.output.work import DOING, LAYER_PARTS, NAMES, WHY, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ _NPU_TEXT = {
     "busy": ("cycles", "something is at work"),
     "idle": ("cycles", "nothing is at work"),
     "finished": ("cycles", "its last task ends"),
+    "like": ("1", "the first NPU that did the same at the same times"),
 }
 _TASK_TEXT = {
     "npu": ("1", "NPU"),
@@ -310,6 +311,20 @@ def _detail(result: Result) -> Detail:
     if result.detail is None:
         raise InputError("the run had no workload with layers", key="workload", allowed="one whose layers have names")
     return result.detail
+
+
+_TIMELINE_TEXT = {
+    "npu": ("1", "NPU"),
+    "doing": ("1", "number of what it does, in doing_name"),
+    "begin": ("cycles", "it begins"),
+    "end": ("cycles", "it ends"),
+}
+
+
+def timeline(result: Result) -> Table:
+    """One row per stretch of time in which an NPU does something; some NPUs."""
+    rows = _rows("row", _work(result).timeline, _TIMELINE_TEXT)
+    return Table({**rows, **_listed({"doing_name": DOING})}, attrs=_clock(result))
 
 
 def _task_names(told: Work) -> dict[str, Sequence[str]]:
@@ -468,6 +483,7 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "npus": npus,
     "critical_path": critical_path,
     "tasks": tasks,
+    "timeline": timeline,
     "layer_phases": layer_phases,
     "occupancy": occupancy,
     "traffic": traffic,

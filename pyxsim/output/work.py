@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyxsim.workload.critical import Link, Step, critical_path
 from pyxsim.workload.graph import Kind, Part, TaskGraph
 from pyxsim.workload.run import Times
-from pyxsim.workload.usage import Usage
+from pyxsim.workload.usage import COMMUNICATION, AtWork, at_work, usage
 
 Longs = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -33,21 +33,32 @@ LAYER_PARTS = {
 LATE = "not begun"
 """The kind of a first step in which an NPU had not begun yet: late stragglers, start_skew."""
 TIMES = ("compute", "memory", "communication", "exposed", "busy", "idle")
-NPUS = (*TIMES, "finished")
+NPUS = (*TIMES, "finished", "like")
 PATH = ("task", "npu", "name", "layer", "part", "kind", "why", "begin", "end")
 TASKS = ("npu", "name", "kind", "layer", "part", "ready", "start", "end", "bytes", "cause", "critical")
 WHY = tuple(link.value for link in Link)
 NAMES = {"names": "task_name", "kinds": "kind_name", "layers": "layer_name"}
 """The lists of texts, and what they are called in the file."""
+DOING = ("compute", "memory", "communication")
+TIMELINE = ("npu", "doing", "begin", "end")
+MOST_SHOWN = 32  # NPUs in a picture
+MOST_SPANS = 1 << 16
 MOST_TOTALS, LONGEST = 20, 10
+# To mix the bits of times: what two NPUs have in common then is what they did.
+_ODD = tuple(
+    np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9)
+)
 _WHY = {link: number for number, link in enumerate(Link)}
 
 
 @dataclass(eq=False)
 class Work:
-    """`npus`: a row for each NPU (usage.py). `path`: the steps of the critical path. `tasks`: the tasks, if they were
-    wanted. `kinds`: what a task does, a collective by its kind; `layers`: one name for each layer number.
+    """`npus`: a row for each NPU (usage.py); `like`: the first that did the same, to the cycle. `path`: the steps of
+    the critical path. `tasks`: the tasks, if they were wanted. `kinds`: what a task does, a collective by its kind;
+    `layers`: one name for each layer number.
 
+    timeline  for some NPUs (`chosen`), when they compute, use memory and communicate: `npu`, `doing` (number in DOING),
+              `begin`, `end`; for pictures
     totals    of the critical path: `kind`, `name` (of the layer, else of the task), `part`, `cycles`, `steps`; those
               that take most
     by_kind   of the critical path: cycles of each kind, the most first
@@ -57,6 +68,7 @@ class Work:
     npus: Columns
     path: Columns
     tasks: Columns
+    timeline: Columns
     names: list[str]
     kinds: list[str]
     layers: list[str]
@@ -66,8 +78,12 @@ class Work:
     left_out: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, graph: TaskGraph, times: Times, used: Usage, *, tasks: bool = False) -> Work:
-        """What a graph did. `tasks`: keep those, too."""
+    def of(
+        cls, graph: TaskGraph, times: Times, until: int, *, found: AtWork | None = None, tasks: bool = False
+    ) -> Work:
+        """What a graph did until some cycle. `found`: what `at_work` says, if known; `tasks`: keep those, too."""
+        there = at_work(graph, times, until) if found is None else found
+        used = usage(graph, times, until, there)
         kinds, kind = _kinds(graph)
         steps = critical_path(graph, times)
         path = _path(graph, steps, kinds, kind)
@@ -82,18 +98,20 @@ class Work:
         own = own[own >= 0]
         for table in tables:
             table["name"] = np.where(table["name"] < 0, -1, np.searchsorted(own, table["name"])).astype(np.int32)
-        found = cls(
-            npus={name: getattr(used, name) for name in NPUS},
+        like = _alike(graph, there)
+        told = cls(
+            npus={**{name: getattr(used, name) for name in NPUS[:-1]}, "like": like},
             path={name: column[:MOST_ROWS] for name, column in path.items()},
             tasks=rows,
+            timeline=_timeline(graph, there, chosen(like, used.idle, path), until),
             names=[graph.names[name] for name in own.tolist()],
             kinds=kinds,
             layers=named,
             steps=len(steps),
             left_out={"tasks": max(0, len(graph) - MOST_ROWS) * tasks, "path": max(0, len(steps) - MOST_ROWS)},
         )
-        found.totals, found.by_kind = found._totals(path), found._by_kind(path)
-        return found
+        told.totals, told.by_kind = told._totals(path), told._by_kind(path)
+        return told
 
     def json(self, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
         """What scripts are told: the time of the NPUs, and what is on the critical path. `to_ns`: from cycles."""
@@ -185,6 +203,58 @@ class Work:
             }
             for row in order
         ]
+
+
+def chosen(like: Longs, idle: Longs, path: Columns) -> Longs:
+    """The NPUs that stand for all: one of each kind; of too many kinds those with most of the critical path, with least
+    and most to do, and some of the rest. `like`: of each NPU the first that does the same."""
+    kinds = np.unique(like)
+    if len(kinds) <= MOST_SHOWN:
+        return kinds
+    share = np.zeros(len(like), np.int64)
+    np.add.at(share, like[path["npu"]], path["end"] - path["begin"])
+    critical = [npu for npu in np.argsort(-share, kind="stable")[: MOST_SHOWN // 2].tolist() if share[npu]]
+    wanted = {*critical, int(like[idle.argmin()]), int(like[idle.argmax()])}
+    rest = kinds[np.linspace(0, len(kinds) - 1, MOST_SHOWN - len(wanted)).astype(np.int64)]
+    return np.array(sorted({*wanted, *rest.tolist()}), np.int64)
+
+
+def _alike(graph: TaskGraph, work: AtWork) -> Longs:
+    """Of each NPU the first that does the same at the same times."""
+    kind = graph.kind[work.task].astype(np.uint64)
+    number = np.zeros(graph.npus, np.uint64)
+    begin, end, odd = work.begin.astype(np.uint64), work.end.astype(np.uint64), [np.uint64(word) for word in _ODD]
+    mixed = (begin * odd[0]) ^ (end * odd[1]) ^ (kind * odd[2])
+    np.add.at(number, work.npu, (mixed ^ (mixed >> np.uint64(31))) * odd[3])
+    first, which = np.unique(number, return_index=True, return_inverse=True)[1:]
+    return first[which].astype(np.int64)
+
+
+def _timeline(graph: TaskGraph, work: AtWork, npus: Longs, until: int) -> Columns:
+    """Stretches of the chosen NPUs; where these are many, those with hardly a gap between them are one."""
+    mine = work.of(np.isin(work.npu, npus))
+    kind = graph.kind[mine.task]
+    classes = (kind == Kind.COMPUTE, kind == Kind.MEMORY, np.isin(kind, COMMUNICATION))
+    spans = [mine.of(which).spans(graph.npus) for which in classes]
+    gap = 0
+    while True:
+        tables = [_closed(*each, gap) for each in spans]
+        if sum(len(table[0]) for table in tables) <= MOST_SPANS:
+            break
+        gap = max(2 * gap, until // MOST_SPANS, 1)
+    doing = np.repeat(np.arange(len(tables)), [len(table[0]) for table in tables]).astype(np.int8)
+    npu, begin, end = (np.concatenate(columns) for columns in zip(*tables, strict=True))
+    return {"npu": npu.astype(np.int32), "doing": doing, "begin": begin, "end": end}
+
+
+def _closed(start: Longs, begin: Longs, end: Longs, gap: int) -> tuple[Longs, Longs, Longs]:
+    """NPU, begin and end of stretches whose gaps are longer than `gap`."""
+    npu = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    new = np.ones(len(begin), bool)
+    new[1:] = (npu[1:] != npu[:-1]) | (begin[1:] - end[:-1] > gap)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(begin)) - 1 if len(first) else first
+    return npu[first], begin[first], end[last]
 
 
 def _kinds(graph: TaskGraph) -> tuple[list[str], NDArray[np.int16]]:

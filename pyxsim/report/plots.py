@@ -6,6 +6,7 @@ matplotlib is an extra and takes long to import: only a call of one of these fun
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from pyxsim import library
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
-from pyxsim.report import attribution
+from pyxsim.report import attribution, gantt
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import course, latencies, number
 from pyxsim.report.panels import dimension_lines, link_lines, stalls, utilization
@@ -78,6 +79,10 @@ class Plots:
         """Matrix: for whom each traffic waited."""
         return attribution.culprits(self.result, ax)
 
+    def gantt(self, ax: Axes | None = None) -> Axes:
+        """Bars: what the NPUs of a workload do when, and the critical path."""
+        return gantt.gantt(self.result, ax)
+
     def topology(self, ax: Axes | None = None) -> Axes:
         """The network, its links coloured by how busy they were over the run."""
         return network(self.result, ax)
@@ -127,20 +132,27 @@ _LINK_SETTINGS = ("bandwidth", "latency")
 
 
 def figure(result: Result) -> Figure:
-    """One page: what was simulated and how fast; links, dimensions and chunks over time; the network; the waiting."""
+    """One page: what was simulated and how fast; links, dimensions and chunks over time; the network; the waiting. Of a
+    workload, what its NPUs do."""
     need_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(STYLE):
-        more = 2.8 if result.attribution is not None else 0.0  # inches
-        page = Figure(figsize=(15, 9 + more), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+        below: list[tuple[float, Callable[[Result, SubFigure], None]]] = []  # inches
+        if result.work is not None:
+            below.append((gantt.height(result), _workload))
+        if result.attribution is not None:
+            below.append((2.8, _where_the_time_went))
+        inches = [9.0, *(each for each, _ in below)]
+        page = Figure(figsize=(15, sum(inches)), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
         upper: Figure | SubFigure = page
-        if more:
-            halves: Any = page.subfigures(2, 1, height_ratios=(9, more))
-            upper, lower = halves
-            _where_the_time_went(result, lower)
+        if below:
+            parts: Any = page.subfigures(len(inches), 1, height_ratios=inches)
+            upper = parts[0]
+            for (_, draw), part in zip(below, parts[1:], strict=True):
+                draw(result, part)
         dims = len(np.unique(result.chunks["dimension"]))
         measured = result.traffic is not None
         heights = [0.42, 1.2, 3.4] + ([min(1.7, 0.6 + 0.4 * dims)] if dims else []) + [1.5] * measured
@@ -167,6 +179,10 @@ def figure(result: Result) -> Figure:
             if panel is link_lines and (legend := ax.get_legend()) is not None:
                 legend.remove()  # the same colours as above, and no room
     return page
+
+
+def _workload(result: Result, page: SubFigure) -> None:
+    gantt.gantt(result, page.subplots())
 
 
 def _where_the_time_went(result: Result, page: SubFigure) -> None:

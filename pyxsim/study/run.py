@@ -32,7 +32,7 @@ from pyxsim.workload import Asked, Micro
 from pyxsim.workload.layers import layer_table
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.training import TrainingLoop
-from pyxsim.workload.usage import at_work, usage
+from pyxsim.workload.usage import at_work
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def _workload(prepared: Prepared, end: int, complete: bool) -> dict[str, Any]:
         return {"layers": own}
     graph, times = job.graph, job.times()
     work = at_work(graph, times, end)
-    told = Work.of(graph, times, usage(graph, times, end, work), tasks=prepared.experiment.output.tasks)
+    told = Work.of(graph, times, end, found=work, tasks=prepared.experiment.output.tasks)
     return {"layers": own or layer_table(graph, work), "work": told}
 
 

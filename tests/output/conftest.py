@@ -17,7 +17,7 @@ from pyxsim.output.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.layers import layer_table
 from pyxsim.workload.run import Times
-from pyxsim.workload.usage import at_work, usage
+from pyxsim.workload.usage import at_work
 
 TOML = """\
 [network]
@@ -177,7 +177,7 @@ def make_graph() -> tuple[TaskGraph, Times]:
 def make_work(*, tasks: bool = True) -> Work:
     """What became of `make_graph`."""
     graph, times = make_graph()
-    return Work.of(graph, times, usage(graph, times), tasks=tasks)
+    return Work.of(graph, times, times.last, tasks=tasks)
 
 
 def make_layers() -> dict[str, Any]:

@@ -15,7 +15,6 @@ from pyxsim.output import work
 from pyxsim.output.result import Result
 from pyxsim.output.work import Work
 from pyxsim.workload.critical import Link
-from pyxsim.workload.usage import usage
 from tests.output.conftest import make_graph, make_layers, make_work
 
 Build = Callable[..., Result]
@@ -136,7 +135,7 @@ def test_nothing_has_ended(build: Build, tmp_path: Path) -> None:
     graph, times = make_graph()
     times.end[:] = -1
     times.start[2:] = -1
-    result = build(complete=False, time_cycles=30, work=Work.of(graph, times, usage(graph, times, 30)))
+    result = build(complete=False, time_cycles=30, work=Work.of(graph, times, 30))
     assert result.npus["compute"].tolist() == [30, 10]
     assert result.npus["idle"].tolist() == [0, 20]
     assert len(result.critical_path["task"]) == 0

@@ -13,7 +13,6 @@ from pyxsim.report import layers, work
 from pyxsim.report.summary import html, text
 from pyxsim.workload.graph import GraphBuilder, Kind
 from pyxsim.workload.run import Times
-from pyxsim.workload.usage import usage
 from tests.output.conftest import make_layers, make_work
 
 Build = Callable[..., Result]
@@ -69,7 +68,7 @@ def test_nothing_to_tell(build: Build) -> None:
     build_graph.task(0, Kind.COMPUTE, ticks=7)
     graph, nobody = build_graph.graph(), np.full(1, -1, np.int32)
     times = Times(np.zeros(1, np.int64), np.zeros(1, np.int64), np.full(1, -1), nobody, nobody, nobody)
-    result = build(work=Work.of(graph, times, usage(graph, times, 5)), complete=False)
+    result = build(work=Work.of(graph, times, 5), complete=False)
     assert work.facts(result) == []
     assert len(list(work.tables(result))) == 1
 
