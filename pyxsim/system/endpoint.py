@@ -70,7 +70,7 @@ class Endpoints:
         most = np.max([np.maximum(phase.bytes_in, phase.bytes_out) for phase in chunk.plan.phases], axis=0).tolist()
         if max(most) > room:
             raise InputError(
-                f"a chunk of {max(most)} bytes of the {chunk.collective.name} does not fit",
+                f"a chunk of {max(most)} bytes of the {chunk.collective.name} does not fit into an engine",
                 key="system.endpoint.engine_memory",
                 allowed="room for the largest chunk: more of it, or more chunks",
             )

@@ -254,5 +254,5 @@ def test_chunks_wait_for_room_in_an_engine() -> None:
 
 def test_a_chunk_that_fits_into_no_engine() -> None:
     on = system([2], 50, endpoint=Endpoint(engine=True, engine_memory=99))
-    with pytest.raises(InputError, match=r"a chunk of 100 bytes of the all-reduce does not fit"):
+    with pytest.raises(InputError, match=r"a chunk of 100 bytes of the all-reduce does not fit into an engine"):
         on.issue("all-reduce", 100)
