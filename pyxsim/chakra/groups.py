@@ -36,7 +36,7 @@ def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str
             faults.append(InputError("is there twice", file=file, key=name))
         elif not re.fullmatch(r"[1-9]\d{0,17}", name, re.ASCII):
             faults.append(InputError("is no number of a group", file=file, key=name, allowed="1, 2, 3, ..."))
-        elif (fault := _wrong(members, ranks)) is not None:
+        elif (fault := wrong_members(members, ranks)) is not None:
             faults.append(fault.at(file=file, key=name))
         else:
             groups[name] = tuple(members)
@@ -48,7 +48,8 @@ class _Pairs(list[tuple[str, Any]]):
     """An object of JSON, in which a name may stand twice."""
 
 
-def _wrong(members: Any, ranks: int | None) -> InputError | None:
+def wrong_members(members: Any, ranks: int | None) -> InputError | None:
+    """What is wrong with a list of ranks, if anything."""
     most = "a number from 0" if ranks is None else f"0 to {ranks - 1}"
     if not isinstance(members, list) or isinstance(members, _Pairs) or not members:
         return InputError("is no list of ranks", allowed=f"a list of different ranks, each {most}")

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, mod
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.parallelism import Training
-from pyxsim.settings.types import Word, exact, shown, whole
+from pyxsim.settings.types import Flag, Word, exact, shown, whole
 
 
 def _scale(value: object) -> Fraction:
@@ -45,6 +45,10 @@ class Workload(Training):
         default=None,
         description='The NPUs of the groups that traces name (pg_name), a JSON file: {"1": [0, 1], "2": [2, 3]}.',
     )
+    replay: Flag = Field(
+        default=False,
+        description="Each node of a trace takes its recorded duration, whatever it does (replay-only of ASTRA-sim 2).",
+    )
     passes: Annotated[int, *whole(1, 2**20)] = Field(
         default=1,
         description="How many times (num-passes). Of traces, an NPU begins a pass when it has ended the one before.",
@@ -64,6 +68,8 @@ class Workload(Training):
             faults.append(InputError("`file` is given, too", key="model", allowed="one of them"))
         if self.groups is not None and self.file is None:
             faults.append(InputError("only traces name groups", key="groups", allowed="beside `file`"))
+        if self.replay and self.file is None:
+            faults.append(InputError("only traces are recorded", key="replay", allowed="beside `file`"))
         if self.model is None:
             wrong = "there is no model to train"
             faults += [InputError(wrong, key=key, allowed="beside `model`") for key in self.given()]

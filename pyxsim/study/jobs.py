@@ -11,6 +11,7 @@ import numpy as np
 from pyxsim.chakra.files import are_traces
 from pyxsim.chakra.groups import read_groups
 from pyxsim.errors import InputError
+from pyxsim.models import roofline
 from pyxsim.settings import Experiment, Workload
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.topology import Topology
@@ -20,6 +21,7 @@ from pyxsim.workload.loops import Manner
 from pyxsim.workload.parallel import training_graph
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.run import GraphJob
+from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
 from pyxsim.workload.training import TrainingLoop
 
@@ -57,15 +59,21 @@ def _traces(name: str, workload: Workload, experiment: Experiment, topology: Top
             groups = read_groups(folder / workload.groups, topology.npus)
         except InputError as error:
             raise error.named_by("workload.groups") from None
+    npu = experiment.system.npu
     rules = Rules(
         experiment.network.clock,
+        roofline=roofline(npu) if npu is not None and npu.roofline else None,
         groups=groups,
         exact=compat is None,
         comm_scale=workload.comm_scale,
         compute_scale=workload.compute_scale,
+        replay=workload.replay,
     )
-    graph = repeated(read_traces(name, topology.shape, rules), workload.passes)
-    return GraphJob(graph, place="workload.file")
+    dims = seen_dims(name, topology.shape)
+    graph = repeated(read_traces(name, dims.shape, rules), workload.passes)
+    job = GraphJob(graph, place="workload.file")
+    job.dims = dims
+    return job
 
 
 def _text(
@@ -74,6 +82,9 @@ def _text(
     if workload.groups is not None:
         problem = f"{text.file} is a text, which names no groups"
         raise InputError(problem, key="workload.groups", allowed="with traces")
+    if workload.replay:
+        problem = f"{text.file} is a text, in which nothing was recorded"
+        raise InputError(problem, key="workload.replay", allowed="with traces")
     start = START if packets else 0
     cycles_per_ns = experiment.network.clock / 10**9
     if text.parallelism == "MICRO":

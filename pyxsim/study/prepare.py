@@ -33,6 +33,7 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import build
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
+from pyxsim.workload.run import GraphJob
 from pyxsim.workload.training import TrainingLoop, fitted
 
 PathLike = str | Path
@@ -153,8 +154,9 @@ def prepare(
         of_system, topology, settings.clock, widths(topology, network), seed=output.seed, carry=output.carry
     )
     shape = topology.shape
-    if isinstance(job, TrainingLoop):
-        options, shape = fitted(options, job.dims), job.dims.shape
+    if isinstance(job, GraphJob):
+        options = fitted(options, job)
+        shape = shape if job.dims is None else job.dims.shape
     system = make_system(network, shape, options)
     job.begin(system)
     _check_joins(job, topology)

@@ -264,7 +264,7 @@ def _impossible(prepared: Prepared, end: int) -> Iterator[str]:
 
 def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
     """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
-    if isinstance(prepared.job, TrainingLoop):
+    if isinstance(prepared.job, GraphJob) and prepared.job.dims is not None:
         columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}
     return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
 

@@ -18,6 +18,7 @@ from pyxsim.system import AstraSystem
 from pyxsim.workload.communication import Asked
 from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Ints, Kind, Longs, TaskGraph, channels, check
 from pyxsim.workload.hands import Hands, Station
+from pyxsim.workload.involved import Logical
 from pyxsim.workload.remote import MemoryTotals, RemoteStation
 from pyxsim.workload.stations import STATIONS
 from pyxsim.workload.tasks import Tasks, Way
@@ -61,8 +62,11 @@ _NOTHING: Longs = np.zeros(0, np.int64)
 class GraphJob:
     """Carries out a graph. Raises InputError for one that cannot be (see graph.check).
 
-    `place`: the setting that names the workload; faults are told with it.
+    `place`: the setting that names the workload; faults are told with it. `dims`: the dimensions of the network as the
+    workload sees them, where it sees others.
     """
+
+    dims: Logical | None = None
 
     def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
         check(graph)

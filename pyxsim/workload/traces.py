@@ -6,9 +6,10 @@ is kept.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
 from pathlib import Path
@@ -19,8 +20,9 @@ import numpy as np
 from pyxsim import chakra
 from pyxsim.chakra import CommType, Metadata, Node, NodeType
 from pyxsim.chakra.files import find
-from pyxsim.chakra.groups import ALL
+from pyxsim.chakra.groups import ALL, wrong_members
 from pyxsim.errors import InputError
+from pyxsim.models import Roofline
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
 from pyxsim.workload.trace_head import Head, read_head
 
@@ -43,20 +45,17 @@ _COLLECTIVES = {
     CommType.REDUCE_SCATTER_BLOCK: "reduce-scatter",
     CommType.BARRIER: "barrier",
 }
+# What nodes occupy while their recorded time is played.
+_RECORDED: dict[int, str | None] = {
+    NodeType.COMP: "compute",
+    NodeType.MEM_LOAD: "communication",
+    NodeType.MEM_STORE: "communication",
+    NodeType.COMM_SEND: "communication",
+    NodeType.COMM_RECV: None,
+    NodeType.COMM_COLL: "communication",
+}
 # Which attribute names the root, of those that have one.
 _ROOTS = {"broadcast": "comm_src", "scatter": "comm_src", "reduce": "comm_dst", "gather": "comm_dst"}
-
-
-@dataclass(frozen=True)
-class Roofline:
-    """What an NPU can do: operations per second, and bytes of its memory per second."""
-
-    peak: Fraction
-    bandwidth: Fraction
-
-    def seconds(self, operations: int, size: int) -> Fraction:
-        """How long so many operations on so many bytes take."""
-        return max(operations / self.peak, size / self.bandwidth)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Rules:
 
     `groups`: NPUs by the name of their group (chakra.groups reads them). `exact`: False for the times of ASTRA-sim 2,
     which has whole nanoseconds, and 1 for a duration of 0. `comm_scale`, `compute_scale`: factors for all that is
-    communicated, or computed.
+    communicated, or computed. `replay`: whatever a node does, it takes its duration and nothing else happens.
     """
 
     clock: Fraction
@@ -74,6 +73,7 @@ class Rules:
     exact: bool = True
     comm_scale: Fraction = Fraction(1)
     compute_scale: Fraction = Fraction(1)
+    replay: bool = False
 
     def cycles(self, seconds: Fraction) -> int:
         """Whole cycles that cover the time of a computation."""
@@ -124,7 +124,9 @@ class _Reader:
         self.builder = GraphBuilder(self.npus)
         self.nodes: list[int] = []  # of each task
         # By group and turn, or by the number that the nodes say: number of the call, it, and who had it first.
-        self.calls: dict[tuple[str | None, int], tuple[int, Call, str]] = {}
+        self.calls: dict[tuple[Any, int], tuple[int, Call, str]] = {}
+        self.groups: dict[str, tuple[int, ...]] = {}  # of the NPU whose trace is read
+        self.members: dict[tuple[int, ...], tuple[int, ...]] = {}  # the same list for all that have it
 
     def begin(self, file: str, metadata: Metadata) -> None:
         """What the metadata of a file says: the same in all of them."""
@@ -150,8 +152,11 @@ class _Reader:
     def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
         """The nodes of one NPU: tasks in the order of their numbers."""
         found: dict[int, tuple[str, dict[str, Any], list[int]]] = {}
+        self.groups = dict(self.rules.groups or {})
         for node in nodes:
             place = _Place(npu, file, node)
+            if node.type == NodeType.METADATA and node.inputs is not None:
+                self.groups |= self._process_groups(place)
             if node.id in found:
                 place.refuse("is there twice")
             before = list(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
@@ -159,7 +164,7 @@ class _Reader:
         first = len(self.builder)
         number = {node: first + turn for turn, node in enumerate(sorted(found))}
         self.nodes += number
-        turns: defaultdict[str, int] = defaultdict(int)
+        turns: defaultdict[Any, int] = defaultdict(int)
         for own in number:
             name, task, before = found[own]
             place = _Place(npu, file, Node(id=own, name=name))
@@ -167,9 +172,14 @@ class _Reader:
                 if each not in number:
                     place.refuse(f"waits for node {each}, which is not there")
             if task["kind"] == Kind.COLLECTIVE:
-                group, said = task.pop("group"), task.pop("said")
+                name_of, said, call = task.pop("group"), task.pop("said"), task["call"]
+                members = self._members(place, name_of)
+                if members is not None:
+                    # As in ASTRA-sim 2, such a group is one ring, whatever dimensions are involved.
+                    call = replace(call, members=members, dims=None)
+                group = (name_of, id(members))
                 key = (group, turns[group]) if said is None else (None, said)
-                task["call"] = self._call(place, key, task["call"])
+                task["call"] = self._call(place, key, call)
                 turns[group] += said is None
             self.builder.task(npu, name=name, before=[number[each] for each in before], **task)
 
@@ -190,8 +200,12 @@ class _Reader:
     def _of_type(self, place: _Place) -> dict[str, Any]:
         """What becomes of a node of its type."""
         node = place.node
+        if self.rules.replay and node.type in _RECORDED:
+            return self._recorded(place)
         if node.type in (NodeType.INVALID, NodeType.METADATA):
-            return {"kind": Kind.MARK, "ticks": ceil((place.seconds() or 0) * self.rules.clock)}
+            # A delay is our own: what other traces say of these is no time that anything takes.
+            seconds = place.seconds() if node.get("duration_ps") is not None else 0
+            return {"kind": Kind.MARK, "ticks": place.countable(ceil(seconds * self.rules.clock))}
         if node.type == NodeType.COMP:
             return self._compute(place)
         if node.type in _ACCESSES:
@@ -205,23 +219,29 @@ class _Reader:
             return self._collective(place)
         return self._message(place)
 
+    def _recorded(self, place: _Place) -> dict[str, Any]:
+        """A node that takes its duration, whatever it does."""
+        on_cpu, of_type = place.flag("is_cpu_op"), _RECORDED[place.node.type]
+        return {"kind": Kind.COMPUTE, "ticks": self._ticks(place), "resource": "cpu" if on_cpu else of_type}
+
+    def _ticks(self, place: _Place) -> int:
+        """The duration of a node."""
+        seconds = place.seconds()
+        if not self.rules.exact and not seconds:
+            seconds = Fraction(1, _NS_PER_S)
+        return place.countable(self.rules.cycles(seconds))
+
     def _compute(self, place: _Place) -> dict[str, Any]:
         node, rules = place.node, self.rules
-        on_cpu = place.flag("is_cpu_op")
-        exact = place.seconds()
-        if rules.roofline is None or on_cpu or (exact is not None and node.get("num_ops") is None):
-            seconds = Fraction(node.duration_micros, 10**6) if exact is None else exact
-            if not rules.exact and not seconds:
-                seconds = Fraction(1, _NS_PER_S)
+        on_cpu, size = place.flag("is_cpu_op"), place.whole("tensor_size", 0)
+        # What is told to the picosecond is told by us: a roofline is for operations.
+        told = node.get("duration_ps") is not None and node.get("num_ops") is None
+        if rules.roofline is None or on_cpu or told:
+            ticks = self._ticks(place)
+        elif not size:
+            return {"kind": Kind.MARK}
         else:
-            size = place.whole("tensor_size", 0)
-            if not size:
-                return {"kind": Kind.MARK}
-            seconds = rules.roofline.seconds(place.whole("num_ops", 0), size)
-        ticks = rules.cycles(seconds)
-        if ticks > _MOST:
-            place.refuse("takes more cycles than can be counted")
-        size = place.whole("tensor_size", 0)
+            ticks = place.countable(rules.cycles(rules.roofline.seconds(place.whole("num_ops", 0), size)))
         return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
 
     def _memory(self, place: _Place) -> dict[str, Any]:
@@ -230,9 +250,7 @@ class _Reader:
         task = {"kind": Kind.MEMORY, "match": access, "resource": "communication"}
         if size := place.whole("tensor_size", 0):
             return task | {"size": size}
-        exact = place.seconds()
-        seconds = Fraction(place.node.duration_micros, 10**6) if exact is None else exact
-        return task | {"ticks": ceil(seconds * self.rules.clock)}
+        return task | {"ticks": place.countable(ceil(place.seconds() * self.rules.clock))}
 
     def _message(self, place: _Place) -> dict[str, Any]:
         sends = place.node.type == NodeType.COMM_SEND
@@ -263,10 +281,8 @@ class _Reader:
         size = int(place.whole("comm_size", 0 if kind == "barrier" else None) * self.rules.comm_scale)
         if not size and kind != "barrier":
             place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
-        group, members = self._group(place)
-        dims = self._dims(place)
-        if dims is not None and members is not None:
-            place.refuse(f"has involved_dim and the group '{group}'", allowed="one of them")
+        group = place.text("pg_name", "")
+        dims = self._dims(place) if group in ALL else None
         root = place.whole(_ROOTS[kind], -1) if kind in _ROOTS else -1
         if root >= 0 and dims is not None:
             place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a place in each group")
@@ -280,7 +296,7 @@ class _Reader:
         call = Call(
             kind,
             size,
-            members,
+            None,
             dims,
             None if algorithms is None else tuple(algorithms),
             priority=None if place.node.get("comm_priority") is None else place.whole("comm_priority", least=-_MOST),
@@ -290,19 +306,30 @@ class _Reader:
         said = None if place.node.get("collective") is None else place.whole("collective")
         return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "said": said, "resource": "communication"}
 
-    def _group(self, place: _Place) -> tuple[str, tuple[int, ...] | None]:
-        """The group of a collective, and who is in it; None: all."""
-        name = place.node.get("pg_name", "")
-        if not isinstance(name, str):
-            place.refuse("has a pg_name that is no text")
+    def _members(self, place: _Place, name: str) -> tuple[int, ...] | None:
+        """Who is in the group of a collective; None: all."""
         if name in ALL:
-            return "", None
-        groups = self.rules.groups or {}
-        if name not in groups:
-            place.refuse(f"has pg_name '{name}'", allowed=[*groups] or "no group: none is given", given=name)
-        if place.npu not in groups[name]:
+            return None
+        if name not in self.groups:
+            place.refuse(f"has pg_name '{name}'", allowed=[*self.groups] or "no group: none is given", given=name)
+        members = self.groups[name]
+        if place.npu not in members:
             place.refuse(f"has the group '{name}', and NPU {place.npu} is not in it")
-        return name, tuple(groups[name])
+        return self.members.setdefault(members, members)
+
+    def _process_groups(self, place: _Place) -> dict[str, tuple[int, ...]]:
+        """PyTorch's process groups, which the converter of its traces puts into a node of metadata: a text in brackets
+        and quotes, [{"pg_name": "1", "ranks": [0, 1]}, ...]. Without ranks it is a group of all."""
+        told = place.node.inputs.values[2:-2] if place.node.inputs is not None else ""
+        try:
+            groups = json.loads(told)
+            found = {str(int(each["pg_name"])): each["ranks"] for each in groups}
+        except (ValueError, TypeError, KeyError, RecursionError):  # of something else
+            return {}
+        for name, ranks in found.items():
+            if (fault := wrong_members(ranks, self.npus)) is not None and ranks != []:
+                place.refuse(f"has the process group '{name}', which {fault.problem}", allowed=fault.allowed)
+        return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in found.items()}
 
     def _dims(self, place: _Place) -> tuple[int, ...] | None:
         """The dimensions along which a collective goes; None: all."""
@@ -319,7 +346,7 @@ class _Reader:
             place.refuse("has involved_dim without a dimension")
         return None if len(dims) == len(self.shape) else dims
 
-    def _call(self, place: _Place, key: tuple[str | None, int], call: Call) -> int:
+    def _call(self, place: _Place, key: tuple[Any, int], call: Call) -> int:
         """The number of a collective: the k-th of a group at one NPU and at another are the same; or those that say the
         same number."""
         known = self.calls.get(key)
@@ -353,14 +380,20 @@ class _Place:
     def label(self) -> str:
         return f"NPU {self.npu}, node {self.node.id} '{self.node.name}'"
 
-    def refuse(self, problem: str, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
+    def refuse(self, problem: str, allowed: str | Sequence[str] | None = None, given: str | None = None) -> NoReturn:
         raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
 
-    def seconds(self) -> Fraction | None:
-        """How long it takes, where that is told exactly."""
-        if self.node.get("duration_ps") is None:
-            return None
-        return Fraction(self.whole("duration_ps"), _PS_PER_S)
+    def seconds(self) -> Fraction:
+        """How long it takes, as it was recorded; `runtime` is where older traces have it."""
+        if self.node.get("duration_ps") is not None:
+            return Fraction(self.whole("duration_ps"), _PS_PER_S)
+        return Fraction(self.node.duration_micros or self.whole("runtime", 0), 10**6)
+
+    def countable(self, ticks: int) -> int:
+        """The cycles that it takes, if there are not too many."""
+        if ticks > _MOST:
+            self.refuse("takes more cycles than can be counted")
+        return ticks
 
     def text(self, name: str, default: str) -> str:
         """An attribute that is a text."""

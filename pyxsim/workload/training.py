@@ -26,7 +26,7 @@ class TrainingLoop(GraphJob):
         except InputError as error:
             raise error.named_by("workload.file") from None
         super().__init__(graph, place="workload.file")
-        self.dims = dims
+        self.dims: Logical = dims
 
     def layers(self) -> dict[str, Any]:
         """What NPU 0 did, a row for each layer: its name, and cycles of computing, of communication that it had to wait
@@ -51,11 +51,16 @@ class TrainingLoop(GraphJob):
         return [int(end[list(tasks)].max()) for tasks in self.record.passes]
 
 
-def fitted(options: Options, dims: Logical) -> Options:
-    """The options of the system layer for a training loop: a broken dimension is two alike, and the loop says which
-    collective goes first."""
-    broken = dims.broken
-    options = replace(options, scheduling="explicit")
+def fitted(options: Options, job: GraphJob) -> Options:
+    """The options of the system layer for a workload: a broken dimension is two alike, and where it says which of its
+    collectives go first they do.
+
+    ASTRA-sim 2 has priorities in its traces, and looks at them only if its scheduling is explicit.
+    """
+    loop = isinstance(job, TrainingLoop)
+    if loop or (options.compat is None and len({call.priority for call in job.graph.calls}) > 1):
+        options = replace(options, scheduling="explicit")
+    broken = None if job.dims is None else job.dims.broken
     if broken is None:
         return options
 

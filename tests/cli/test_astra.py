@@ -239,6 +239,30 @@ def test_the_lines_of_version_2(pyxsim: Command, traces: Path) -> None:
     assert pyxsim(*TRACES, "--comm-group-configuration=groups.json", "--quiet").out == ""
 
 
+def test_what_the_system_file_says_of_traces(pyxsim: Command, newer: Path) -> None:
+    """A roofline of 2 operations and 4 bytes in a ns; or the recorded times, of communication, too."""
+    work = [Attribute(name, "int64_val", value) for name, value in (("num_ops", 1000), ("tensor_size", 4000))]
+    sums = [Attribute(name, "int64_val", value) for name, value in (("comm_type", 0), ("comm_size", 4096))]
+    nodes = [
+        Node(0, "work", NodeType.COMP, attr=work),
+        Node(1, "sum", NodeType.COMM_COLL, data_deps=[0], duration_micros=7, attr=sums),
+    ]
+    for npu in range(8):
+        chakra.write(newer / f"t.{npu}.et", nodes)
+    words = [word.replace("chakra/w", "t") for word in TRACES]
+    for more, gpu, wall in (
+        ('"roofline-enabled": 1, "peak-perf": 0.002, "local-mem-bw": 4', 1000, None),
+        ('"replay-only": 1, "local-mem-bw": 1600', 7001, 7001),
+    ):
+        (newer / "ring.json").write_text(SYSTEM.replace('"local-mem-bw": 1600', more), encoding="utf-8")
+        ended = pyxsim(*words)
+        assert ended.code == 0, ended.err
+        lines = ended.out.splitlines()
+        assert f"sys[3], GPU time: {gpu}" in lines
+        if wall is not None:
+            assert f"sys[3] finished, {wall} cycles, exposed communication 0 cycles." in lines
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

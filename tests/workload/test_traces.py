@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -12,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim import chakra
-from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.chakra import Attribute, CommType, IOInfo, Node, NodeType
 from pyxsim.errors import InputError
+from pyxsim.models import Roofline
 from pyxsim.workload.graph import Access, Call, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob
-from pyxsim.workload.traces import Roofline, Rules, read_traces
+from pyxsim.workload.traces import Rules, read_traces
 from tests.workload.hands import FixedHands
 
 GHZ = Fraction(10**9)
@@ -234,12 +236,57 @@ def test_a_fault_is_one_line(tmp_path: Path, name: str) -> None:
 
 
 def test_a_group_or_dimensions(tmp_path: Path) -> None:
+    """A group is one ring, whatever dimensions are involved, as in ASTRA-sim 2."""
     one = [node(4, NodeType.COMM_COLL, pg_name="dp", involved_dim=[True, False], **COLL)]
-    with pytest.raises(InputError, match=r"node 4 'n4': it has involved_dim and the group 'dp'; allowed: one of them"):
-        read(tmp_path, one, [], [], [], shape=(2, 2), groups={"dp": (0, 1)})
+    graph = read(tmp_path, one, one, [], [], shape=(2, 2), groups={"dp": (0, 1)})
+    assert (graph.calls[0].members, graph.calls[0].dims) == ((0, 1), None)
     down = {"comm_type": int(CommType.BROADCAST), "comm_size": 8, "comm_src": 1, "involved_dim": [True, False]}
     with pytest.raises(InputError, match=r"it has comm_src and involved_dim; allowed: a group"):
         read(tmp_path, [node(4, NodeType.COMM_COLL, **down)], [], [], [], shape=(2, 2))
+
+
+def metadata(number: int, groups: object) -> Node:
+    """As the converter of PyTorch's traces writes it: a text in brackets and quotes."""
+    return Node(number, "groups", NodeType.METADATA, inputs=IOInfo(values=f"['{json.dumps(groups)}']"))
+
+
+def test_process_groups(tmp_path: Path) -> None:
+    """Each NPU has its own: the same name for several groups; one without ranks is of all; the node may come late."""
+    sums = [node(1, NodeType.COMM_COLL, pg_name="7", **COLL), node(2, NodeType.COMM_COLL, pg_name="8", **COLL)]
+    ranks = [[0, 2], [3, 1], [0, 2], [3, 1]]
+    own = [[{"pg_name": "7", "ranks": each}, {"pg_name": "8", "ranks": []}] for each in ranks]
+    graph = read(tmp_path, *([*sums, metadata(0, each)] for each in own), groups={"7": (0, 1, 2, 3)})
+    assert [call.members for call in graph.calls] == [(0, 2), (0, 1, 2, 3), (3, 1)]
+    assert graph.call[graph.call >= 0].tolist() == [0, 1, 2, 1, 0, 1, 2, 1]
+    for other in ([1, 2], "text", {"a": 1}, [{"pg_name": "x", "ranks": [0]}], [{"ranks": [0]}]):
+        assert len(read(tmp_path, [metadata(0, other)], [], [], [])) == 1  # metadata of something else
+    strange = [metadata(0, [{"pg_name": "7", "ranks": [4]}])]
+    with pytest.raises(
+        InputError, match=r"node 0 'groups': it has the process group '7', which has rank 4; allowed: 0"
+    ):
+        read(tmp_path, strange, [], [], [])
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_replay(tmp_path: Path, exact: bool) -> None:
+    """Nothing is sent: each node takes its duration, where it stands in line; one of no duration 1 ns in ASTRA-sim."""
+    one = [
+        node(0, NodeType.COMM_COLL, duration=3, comm_type=0, comm_size=64),
+        node(1, NodeType.COMM_RECV, duration=2),
+        node(2, NodeType.MEM_LOAD),
+        node(3, NodeType.COMP, duration=1, is_cpu_op=True),
+        node(4, NodeType.METADATA, duration=9),
+    ]
+    graph = read(tmp_path, one, replay=True, exact=exact)
+    assert graph.ticks.tolist() == [3000, 2000, 0 if exact else 1, 1000, 0]
+    assert graph.kind.tolist() == [Kind.COMPUTE] * 4 + [Kind.MARK]
+    names = [graph.resources[each][0] if each >= 0 else "" for each in graph.resource]
+    assert names == ["communication", "", "communication", "cpu", ""]
+    assert graph.calls == []
+
+
+def test_durations_of_older_traces(tmp_path: Path) -> None:
+    assert read(tmp_path, [node(0, NodeType.COMP, runtime=4)]).ticks.tolist() == [4000]
 
 
 def test_collectives_that_do_not_fit(tmp_path: Path) -> None:

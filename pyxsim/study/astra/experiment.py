@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyxsim.study.astra.garnet import network_tables
 from pyxsim.study.astra.hierarchical import hierarchical_tables
 from pyxsim.study.astra.memory_json import memory_table
 from pyxsim.study.astra.system import read_system
+from pyxsim.study.astra.system_json import replays
 from pyxsim.study.astra.system_text import REDUCTION
 from pyxsim.workload import read_text_workload
 
@@ -97,7 +99,9 @@ def read_astra(
     kinds = () if traces else read_text_workload(workload).kinds
     table, warnings = read_system(located(system), dims, kinds)
     table["compat"] = form.compat
-    if memory is not None and (remote := memory_table(memory)) is not None:
+    if not traces and table.pop("npu", None) is not None:
+        warnings.append(f"{system}: roofline-enabled: the nodes of traces compute so; a text has its own times")
+    if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:
         table["remote_memory"] = remote
     _costs(table, form, injection_scale)
     if queues is not None:
@@ -112,6 +116,8 @@ def read_astra(
             "compute_scale": str(compute_scale),
         },
     }
+    if traces and form.compat == "astra-sim-2" and replays(located(system)):
+        data["workload"]["replay"] = True
     if groups is not None and str(groups) != NO_GROUPS:
         data["workload"]["groups"] = str(groups)
     return AstraRun(load_experiment(data, overrides), form.backend, warnings)
@@ -121,6 +127,12 @@ def located(name: PathLike, folder: str = ".") -> PathLike:
     """The file that a name means: scripts of version 1 leave the end .txt out, and gem5 has a folder for networks."""
     places = (Path(name), Path(f"{name}.txt"), Path(folder, f"{name}.txt"))
     return next((place for place in places if place.is_file()), name)
+
+
+def _npus(tables: Mapping[str, Any]) -> int:
+    """The NPUs of a table [network]."""
+    dims = tables.get("dims")
+    return prod(dim["npus"] for dim in dims) if dims is not None else prod(tables["shape"])
 
 
 def _network(form: _Form, file: PathLike, dimensions: Mapping[str, str]) -> tuple[dict[str, Any], int]:

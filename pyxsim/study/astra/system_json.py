@@ -11,12 +11,6 @@ from pyxsim.study.astra.json_file import Json
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
-# What belongs to workloads that compute, or use memory: keys, and what they would do if they were on.
-_WORKLOAD = {
-    "roofline-enabled": "the roofline model is for compute nodes of Chakra traces, which are not in this version",
-    "replay-only": "recorded times are those of nodes of Chakra traces, which are not in this version",
-    "track-local-mem": "the memory of tensors is that of nodes of Chakra traces, which are not in this version",
-}
 _READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
 
 
@@ -26,7 +20,7 @@ def json_system(
     """The table [system] for a system JSON, and warnings. Raises InputError.
 
     `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
-    have to exist.
+    have to exist. What it says of traces: see `replays`.
     """
     file = Json(path)
     table: dict[str, Any] = {
@@ -40,6 +34,12 @@ def json_system(
     if not file.given("collective-optimization"):
         file.warn("collective-optimization", "is missing, and the original leaves it to chance; here it is baseline")
     memory = file.number("local-mem-bw", 0)
+    peak = file.number("peak-perf", 0)
+    if file.flag("roofline-enabled", False):
+        for key, value in (("peak-perf", peak), ("local-mem-bw", memory)):
+            if not value:
+                file.fault(key, "is 0, and roofline-enabled wants it", "a number above 0")
+        table["npu"] = {"peak": f"{peak} TFLOP/s", "memory_bandwidth": f"{memory} GB/s", "roofline": True}
     if memory:
         table["local_memory_bandwidth"] = f"{memory} GB/s"
     for kind in KINDS:
@@ -56,6 +56,11 @@ def json_system(
     _off(file)
     file.finish()
     return table, file.warnings
+
+
+def replays(path: PathLike) -> bool:
+    """Whether the nodes of traces take their recorded durations: what the file says of the workload."""
+    return Json(path).flag("replay-only", False)
 
 
 def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]) -> list[str] | str | None:
@@ -87,10 +92,10 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]
 
 def _off(file: Json) -> None:
     """Keys that are nothing for the system layer."""
-    for key, reason in _WORKLOAD.items():
-        if file.flag(key, False):
-            file.fault(key, reason, "0")
-    file.number("peak-perf", 0)  # for the roofline model only
+    if file.flag("replay-only", False):
+        file.warn("replay-only", "belongs to the workload: `pyxsim astra` sets [workload] replay = true")
+    if file.flag("track-local-mem", False):
+        file.warn("track-local-mem", "which tensors are in memory is not followed, and no file of it is written")
     file.unused("local-mem-trace-filename")  # for track-local-mem only
     if file.flag("trace-enabled", False):
         file.warn("trace-enabled", "its lines of debugging are not written; /chunks of the result has the times")
