@@ -24,6 +24,7 @@ from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, STAYS, Attribution
 from pyxsim.output.detail import Detail
 from pyxsim.output.layout import TABLES, Table
+from pyxsim.output.memory import Memory
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.traffic import Traffic
@@ -162,6 +163,8 @@ _OPTIONAL = {
     "critical_path": "work",
     "tasks": "tasks",
     "timeline": "work",
+    "npu_memory": "memory",
+    "memories": "memory",
     "layer_phases": "detail",
     "occupancy": "detail",
     "traffic": "traffic",
@@ -237,6 +240,7 @@ def _read(file: h5py.File) -> Result:
         traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
         attribution=_read_attribution(file) if "congestion" in file else None,
         work=_read_work(file) if "npus" in file else None,
+        memory=_read_memory(file) if "memories" in file else None,
         detail=_read_detail(file, Fraction(record["clock_hz"])) if "occupancy" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
@@ -295,6 +299,10 @@ def _read_work(file: h5py.File) -> Work:
         layers=texts["layers"],
         **json.loads(path.attrs["record"]),
     )
+
+
+def _read_memory(file: h5py.File) -> Memory:
+    return Memory(_read_columns(file, "npu_memory", "npu"), _read_columns(file, "memories", "row"))
 
 
 def _read_detail(file: h5py.File, clock: Fraction) -> Detail:

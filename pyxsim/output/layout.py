@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.output.attribution import NOBODY, PARTS, Attribution
 from pyxsim.output.detail import Detail
+from pyxsim.output.memory import NPU_TEXT, USED_TEXT, Memory
 from pyxsim.output.result import COUNTERS, Result
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.output.work import DOING, LAYER_PARTS, NAMES, WHY, Work
@@ -277,6 +278,22 @@ def tasks(result: Result) -> Table:
     return Table({**rows, **_listed(_task_names(told))}, attrs={**left_out, **_clock(result)})
 
 
+def npu_memory(result: Result) -> Table:
+    """One row per NPU."""
+    return Table(_rows("npu", _memory(result).npus, NPU_TEXT), attrs=_clock(result))
+
+
+def memories(result: Result) -> Table:
+    """One row per remote memory and link to it."""
+    return Table(_rows("row", _memory(result).used, USED_TEXT), ("name",), attrs=_clock(result))
+
+
+def _memory(result: Result) -> Memory:
+    if result.memory is None:
+        raise InputError("there was none", key="system.remote_memory", allowed="that, or system.endpoint")
+    return result.memory
+
+
 _LAYER_PHASE_TEXT = {
     "layer": ("1", "number of the layer"),
     "name": ("", "name of the layer"),
@@ -484,6 +501,8 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "critical_path": critical_path,
     "tasks": tasks,
     "timeline": timeline,
+    "npu_memory": npu_memory,
+    "memories": memories,
     "layer_phases": layer_phases,
     "occupancy": occupancy,
     "traffic": traffic,

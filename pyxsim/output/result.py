@@ -22,6 +22,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import Attribution, told
 from pyxsim.output.detail import Detail
+from pyxsim.output.memory import Memory
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
@@ -111,6 +112,7 @@ class Result:
     else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
     None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
     there is no graph of them. `detail`: what became of the chunks of NPU 0, where a workload has layers.
+    `memory`: what remote memories and shared endpoints did, where there are such.
     """
 
     time_cycles: int
@@ -130,6 +132,7 @@ class Result:
     attribution: Attribution | None = None
     work: Work | None = None
     detail: Detail | None = None
+    memory: Memory | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
@@ -335,6 +338,7 @@ class Result:
             "version": self.provenance.get("version", ""),
             **(self.traffic.summary if self.traffic is not None else {}),
             **(self.work.json(self.to_ns) if self.work is not None else {}),
+            **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
         }
         return {key: plain(value) for key, value in known.items()}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyxsim.output.result import Result
 from pyxsim.output.traffic import Traffic
-from pyxsim.report import attribution, layers, work
+from pyxsim.report import attribution, layers, memory, work
 from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Fact, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
@@ -89,7 +89,7 @@ class Summary:
 def _facts(result: Result) -> list[Fact]:
     """The first is the time, unless the traffic is open."""
     first, *others = [*traffic_facts(result), *facts(result)]
-    return [first, *work.facts(result), *others]
+    return [first, *work.facts(result), *memory.facts(result), *others]
 
 
 def _class_table(traffic: Traffic) -> RenderableType:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.errors import PyxsimError, SimulationError, StuckError
+from pyxsim.output.memory import Memory, used_columns
 from pyxsim.output.phases import dimension_table, phase_table
 from pyxsim.output.result import LinkTable, Longs, Result
 from pyxsim.output.work import Work
@@ -26,7 +27,7 @@ from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.detail import detail
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
-from pyxsim.system import AstraSystem, PointToPoint
+from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.units import format_time_ns
 from pyxsim.workload import Asked, Micro
 from pyxsim.workload.layers import layer_table
@@ -231,6 +232,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         phases=phase_table(chunks, _kinds(prepared)),
         **workload,
         detail=detail(prepared, counted),
+        memory=_memory(prepared),
         attribution=told,
         counts=network.counts(),
         # What is computed between collectives has no bound of its own.
@@ -279,6 +281,25 @@ def _workload(prepared: Prepared, end: int, complete: bool) -> dict[str, Any]:
     work = at_work(graph, times, end)
     told = Work.of(graph, times, end, found=work, tasks=prepared.experiment.output.tasks)
     return {"layers": own or layer_table(graph, work), "work": told}
+
+
+def _memory(prepared: Prepared) -> Memory | None:
+    """What remote memory and shared endpoints did, where there are such."""
+    job, system = prepared.job, prepared.system
+    remote = job.memory if isinstance(job, GraphJob) else None
+    endpoint = system.endpoint if isinstance(system, System) else None
+    if remote is None and endpoint is None:
+        return None
+    npus = {} if remote is None else {"loaded": remote.loaded, "stored": remote.stored}
+    used = [] if remote is None else remote.used
+    columns = used_columns(
+        [each.name for each in used],
+        [each.rate for each in used],
+        [each.bytes for each in used],
+        [each.busy for each in used],
+        prepared.experiment.network.clock,
+    )
+    return Memory({**npus, **(endpoint.totals() if endpoint is not None else {})}, columns)
 
 
 def _rows(prepared: Prepared) -> list[int]:

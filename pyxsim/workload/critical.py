@@ -22,7 +22,7 @@ class Link(Enum):
     DEPENDENCY = "dependency"  # the task before it had to end
     RESOURCE = "resource"  # the task before it had the resource
     MESSAGE = "message"  # the task before it received what was sent to it
-    MEMBERS = "members"  # the task before it waited in the collective for this one, the last to come
+    MEMBERS = "members"  # the task before it was the last to come to what they do together
 
 
 class Step(NamedTuple):
@@ -48,7 +48,8 @@ class _Path:
 
     def __init__(self, graph: TaskGraph, times: Times) -> None:
         self.times = times
-        members = graph.of_kind(Kind.COLLECTIVE)
+        # Of collectives, and of accesses to remote memory that NPUs make together.
+        members = np.flatnonzero(times.group >= 0)
         groups = times.group[members]
         order = np.argsort(groups, kind="stable")
         self.members = members[order]
@@ -56,12 +57,12 @@ class _Path:
         self.came: dict[int, tuple[Longs, Longs]] = {}
         # A memoryview gives a plain number in a third of the time of an array: a path can be as long as the graph.
         self.kind = np.ascontiguousarray(graph.kind).data
-        columns = (times.ready, times.start, times.end, times.cause, times.partner)
+        columns = (times.ready, times.start, times.end, times.cause, times.partner, times.group)
         self.columns = [np.ascontiguousarray(column).data for column in columns]
 
     def steps(self) -> list[Step]:
-        kinds, (readies, starts, ends, causes, partners) = self.kind, self.columns
-        receive, collective = int(Kind.RECEIVE), int(Kind.COLLECTIVE)
+        kinds, (readies, starts, ends, causes, partners, groups) = self.kind, self.columns
+        receive = int(Kind.RECEIVE)
         task, until = int(self.times.end.argmax()), self.times.last
         steps: list[Step] = []
         while True:
@@ -71,7 +72,7 @@ class _Path:
                 steps.append(Step(task, until, until, Link.MESSAGE))
                 task = send
                 continue
-            if kind == collective and (last := self._last_member(task, start, until)) != task:
+            if groups[task] >= 0 and (last := self._last_member(task, start, until)) != task:
                 came = starts[last]
                 steps.append(Step(task, came, until, Link.MEMBERS))
                 task, until = last, came

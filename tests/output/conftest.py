@@ -12,6 +12,7 @@ import pytest
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.output.detail import Detail
+from pyxsim.output.memory import Memory, used_columns
 from pyxsim.output.result import LinkTable, Result
 from pyxsim.output.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
@@ -191,6 +192,14 @@ def make_detail() -> Detail:
     waits, network = [[0.0, 5.0, 2.5]], [[20.0, 30.0]]
     busy = np.array([[100, 0], [50, 0]])
     return Detail(["embedding é"], waits, network, [75.0, float("nan")], 100, busy, Fraction(10**9))
+
+
+def make_memory() -> Memory:
+    """A pool, and endpoints that share their memory."""
+    columns = ("loaded", "stored", "read", "written", "compute", "engine", "busy")
+    npus = {name: np.array([100 * number, 50]) for number, name in enumerate(columns)} | {"busy": np.array([200, 50])}
+    used = used_columns(["pool", "link"], [Fraction(2), Fraction(0)], [500, 300], [200, 150], Fraction(10**9))
+    return Memory(npus, used)
 
 
 def make_empty() -> Result:

@@ -11,7 +11,7 @@ import pytest
 
 from pyxsim.output.layout import TABLES
 from pyxsim.output.result import JSON_TRAFFIC, Result
-from tests.output.conftest import make_attribution, make_detail, make_layers, make_work
+from tests.output.conftest import make_attribution, make_detail, make_layers, make_memory, make_work
 
 
 @pytest.fixture
@@ -25,15 +25,28 @@ def words(page: str) -> set[str]:
 
 
 def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None:
-    result = build(layers=make_layers(), attribution=make_attribution(), work=make_work(), detail=make_detail())
+    result = build(
+        layers=make_layers(),
+        attribution=make_attribution(),
+        work=make_work(),
+        detail=make_detail(),
+        memory=make_memory(),
+    )
     for group, table in TABLES.items():
         assert f"/{group}" in words(page)
         assert set(table(result).variables) <= words(page), group
 
 
 def test_every_key_is_told(page: str, build: Callable[..., Result]) -> None:
-    summary = build(attribution=make_attribution(), work=make_work()).json()
-    known = {*summary, *JSON_TRAFFIC, *summary["attribution"], *summary["idle_ns"], *summary["critical_path"]}
+    summary = build(attribution=make_attribution(), work=make_work(), memory=make_memory()).json()
+    known = {
+        *summary,
+        *JSON_TRAFFIC,
+        *summary["attribution"],
+        *summary["idle_ns"],
+        *summary["critical_path"],
+        *summary["memory"],
+    }
     known |= {key for rows in ("totals", "longest") for key in summary["critical_path"][rows][0]}
     assert known <= words(page)
 
