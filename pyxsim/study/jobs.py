@@ -16,6 +16,7 @@ from pyxsim.settings import Experiment, Workload
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.topology import Topology
 from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
+from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.involved import logical
 from pyxsim.workload.loops import Manner
 from pyxsim.workload.parallel import training_graph
@@ -71,7 +72,8 @@ def _traces(name: str, workload: Workload, experiment: Experiment, topology: Top
     )
     dims = seen_dims(name, topology.shape)
     graph = repeated(read_traces(name, dims.shape, rules), workload.passes)
-    job = GraphJob(graph, place="workload.file")
+    carry_out = GraphJob if compat is None else InTurn
+    job = carry_out(graph, place="workload.file")
     job.dims = dims
     return job
 

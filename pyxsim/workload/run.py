@@ -20,7 +20,7 @@ from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Ints, Kind, Lon
 from pyxsim.workload.hands import Hands, Station
 from pyxsim.workload.involved import Logical
 from pyxsim.workload.remote import MemoryTotals, RemoteStation
-from pyxsim.workload.stations import STATIONS
+from pyxsim.workload.stations import STATIONS, Maker
 from pyxsim.workload.tasks import Tasks, Way
 
 _WAYS = {
@@ -67,6 +67,7 @@ class GraphJob:
     """
 
     dims: Logical | None = None
+    makers: Sequence[Maker] = STATIONS
 
     def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
         check(graph)
@@ -105,7 +106,7 @@ class GraphJob:
         # Who carries out what does not end by its ticks: of each task, a row of what begins it.
         self._begin: list[Callable[[int], None]] = [self._hand_over, self._enter]
         self._beginner = (graph.kind == Kind.COLLECTIVE).astype(np.int8)
-        for make in STATIONS:
+        for make in self.makers:
             station = make(graph, system, self._hear)
             if station is not None:
                 self.stations.append(station)

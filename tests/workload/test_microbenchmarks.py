@@ -16,7 +16,7 @@ from pyxsim.study.prepare import Prepared, prepare
 from pyxsim.system import make_system
 from pyxsim.validation.families.astra import backend, network
 from pyxsim.validation.reference import reference
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.traces import Rules, read_traces
 
 SMALL = [
@@ -50,7 +50,7 @@ def test_ends_as_in_astra_sim_2(case: dict[str, Any], tmp_path: Path) -> None:
         attributes = [Attribute(name, "int64_val", value) for name, value in told.items()]
         chakra.write(tmp_path / f"micro.{npu}.et", [Node(npu, "micro", NodeType.COMM_COLL, attr=attributes)])
     graph = read_traces(tmp_path / "micro", made.topology.shape, Rules(Fraction(10**9), exact=False))
-    job = GraphJob(graph)
+    job = InTurn(graph)
     on = make_system(made.network, made.topology.shape, made.system.options)
     job.begin(on)
     on.run()

@@ -1,0 +1,59 @@
+"""A graph of tasks as ASTRA-sim 2 carries it out: what ends in one nanosecond is taken in one after the other.
+
+Each end lets start what it can before the next one is looked at; so of tasks that become ready in the same nanosecond
+not always the one with the lowest number has the resource first. Computing ends in the order in which it began, among
+the other things of its NPU.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pyxsim.workload.graph import TIMED, TaskGraph
+from pyxsim.workload.hands import Hands, Tell
+from pyxsim.workload.run import GraphJob
+from pyxsim.workload.stations import STATIONS
+
+
+class InTurn(GraphJob):
+    """Carries out a graph on AstraSystem."""
+
+    def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
+        super().__init__(graph, place=place)
+        self.makers = (*STATIONS, _Clock)
+        self._waiting: list[int] = []
+        self._busy = False
+
+    def _hear(self, task: int, message: Any = None) -> None:
+        self._waiting.append(task)
+        if self._busy:  # it ended while something was started
+            return
+        self._busy = True
+        while self._waiting:
+            self._tasks.run(self._system.cycle, np.array([self._waiting.pop(0)], np.int64))
+            self._start()
+        self._busy = False
+
+    def _hear_member(self, key: int, collective: Any, npu: int) -> None:
+        self._hear(int(self._members[np.searchsorted(self._keys, key + npu)]))
+
+
+class _Clock:
+    """The station of what takes a time of its own: it asks the system for each end by itself."""
+
+    def __init__(self, graph: TaskGraph, system: Hands, tell: Tell) -> None:
+        self.tasks = np.flatnonzero(np.isin(graph.kind, TIMED) & (graph.ticks > 0))
+        self._graph, self._tell = graph, tell
+        self._system: Any = system  # its NPUs have lists of what they do
+
+    def start(self, task: int) -> None:
+        """One of its tasks starts, now."""
+        npu, end = int(self._graph.npu[task]), self._system.cycle + int(self._graph.ticks[task])
+        self._system.at(end, partial(self._tell, task), npu)
+
+    def waiting(self) -> list[str]:
+        """Nobody waits for others here."""
+        return []
