@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.output import work
 from pyxsim.output.result import Result
 from pyxsim.output.work import Work
 from pyxsim.workload.critical import Link
+from pyxsim.workload.run import GraphJob
 from tests.output.conftest import make_graph, make_layers, make_work
+from tests.system.test_memory import memory
+from tests.workload.draw_graphs import Drawn, drawn_graphs
+from tests.workload.hands import FixedHands
 
 Build = Callable[..., Result]
 
@@ -143,3 +150,37 @@ def test_nothing_has_ended(build: Build, tmp_path: Path) -> None:
     read = Result.load(tmp_path / "out.h5")
     assert read.json()["critical_path"] == {"steps": 0, "by_kind": {}, "totals": [], "longest": []}
     assert not np.any(read.npus["finished"])
+
+
+@settings(max_examples=60)
+@given(drawn=drawn_graphs(remote=True), sharing=st.sampled_from(["fifo", "fair"]), more=st.integers(0, 2))
+def test_whatever_the_graph(drawn: Drawn, sharing: str, more: int) -> None:
+    """With messages, collectives, a pool of remote memory; also where it does not come to its end."""
+    graph = drawn.graph
+    pool = memory({"kind": "pool", "latency": 1, "bandwidth": Fraction(2), "sharing": sharing}, graph.npus)
+    hands = FixedHands(drawn.shape, remote_memory=pool, start_skew=drawn.skew, slowdown=drawn.slow)
+    job = GraphJob(graph)
+    job.begin(hands)
+    hands.run()
+    times = job.times()
+    end = max(times.last, int(times.start.max())) + more * (job.left > 0)
+    found = Work.of(graph, times, end, tasks=True)
+    assert (found.npus["busy"] + found.npus["idle"] == end).all()
+    assert sum(found.by_kind.values()) == times.last
+    assert found.steps == len(found.path["task"])
+    if not job.left:
+        assert int((found.path["end"] - found.path["begin"]).sum()) == end == job.end
+    on_it = set(found.path["task"].tolist()) - {-1}
+    assert set(np.flatnonzero(found.tasks["critical"]).tolist()) == on_it
+    for task in range(len(graph)):
+        assert found.names[found.tasks["name"][task]] == graph.names[graph.name[task]]
+    # The picture tells the same as the sums.
+    table = found.timeline
+    shown = work.chosen(found.npus["like"], found.npus["idle"], found.path).tolist()
+    for npu in range(graph.npus):
+        like = int(found.npus["like"][npu])
+        assert like in shown
+        for number, name in enumerate(work.DOING):
+            which = (table["npu"] == like) & (table["doing"] == number)
+            assert (table["end"][which] - table["begin"][which]).sum() == found.npus[name][npu]
+        assert all(found.npus[name][npu] == found.npus[name][like] for name in work.TIMES)

@@ -6,9 +6,11 @@ from itertools import pairwise
 
 from hypothesis import given
 
+from pyxsim.system.memory import Access
 from pyxsim.workload.critical import Link, Step, critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind
 from tests.workload.draw_graphs import Drawn, drawn_graphs
+from tests.workload.test_remote import IN_SWITCH, carried_out
 from tests.workload.test_run import collective_time, message_time, run
 
 
@@ -92,3 +94,19 @@ def test_groups_of_a_call_do_not_wait_for_each_other() -> None:
     job, _ = run(b.graph(), (2, 2))
     path = critical_path(job.graph, job.times())
     assert [step.task for step in path] == [pause[1], tasks[1], tasks[0], 8]
+
+
+def test_a_gather_of_remote_memory_waits_for_the_last() -> None:
+    """NPU 1 comes to it in cycle 9; then it takes a time of its own."""
+    b = GraphBuilder(2)
+    late = b.task(1, Kind.COMPUTE, ticks=9)
+    first = b.task(0, Kind.MEMORY, size=8, match=Access.GATHER)
+    second = b.task(1, Kind.MEMORY, size=8, match=Access.GATHER, before=[late])
+    job = carried_out(b.graph(), IN_SWITCH)
+    path = critical_path(job.graph, job.times())
+    assert job.end > 9
+    assert path == [
+        Step(late, 0, 9, Link.BEGIN),
+        Step(second, 9, 9, Link.DEPENDENCY),
+        Step(first, 9, job.end, Link.MEMBERS),
+    ]
