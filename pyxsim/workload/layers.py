@@ -90,9 +90,9 @@ def _mean(sums: Longs, count: Longs) -> NDArray[np.float64]:
 
 
 def _most(row: Longs, npu: Longs, values: Longs, rows: int) -> tuple[Longs, Longs]:
-    """For each row the greatest value, and the first NPU that has it; -1 where there is none."""
-    order = np.lexsort((npu, -values, row))
-    first = order[np.searchsorted(row[order], np.arange(rows))[np.isin(np.arange(rows), row)]]
+    """For each row the greatest value, and the first NPU that has it; -1 where there is none. Sorted by row and NPU."""
     most, whose = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
-    most[row[first]], whose[row[first]] = values[first], npu[first]
+    np.maximum.at(most, row, values)
+    those = np.flatnonzero(values == most[row])[::-1]  # the first comes last, and stays
+    whose[row[those]] = npu[those]
     return most, whose
