@@ -87,6 +87,8 @@ class Experiment(Table):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
+        if self.system.remote_memory is not None and workload is None:
+            raise InputError("nothing accesses it", key="system.remote_memory", allowed="with [workload]")
         return self
 
     @field_validator("message")
@@ -116,10 +118,12 @@ class Experiment(Table):
 
     def warnings(self) -> list[str]:
         """One line for each time that rounding up to whole cycles makes longer by more than 1 %."""
+        memory = self.system.remote_memory
         times = [
             ("system.endpoint_delay", self.system.endpoint_delay),
             ("system.reduction_delay", self.system.reduction_delay),
             ("system.start_skew", self.system.start_skew),
+            *([("system.remote_memory.latency", memory.latency)] if memory is not None else []),
             *((f"system.stragglers[{i}].start", each.start) for i, each in enumerate(self.system.stragglers)),
             *((f"{key}.at", each.at) for key, each in self.collectives),
             *((f"message[{i}].at", each.at) for i, each in enumerate(self.message)),

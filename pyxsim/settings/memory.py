@@ -11,6 +11,7 @@ from pyxsim.settings.types import Bandwidth, Flag, PositiveBytes, Table, Time, w
 
 Count = Annotated[int, *whole(1, 2**20)]
 
+BANDWIDTHS = ("bandwidth", "node_bandwidth", "memory_link", "node_link", "npu_link")
 # The keys of each kind, besides `kind`, `latency` and `bandwidth`: those that it must have, and those that it may have.
 KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "per-npu": ((), ()),

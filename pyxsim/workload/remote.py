@@ -8,7 +8,7 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.graph import MOST_CYCLES, Kind, Longs, TaskGraph
 from pyxsim.workload.hands import Hands, Tell
 
 
@@ -41,6 +41,9 @@ class RemoteStation:
                 problem = f"{graph.label(int(own[0]))}: it accesses remote memory ({access.name.lower()}): {refusal}"
                 raise InputError(problem, key="system.remote_memory", allowed="a memory that can do it")
         assert options is not None
+        if options.most(graph.size[tasks].tolist()) > MOST_CYCLES:
+            problem = "the accesses may take more cycles than can be counted"
+            raise InputError(problem, key="system.remote_memory", allowed=f"at most {MOST_CYCLES}")
         self._memory = make_memory(options)
         self.together = _together(graph, tasks)
         self._came: list[list[int]] = [[] for _ in self.together]

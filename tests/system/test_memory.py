@@ -1,4 +1,4 @@
-"""Remote memory against the slow one, which knows docs/memory.md only; closed forms; what ASTRA-sim 2 was measured to do."""
+"""Remote memory against the slow one, which knows docs/memory.md only; closed forms; measured ends of ASTRA-sim 2."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
-from pyxsim.settings.memory import KINDS, RemoteMemory
+from pyxsim.settings import load_experiment
+from pyxsim.settings.memory import BANDWIDTHS, KINDS, RemoteMemory
 from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory, resolve_memory
+from pyxsim.system.memory.flows import Flows
 from tests.system.slow_memory import SlowMemory
 
 CLOCK = Fraction(10**9)
-RATES = ("bandwidth", "node_bandwidth", "memory_link", "node_link", "npu_link")
 Asked = tuple[int, int, int, int]  # at, NPU, bytes, access
 
 
 def memory(table: dict[str, Any], npus: int, compat: str | None = None, clock: Fraction = CLOCK) -> MemoryOptions:
     """From rates in bytes per cycle of 1 ns, and a latency in cycles."""
-    written = {key: value / Fraction(1, 10**9) if key in RATES else value for key, value in table.items()}
+    written = {key: value / Fraction(1, 10**9) if key in BANDWIDTHS else value for key, value in table.items()}
     written["latency"] = f"{table['latency']} ns"
     if "chunk" in table:
         written["chunk"] = f"{table['chunk']} B"
@@ -65,7 +66,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
         "switches": draw(st.integers(1, 3)),
         "chunk": draw(st.integers(1, 12)),
         "in_switch": True,
-        **{key: draw(rates) for key in RATES[1:]},
+        **{key: draw(rates) for key in BANDWIDTHS[1:]},
     }
     keys = [*wanted, *(allowed if limited or table["kind"] != "zero-infinity" else ())]
     return {**table, **{key: values[key] for key in keys}}, each * nodes
@@ -142,6 +143,7 @@ def test_nobody_is_faster_with_others(drawn: tuple[dict[str, Any], int], data: s
     for end, access in zip(ends, accesses, strict=True):
         (alone,), _ = served(memory(table, npus), [access])
         assert end >= alone
+    assert max(ends) <= accesses[-1][0] + memory(table, npus).most([size for _, _, size, _ in accesses])
 
 
 MEASURED = {"latency": 100, "bandwidth": Fraction(10)}  # 1 MB each, at the same time
@@ -180,8 +182,51 @@ def test_many_that_differ() -> None:
     assert 0 <= max(ends) - 1 - ceil(total / table["bandwidth"]) <= 97
 
 
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"kind": "per-node"}, "npus_per_node"),
+        ({"kind": "pool", "in_switch": False}, "in_switch"),
+        ({"kind": "per-npu", "sharing": "fair"}, "sharing"),
+        ({"kind": "zero-infinity", "node_bandwidth": "1 GB/s"}, "npus_per_node"),
+        ({"kind": "zero-infinity", "npus_per_node": 2}, "node_bandwidth"),
+        ({"kind": "hierarchical", "npus_per_node": 2, "groups": 1, "switches": 1, "chunk": "1 B"}, "memory_link"),
+        ({"kind": "hierarchical", "bandwidth": "0 GB/s"}, "bandwidth"),
+    ],
+)
+def test_keys_belong_to_kinds(table: dict[str, Any], key: str) -> None:
+    network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
+    system = {"remote_memory": {"bandwidth": "1 GB/s", **table}}
+    with pytest.raises(InputError) as caught:
+        load_experiment({"network": network, "system": system, "workload": {"file": "some.*.et"}})
+    assert f"system.remote_memory.{key}: " in str(caught.value)
+
+
+def test_somebody_must_access_it() -> None:
+    network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
+    data = {"network": network, "system": {"remote_memory": {"kind": "pool", "bandwidth": "1 GB/s"}}}
+    with pytest.raises(InputError, match=r"system\.remote_memory: nothing accesses it; allowed: with \[workload\]"):
+        load_experiment({**data, "collective": {"kind": "all-reduce", "size": "1 KiB"}})
+
+
 def test_nodes_are_whole() -> None:
     with pytest.raises(
         InputError, match=r"remote_memory\.npus_per_node: 4 NPUs are no whole nodes of 3; allowed: a div"
     ):
         memory({"kind": "per-node", "latency": 0, "bandwidth": Fraction(1), "npus_per_node": 3}, 4)
+
+
+def test_nothing_is_looked_at_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is carried on when something begins or ends there, however often its next cycle has changed before."""
+    looked, original = 0, Flows.run
+
+    def counted(self: Flows, now: int) -> list[int]:
+        nonlocal looked
+        looked += 1
+        return original(self, now)
+
+    monkeypatch.setattr(Flows, "run", counted)
+    table = {"kind": "pool", "latency": 1, "bandwidth": Fraction(1, 3), "sharing": "fair"}
+    accesses = [(7 * number, number % 5, 100 + number, Access.LOAD) for number in range(200)]
+    served(memory(table, 5), accesses)
+    assert looked <= 2 * len(accesses)

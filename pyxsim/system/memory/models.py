@@ -106,8 +106,9 @@ class Shared:
         self._layout = layout
         self._latency = latency
         self._parts = [Flows(links) for links in layout.parts]
-        self._changed: set[int] = set()
-        self._wakes: list[tuple[int, int]] = []  # some of them out of date: that does no harm
+        self._changed: set[int] = set()  # parts whose next cycle is not known
+        self._next = [-1] * len(self._parts)
+        self._wakes: list[tuple[int, int]] = []  # cycles and parts; what differs from `_next` is out of date
 
     def begin(self, now: int, number: int, npu: int, size: int, access: Access) -> None:
         part = self._layout.part(npu)
@@ -117,7 +118,7 @@ class Shared:
     def run(self, now: int) -> list[int]:
         ended: list[int] = []
         while 0 <= self.next() <= now:
-            part = heapq.heappop(self._wakes)[1]
+            part = self._wakes[0][1]
             ended += self._parts[part].run(now)
             self._changed.add(part)
         return ended
@@ -125,9 +126,12 @@ class Shared:
     def next(self) -> int:
         for part in self._changed:
             wake = self._parts[part].next()
-            if wake >= 0:
+            if wake >= 0 and wake != self._next[part]:
                 heapq.heappush(self._wakes, (wake, part))
+            self._next[part] = wake
         self._changed.clear()
+        while self._wakes and self._next[self._wakes[0][1]] != self._wakes[0][0]:
+            heapq.heappop(self._wakes)
         return self._wakes[0][0] if self._wakes else -1
 
     def used(self) -> list[Used]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from math import ceil
 
 from pyxsim.errors import InputError
+from pyxsim.settings.memory import BANDWIDTHS
 from pyxsim.settings.memory import RemoteMemory as Settings
 from pyxsim.units import to_cycles
 
 KEY = "system.remote_memory"
 _ASTRA_SIM_2 = "astra-sim-2"
 _NS_PER_S = 10**9
+_STRETCHES = 5  # of an access, at most
 
 
 class Access(IntEnum):
@@ -66,6 +69,12 @@ class MemoryOptions:
         """Cycles that so many bytes take alone."""
         cycles = size / self.rate
         return ceil(int(cycles / self.cycles_per_ns) * self.cycles_per_ns) if self.cut else ceil(cycles)
+
+    def most(self, sizes: Sequence[int]) -> int:
+        """More cycles than accesses of these sizes can take together, whoever shares what with whom."""
+        keys = [key for key in BANDWIDTHS if getattr(self.settings, key) is not None]
+        slowest = min(self.of(key) for key in keys)
+        return _STRETCHES * (len(sizes) * (self.latency + 2) + ceil(sum(sizes) / slowest))
 
     @property
     def node_size(self) -> int:
