@@ -1,29 +1,15 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analytical.carrier import OnRoutes
 from pyxsim.analytical.ticks import Ticks
 
 Longs = NDArray[np.int64]
 
-class CutThrough:
+class CutThrough(OnRoutes):
     ticks: Ticks
-    now: int
-    sent: int
-    delivered: int
-    bytes_delivered: int
-    flits_sent: int
     window: int
     def __init__(self, ticks: Ticks, flit: int, *, whole: bool = False, window: int = 1000, rows: int = 1) -> None: ...
-    def extend(self, lengths: Longs, links: NDArray[np.integer[Any]]) -> None: ...
-    @property
-    def next_cycle(self) -> int: ...
-    @property
-    def flits(self) -> Longs: ...
     @property
     def windows(self) -> tuple[Longs, Longs]: ...
     def widen(self, cycles: int) -> None: ...
-    def send(self, ways: Longs, nbytes: Longs, at: int) -> int: ...
-    def advance(self, until: int, slack: int) -> tuple[Longs, Longs]: ...
-    def wait(self, cycle: int) -> None: ...

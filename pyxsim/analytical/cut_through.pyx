@@ -13,50 +13,39 @@ sent: whoever hears of an arrival, which is told in whole cycles, and sends some
 arrived when its tail has, cut off to whole cycles.
 """
 
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from pyxsim.analytical.carrier cimport OnRoutes, Pool, note
 from pyxsim.analytical.events cimport Event, Events
-from pyxsim.analytical.rule import grown
 from pyxsim.analytical.ticks cimport Ticks, int128_t
-
-cdef enum:
-    NOBODY = -1
-
-cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 
 
 cdef struct Message:
-    int128_t head, tail  # when they are at the link, or at the end
-    int64_t nbytes
-    int64_t hop    # its place in `links`; in the pool, the next free record
+    int64_t hop    # its place in `links`
     int64_t last   # the place behind its last link
+    int64_t nbytes
+    int128_t head, tail  # when they are at the link, or at the end
 
 
-cdef class CutThrough:
-    """Messages on links; `extend` tells routes over them, which messages name.
+cdef class CutThrough(OnRoutes):
+    """Messages on links that are told what a link takes by `ticks`.
 
     `window`, `rows`: what links began with, and the cycles in which somebody waited for them, are counted in windows
     of so many cycles, at most so many; else they double.
     """
 
     cdef readonly Ticks ticks
-    cdef readonly int64_t now, sent, delivered, bytes_delivered, flits_sent, routes, window
-    cdef Events events
-    cdef int64_t flit
+    cdef readonly int64_t window
     cdef bint whole
-    cdef Message *messages
-    cdef int64_t room, unused
-    cdef int64_t[::1] starts
-    cdef int32_t[::1] links
+    cdef Pool pool
+    cdef Message *messages     # those of the pool
     cdef int128_t *free_at
     cdef int64_t[::1] waited   # until when somebody has waited for each link, as far as it is counted
     cdef int64_t row, row_begin, row_end
     cdef int64_t[:, ::1] begun, waits
-    cdef object table          # what advance finds: rows of messages and cycles,
-    cdef int64_t[:, ::1] rows  # and the same for C
 
     def __cinit__(self, Ticks ticks, *args, **kwargs):
         self.free_at = <int128_t*> calloc(ticks.links + 1, sizeof(int128_t))
@@ -64,32 +53,16 @@ cdef class CutThrough:
             raise MemoryError(f"{ticks.links} links")
 
     def __init__(self, Ticks ticks, int64_t flit, *, bint whole=False, int64_t window=1000, int64_t rows=1):
+        super().__init__(flit)
         self.ticks = ticks
-        self.flit, self.whole, self.window = flit, whole, window
-        self.events = Events()
-        self.now = self.sent = self.delivered = self.bytes_delivered = self.flits_sent = 0
-        self.messages, self.room, self.unused = NULL, 0, NOBODY
-        self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int32)
+        self.whole, self.window = whole, window
+        self.pool, self.messages = Pool(sizeof(Message)), NULL
         self.waited = np.zeros(ticks.links, np.int64)
         self.begun, self.waits = np.zeros((rows, ticks.links), np.int64), np.zeros((rows, ticks.links), np.int64)
         self.row, self.row_begin, self.row_end = 0, 0, window
-        self.table = self.rows = np.empty((2, 16), np.int64)
 
     def __dealloc__(self):
-        free(self.messages)
         free(self.free_at)
-
-    def extend(self, lengths, links):
-        """More routes: how many links each has, at least one, and the links, one route behind the other."""
-        used = self.starts[self.routes]
-        self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
-        self.links = grown(self.links, used, links)
-        self.routes += len(lengths)
-
-    @property
-    def next_cycle(self):
-        """The cycle in which something happens next; one that never comes if nothing does."""
-        return self.events.heap[0].cycle if self.events.count else NEVER
 
     @property
     def flits(self):
@@ -107,14 +80,10 @@ cdef class CutThrough:
         """Messages of `nbytes` over these routes in cycle `at`; returns the number of the first."""
         cdef int64_t first = self.sent, i, index
         cdef Message *message
-        if at < self.now:
-            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        self._check(ways, nbytes, at, self.routes)
         for i in range(len(ways)):
-            if not 0 <= ways[i] < self.routes:
-                raise IndexError(f"no way {ways[i]}")
-            if nbytes[i] < 1:
-                raise ValueError(f"a message of {nbytes[i]} bytes")
-            index = self._new_message()
+            index = self.pool.take()
+            self.messages = <Message*> self.pool.records
             message = &self.messages[index]
             message.nbytes = nbytes[i]
             message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
@@ -127,20 +96,6 @@ cdef class CutThrough:
             self.sent += 1
             self.flits_sent += (nbytes[i] + self.flit - 1) // self.flit
         return first
-
-    cdef int64_t _new_message(self) except -1:
-        cdef int64_t index, room = 2 * self.room + 64
-        cdef Message *larger
-        if self.unused == NOBODY:
-            larger = <Message*> realloc(self.messages, room * sizeof(Message))
-            if larger == NULL:
-                raise MemoryError(f"{self.room} messages in flight")
-            for index in range(self.room, room):
-                larger[index].hop = index + 1 if index + 1 < room else NOBODY
-            self.messages, self.unused, self.room = larger, self.room, room
-        index = self.unused
-        self.unused = self.messages[index].hop
-        return index
 
     cdef int _enter(self, Event event) except -1:
         """The head of a message is at its next link: when it will be at the one behind it, or all of it at the end."""
@@ -220,21 +175,14 @@ cdef class CutThrough:
             if message.hop < message.last:
                 self._enter(event)
                 continue
-            if i == self.rows.shape[1]:
-                self.table = self.rows = np.concatenate([self.table, np.empty((2, 3 * i), np.int64)], axis=1)
             if not i:
                 stop = min(until, event.cycle + slack)
-            self.rows[0, i], self.rows[1, i] = event.number, event.cycle
+            note(self, i, event.number, event.cycle)
             self.bytes_delivered += message.nbytes
-            message.hop = self.unused
-            self.unused = event.what
+            self.pool.give(event.what)
             i += 1
         self.delivered += i
-        return self.table[0, :i].copy(), self.table[1, :i].copy()
-
-    def wait(self, int64_t cycle):
-        """Let time pass in which nothing happens."""
-        self.now = max(self.now, cycle)
+        return self._noted(i)
 
 
 def merged(rows):

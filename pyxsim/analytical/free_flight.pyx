@@ -4,42 +4,28 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
+from pyxsim.analytical.carrier cimport Carrier, note
 from pyxsim.analytical.events cimport Event, Events
 from pyxsim.analytical.rule cimport Rule
 from pyxsim.analytical.rule import grown
 
-cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 
-
-cdef class FreeFlight:
+cdef class FreeFlight(Carrier):
     """Messages in flight over the ways of a rule. `flit`: bytes in which `flits` counts what each way carried."""
 
     cdef readonly Rule rule
-    cdef readonly int64_t now, sent, delivered, bytes_delivered
-    cdef Events events
-    cdef int64_t flit
     cdef int64_t[::1] carried
-    cdef object table          # what advance finds: rows of messages and cycles,
-    cdef int64_t[:, ::1] rows  # and the same for C
 
     def __init__(self, Rule rule, int64_t flit):
+        super().__init__(flit)
         self.rule = rule
-        self.flit = flit
-        self.events = Events()
-        self.now = self.sent = self.delivered = self.bytes_delivered = 0
         self.carried = np.zeros(16, np.int64)
-        self.table = self.rows = np.empty((2, 16), np.int64)
 
     def extend(self, *terms):
         """More ways, in the terms of the rule."""
         used = self.rule.ways
         self.rule.extend(*terms)
         self.carried = grown(self.carried, used, np.zeros(self.rule.ways - used, np.int64))
-
-    @property
-    def next_cycle(self):
-        """The cycle in which something happens next; one that never comes if nothing does."""
-        return self.events.heap[0].cycle if self.events.count else NEVER
 
     @property
     def flits(self):
@@ -49,13 +35,8 @@ cdef class FreeFlight:
     def send(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at):
         """Messages of `nbytes` over these ways in cycle `at`; returns the number of the first."""
         cdef int64_t first = self.sent, i, time
-        if at < self.now:
-            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        self._check(ways, nbytes, at, self.rule.ways)
         for i in range(len(ways)):
-            if not 0 <= ways[i] < self.rule.ways:
-                raise IndexError(f"no way {ways[i]}")
-            if nbytes[i] < 1:
-                raise ValueError(f"a message of {nbytes[i]} bytes")
             time = self.rule.flight(ways[i], nbytes[i])
             if time < 0:
                 raise OverflowError(f"a message of {nbytes[i]} bytes takes more cycles than can be counted")
@@ -72,19 +53,13 @@ cdef class FreeFlight:
         cdef Event event
         cdef int64_t stop, i = 0
         if not events.count or events.heap[0].cycle > until:
-            return self.table[0, :0], self.table[1, :0]
+            return self._noted(0)
         stop = min(until, events.heap[0].cycle + slack)
         while events.count and events.heap[0].cycle <= stop:
             event = events.pop()
-            if i == self.rows.shape[1]:
-                self.table = self.rows = np.concatenate([self.table, np.empty((2, 3 * i), np.int64)], axis=1)
-            self.rows[0, i], self.rows[1, i] = event.number, event.cycle
+            note(self, i, event.number, event.cycle)
             self.bytes_delivered += event.what
             i += 1
         self.now = self.rows[1, i - 1]
         self.delivered += i
-        return self.table[0, :i].copy(), self.table[1, :i].copy()
-
-    def wait(self, int64_t cycle):
-        """Let time pass in which nothing arrives."""
-        self.now = max(self.now, cycle)
+        return self._noted(i)

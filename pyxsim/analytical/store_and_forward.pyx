@@ -7,18 +7,12 @@ the arrival first and then that it is free again (as ASTRA-sim's congestion-awar
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
 
 import numpy as np
 
-from pyxsim.analytical.events cimport Event, Events
+from pyxsim.analytical.carrier cimport NOBODY, OnRoutes, Pool
+from pyxsim.analytical.events cimport Event
 from pyxsim.analytical.rule cimport Rule
-from pyxsim.analytical.rule import grown
-
-cdef enum:
-    NOBODY = -1
-
-cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 
 
 cdef enum Happening:
@@ -28,52 +22,30 @@ cdef enum Happening:
 
 
 cdef struct Message:
+    int64_t next   # who waits behind it for the same link
     int64_t number
     int64_t nbytes
     int64_t hop    # its place in `links`
     int64_t last   # the place behind its last link
-    int64_t next   # who waits behind it for the same link; in the pool, the next free record
 
 
-cdef class StoreAndForward:
-    """Messages on links. The ways of the rule are links; `extend` tells routes over them, which messages name."""
+cdef class StoreAndForward(OnRoutes):
+    """Messages on links, which are the ways of the rule."""
 
     cdef readonly Rule rule
-    cdef readonly int64_t now, sent, delivered, bytes_delivered, flits_sent
-    cdef Events events
-    cdef int64_t flit, foreseen
-    cdef Message *messages
-    cdef int64_t room, unused
-    cdef readonly int64_t routes
-    cdef int64_t[::1] starts, links
+    cdef int64_t foreseen
+    cdef Pool pool
+    cdef Message *messages  # those of the pool
     cdef int64_t[::1] busy, front, back, carried
     cdef list arrived
 
     def __init__(self, Rule rule, int64_t flit):
-        self.rule = rule
-        self.flit = flit
-        self.events = Events()
-        self.now = self.sent = self.delivered = self.bytes_delivered = self.flits_sent = self.foreseen = 0
-        self.messages, self.room, self.unused = NULL, 0, NOBODY
-        self.routes, self.starts, self.links = 0, np.zeros(16, np.int64), np.zeros(16, np.int64)
+        super().__init__(flit)
+        self.rule, self.foreseen = rule, 0
+        self.pool, self.messages = Pool(sizeof(Message)), NULL
         self.busy, self.carried = np.zeros(rule.ways, np.int64), np.zeros(rule.ways, np.int64)
         self.front, self.back = np.full(rule.ways, NOBODY, np.int64), np.full(rule.ways, NOBODY, np.int64)
         self.arrived = []
-
-    def __dealloc__(self):
-        free(self.messages)
-
-    def extend(self, lengths, links):
-        """More routes: how many links each has, and the links, one route behind the other."""
-        used = self.starts[self.routes]
-        self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
-        self.links = grown(self.links, used, links)
-        self.routes += len(lengths)
-
-    @property
-    def next_cycle(self):
-        """The cycle in which something happens next; one that never comes if nothing does."""
-        return self.events.heap[0].cycle if self.events.count else NEVER
 
     @property
     def flits(self):
@@ -84,14 +56,10 @@ cdef class StoreAndForward:
         """Messages of `nbytes` over these routes in cycle `at`; returns the number of the first."""
         cdef int64_t first = self.sent, i, index
         cdef Message *message
-        if at < self.now:
-            raise ValueError(f"a message of cycle {at} in cycle {self.now}")
+        self._check(ways, nbytes, at, self.routes)
         for i in range(len(ways)):
-            if not 0 <= ways[i] < self.routes:
-                raise IndexError(f"no way {ways[i]}")
-            if nbytes[i] < 1:
-                raise ValueError(f"a message of {nbytes[i]} bytes")
-            index = self._new_message()
+            index = self.pool.take()
+            self.messages = <Message*> self.pool.records
             message = &self.messages[index]
             message.number, message.nbytes, message.next = self.sent, nbytes[i], NOBODY
             message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
@@ -102,20 +70,6 @@ cdef class StoreAndForward:
             else:
                 self._foresee(at, SENT, index)
         return first
-
-    cdef int64_t _new_message(self) except -1:
-        cdef int64_t index, room = 2 * self.room + 64
-        cdef Message *larger
-        if self.unused == NOBODY:
-            larger = <Message*> realloc(self.messages, room * sizeof(Message))
-            if larger == NULL:
-                raise MemoryError(f"{self.room} messages in flight")
-            for index in range(self.room, room):
-                larger[index].next = index + 1 if index + 1 < room else NOBODY
-            self.messages, self.unused, self.room = larger, self.room, room
-        index = self.unused
-        self.unused = self.messages[index].next
-        return index
 
     cdef int _foresee(self, int64_t cycle, Happening happening, int64_t index) except -1:
         if not self.events.push(cycle, self.foreseen, index * 4 + <int64_t> happening):
@@ -170,8 +124,7 @@ cdef class StoreAndForward:
         self.arrived.append((event.cycle, message.number))
         self.bytes_delivered += message.nbytes
         self.delivered += 1
-        message.next = self.unused
-        self.unused = index
+        self.pool.give(index)
         return 0
 
     def advance(self, int64_t until, int64_t slack):
@@ -184,7 +137,3 @@ cdef class StoreAndForward:
         found = np.array(sorted(self.arrived), np.int64).reshape(-1, 2)
         self.arrived.clear()
         return np.ascontiguousarray(found[:, 1]), np.ascontiguousarray(found[:, 0])
-
-    def wait(self, int64_t cycle):
-        """Let time pass in which nothing happens."""
-        self.now = max(self.now, cycle)

@@ -47,7 +47,6 @@ class CongestionNetwork(DelayedNetwork):
         windows = Counted(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
 
-
     def totals(self) -> dict[str, Longs]:
         """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""
         engine = self.model.engine
