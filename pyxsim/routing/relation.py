@@ -175,40 +175,6 @@ class Relation:
         part = slice(int(self.set_start[FIRST_SET - link]), int(self.set_start[FIRST_SET - link + 1]))
         return list(zip(self.set_link[part].tolist(), self.set_class[part].tolist(), strict=True))
 
-    def decide(self, row: Longs, digits: Ints, dims: Sequence[int]) -> tuple[Ints, Ints, Flags]:
-        """One decision for each of many packets: link (-1: none), VC class by the table, and who has no digit left.
-
-        Of a set the first, of several digits the first with a link.
-        row     int64[n]       plane * routers + router
-        digits  int32[n, m]    digits of the destination in the dimensions `dims`; other dimensions are left out
-        """
-        link = np.full(len(row), NONE, np.int32)
-        vc_class = np.zeros(len(row), np.int32)
-        differs = np.zeros(len(row), np.bool_)
-        # Those who have not found a dimension to go in yet, by their place in `row`.
-        waiting = np.arange(len(row))
-        for column, dim in enumerate(dims):
-            mine = self.own[row[waiting], dim]
-            digit = digits[waiting, column]
-            goes = (mine != SKIP) & (mine != digit)
-            who = waiting[goes]
-            entry = self.offset[row[who], dim] + digit[goes]
-            link[who], vc_class[who] = self.first_candidate(entry)
-            differs[who] = True
-            # Where any digit may decide, one without a link leaves it to the next.
-            goes[goes] = (link[who] >= 0) | (self.plane_any[row[who] // self.routers] == 0)
-            waiting = waiting[~goes]
-        return link, vc_class, ~differs
-
-    def first_candidate(self, entry: Longs) -> tuple[Ints, Ints]:
-        """Link and VC class of table entries, the first of a set."""
-        link, vc_class = self.link[entry], self.vc_class[entry]
-        chosen = link <= FIRST_SET
-        if chosen.any():
-            member = self.set_start[FIRST_SET - link[chosen].astype(np.int64)]
-            link[chosen], vc_class[chosen] = self.set_link[member], self.set_class[member]
-        return link, vc_class
-
     def keep(self, before: Ints, before_class: Ints, link: Ints, vc_class: Ints) -> Ints:
         """The classes really taken: a packet that stays in a group of links keeps the one it has.
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
+from pyxsim.routing.explore import decide
 from pyxsim.topology import Block, Queue, Topology, build, product
 from pyxsim.topology.product import groups_of
 from tests.topology.nets import block, coords, hops_in_block, products
@@ -74,14 +75,15 @@ def test_one_decision_and_many_are_the_same(net: Topology, data: st.DataObject) 
     relation = net.relation
     router = data.draw(st.integers(0, net.routers - 1))
     plane = data.draw(st.integers(0, net.planes - 1))
-    row = np.full(net.npus, plane * net.routers + router)
-    link, vc_class, home = relation.decide(row, relation.digits, range(relation.digits.shape[1]))
+    dims = range(relation.digits.shape[1])
+    packet, link, vc_class, differs = decide(relation, plane, np.full(net.npus, router), relation.digits, dims)
     for dst in range(net.npus):
-        assert bool(home[dst]) == (router == dst)
+        assert bool(differs[dst]) == (router != dst)
         if router != dst:
             # A switch is asked only for those that come to it, and has an answer for all of its group.
-            assert relation.next_hop(router, dst, plane) == (link[dst], vc_class[dst])
-            assert net.link_src[link[dst]] == router
+            mine = packet == dst
+            assert relation.next_hop(router, dst, plane) == (link[mine][0], vc_class[mine][0])
+            assert (net.link_src[link[mine]] == router).all()
 
 
 def test_links_are_numbered_by_dimension_group_and_block() -> None:
