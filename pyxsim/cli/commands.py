@@ -505,6 +505,38 @@ def convert_workloads(
         convert_workload(talk, workload, target, loop)
 
 
+@workload.command(name="generate")
+def generate_workloads(
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="With [workload] model = ...")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("-o", metavar="TARGET", callback=_name, help="PREFIX.*.et, .json, .jsonl, .gz; or a .txt."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the model.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: what computes.")
+    ] = None,
+    shape: Shape = None,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Train a model: as traces or a text, and in numbers.
+
+    A step as Chakra traces, with the JSON of its groups, or as a text of ASTRA-sim 1 where its words suffice. Without a
+    target only what it amounts to: tasks, bytes, operations, memory.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.generate import generate_workload
+
+        generate_workload(
+            talk, experiment, file, model=model, device=device, shape=shape, overrides=settings or ()
+        )
+
+
 def command_line(words: Sequence[str] | None = None) -> int:
     """Carry out a command line and return its exit code. Raises InputError for a command line that makes no sense."""
     command = typer.main.get_command(app)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from pyxsim.chakra.files import ENDS
 from pyxsim.chakra.stream import created
 from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import RESOURCES, Access, Kind, Longs, TaskGraph, check
+from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, Longs, TaskGraph, check
 
 EVERY_NPU = "PREFIX.*.et: a trace for each NPU, its number at '*'"
 _GHZ = Fraction(10**9)
@@ -63,6 +63,7 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
     file appears under its name when it is whole; only the nodes that are being written are held in memory.
     """
     check(graph, shape)
+    graph = _apart(graph)
     pattern, prefix = star(str(target))
     writer = _Writer(graph, tuple(shape), clock)
     for npu in range(graph.npus):
@@ -73,6 +74,29 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
         with created(str(groups)) as stream:
             stream.write((json.dumps({number: members for members, number in writer.groups.items()}) + "\n").encode())
     return Written(pattern, graph.npus, len(graph), groups)
+
+
+def _apart(graph: TaskGraph) -> TaskGraph:
+    """The same graph with a call for each of the groups of a call: each NPU knows its own group only."""
+    if all(call.groups is None for call in graph.calls):
+        return graph
+    members = np.flatnonzero(graph.call >= 0)
+    own, numbers = graph.call[members], graph.call.copy()
+    order = np.argsort(own, kind="stable")
+    begin = np.searchsorted(own[order], np.arange(len(graph.calls) + 1))
+    calls: list[Call] = []
+    place = np.zeros(graph.npus, np.int32)
+    for number, call in enumerate(graph.calls):
+        tasks = members[order[begin[number] : begin[number + 1]]]
+        if call.groups is None:
+            place[:] = len(calls)
+            calls.append(call)
+        for group in call.groups or ():
+            place[list(group)] = len(calls)
+            root = None if call.root is None else group[call.root]
+            calls.append(replace(call, members=group, groups=None, root=root))
+        numbers[tasks] = place[graph.npu[tasks]]
+    return replace(graph, call=numbers, calls=calls)
 
 
 def star(target: str) -> tuple[str, str]:

@@ -1,0 +1,107 @@
+"""A training step as a workload text of ASTRA-sim 1, where its words suffice: the rest is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.models import Kind, Layer, Part
+from pyxsim.workload.astra1 import COLLECTIVES
+from pyxsim.workload.parallel.plan import Plan
+
+_P = "workload.parallelism"
+_WORDS = {kind: word for word, kind in COLLECTIVES.items() if kind is not None}
+_NONE = ("NONE", 0)
+_NS = 10**9
+
+
+def astra_text(plan: Plan) -> str:
+    """The text. Raises InputError for what it cannot say."""
+    raise_all(list(_faults(plan)))
+    layers = list(plan.model.layers)
+    tables = [layer for layer in layers if layer.kind == Kind.TABLES]
+    head = _keyword(plan)
+    if tables:  # they are the first layer there, and the last one below the interaction has a number
+        layers = [*tables, *(layer for layer in layers if layer.kind != Kind.TABLES)]
+        last = next((i for i, layer in enumerate(layers) if layer.kind == Kind.INTERACTION), len(layers)) - 1
+        head = f"HYBRID_DLRM {last}"
+    return "\n".join([head, str(len(layers)), *(_line(plan, layer) for layer in layers)]) + "\n"
+
+
+def _faults(plan: Plan) -> Iterator[InputError]:
+    own = plan.parallelism
+    said = "a workload text of ASTRA-sim 1 cannot say it"
+    for key, usual in (("pipeline", 1), ("expert", 1), ("zero", 0), ("sequence", False)):
+        if getattr(own, key) != usual:
+            yield InputError(said, key=f"{_P}.{key}", allowed=f"{str(usual).lower()}; or traces, PREFIX.*.et")
+    if plan.micro_batches > 1:
+        problem = f"{plan.micro_batches} micro-batches: {said}"
+        yield InputError(problem, key="workload.micro_batch", allowed="one; or traces, PREFIX.*.et")
+    if plan.workload.recompute == "full":
+        yield InputError(said, key="workload.recompute", allowed='"none"; or traces, PREFIX.*.et')
+    if own.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
+        problem = f"replicas are the nearest, and dimension 0 has {plan.shape[0]} NPUs: {said}"
+        yield InputError(problem, key=f"{_P}.order", allowed="tensor before data; or traces, PREFIX.*.et")
+
+
+def _replicas_first(plan: Plan) -> bool:
+    order = plan.parallelism.order
+    return order.index("data") < order.index("tensor")
+
+
+def _keyword(plan: Plan) -> str:
+    own, grid = plan.parallelism, plan.grid
+    if own.tensor == 1:
+        return "DATA"
+    if grid.data == 1:
+        return "MODEL"
+    if _replicas_first(plan):
+        return "HYBRID_MODEL_DATA"
+    if own.tensor == plan.shape[0]:
+        return "HYBRID_DATA_MODEL"
+    return f"HYBRID_TRANSFORMER model_parallel_NPU_group: {own.tensor}"
+
+
+def _line(plan: Plan, layer: Layer) -> str:
+    """A layer. Its update stands behind every collective in the original: it is told where there is just one."""
+    gradient = plan.held(layer, 0)[0] * plan.workload.gradient_bytes
+    forward, inputs, weights = _outputs(plan, layer), _inputs(plan, layer), _NONE
+    if layer.kind != Kind.TABLES and gradient and plan.grid.data > 1:
+        weights = ("ALLREDUCE", plan.scaled(gradient))
+    alone = [forward, inputs, weights].count(_NONE) == 2 and weights != _NONE
+    update = plan.npu.update_seconds(plan.held(layer, 0)[0], plan.workload.element_bytes) if alone else Fraction(0)
+    words = ["_".join(layer.name.replace(":", " ").split()), -1]
+    parts = plan.parts(layer)
+    for part, communication in (
+        (Part.FORWARD, forward),
+        (Part.INPUT_GRADIENT, inputs),
+        (Part.WEIGHT_GRADIENT, weights),
+    ):
+        work = plan.work(layer, part) if part in parts else ()
+        seconds = plan.npu.seconds(work, plan.workload.element_bytes) * plan.workload.compute_scale
+        words += [ceil(seconds * _NS), *communication]
+    return " ".join(map(str, [*words, ceil(update * plan.workload.compute_scale * _NS)]))
+
+
+def _outputs(plan: Plan, layer: Layer) -> tuple[str, int]:
+    """What is communicated behind the forward pass of a layer."""
+    if layer.kind == Kind.TABLES:
+        return _WORDS["all-to-all"], plan.bytes(layer.dispatched * plan.samples)
+    if plan.grid.tensor == 1:
+        return _NONE
+    if layer.forward_sum:
+        return _WORDS["all-reduce"], plan.bytes(layer.forward_sum * plan.samples)
+    if layer.gathered:
+        return _WORDS["all-gather"], plan.bytes(-(-layer.gathered * plan.samples // plan.grid.tensor))
+    return _NONE
+
+
+def _inputs(plan: Plan, layer: Layer) -> tuple[str, int]:
+    """What is communicated behind the gradients of its inputs."""
+    if layer.kind == Kind.TABLES:
+        return _outputs(plan, layer)
+    if plan.grid.tensor == 1 or not layer.backward_sum or Part.INPUT_GRADIENT not in plan.parts(layer):
+        return _NONE
+    return _WORDS["all-reduce"], plan.bytes(layer.backward_sum * plan.samples)
