@@ -53,7 +53,7 @@ class FixedStation:
 
 @pytest.fixture(autouse=True)
 def _remote(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyxsim.workload.run.STATIONS", (FixedStation,))
+    monkeypatch.setattr(GraphJob, "makers", (FixedStation,))
 
 
 def run(graph: TaskGraph, shape: tuple[int, ...], **others: Any) -> tuple[GraphJob, FixedHands]:

@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 Path = tuple[int, ...]
 Stretch = tuple[Path, int]  # links, bytes
@@ -33,22 +34,23 @@ class Used:
     busy: int = 0
 
 
-@dataclass
-class _Flow:
-    number: int
-    stretches: list[Stretch]  # those to come; the last is next
-    path: Path = ()
-    left: int = 0  # parts
-    rate: int = 0  # and of them in a cycle
+class _Flow(NamedTuple):
+    """What has begun, in which order; `stretches`: those to come, the last is next."""
 
-    def go_on(self) -> bool:
-        """Begin with the next stretch that has bytes; False if there is none."""
-        while self.stretches:
-            self.path, size = self.stretches.pop()
-            if size:
-                self.left = size * _PARTS
-                return True
-        return False
+    order: int
+    number: int
+    stretches: list[Stretch]
+
+
+class _Way:
+    """Flows over the same links, which have the same rate. `passed`: parts that each of them would have moved if it had
+    always been there; of each flow where that will be at the end of its stretch."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rate = 0
+        self.passed = 0
+        self.ends: list[tuple[int, _Flow]] = []  # a heap
 
 
 class Flows:
@@ -57,8 +59,9 @@ class Flows:
     def __init__(self, links: Sequence[Used]) -> None:
         self.links = links
         self._rates = [int(link.rate * _PARTS) for link in links]
-        self._flows: list[_Flow] = []
-        self._waiting: list[tuple[int, int, _Flow]] = []  # from which cycle, in which order
+        self._ways: dict[Path, _Way] = {}  # those that have flows
+        self._over: dict[int, int] = {}  # flows over each link that has some
+        self._waiting: list[tuple[int, _Flow]] = []  # by the cycle in which they begin
         self._begun = 0
         self._now = 0
         self._next = -1
@@ -66,65 +69,72 @@ class Flows:
 
     def begin(self, at: int, number: int, stretches: Sequence[Stretch]) -> None:
         """A flow that moves its first byte in cycle `at`."""
-        heapq.heappush(self._waiting, (at, self._begun, _Flow(number, list(reversed(stretches)))))
+        heapq.heappush(self._waiting, (at, _Flow(self._begun, number, list(reversed(stretches)))))
         self._begun += 1
 
     def run(self, now: int) -> list[int]:
         """Carry everything on to a cycle; the numbers of the flows that have ended, as they began."""
         time, self._now = now - self._now, now
-        for link in {link for flow in self._flows for link in flow.path} if time else ():
+        for link in self._over:
             self.links[link].busy += time
-        ended, staying = [], []
-        for flow in self._flows:
-            flow.left -= flow.rate * time
-            through = flow.left <= _SPECK
-            self._known &= not through
-            if not through or self._go_on(flow):
-                staying.append(flow)
-            else:
-                ended.append(flow.number)
+        through: list[_Flow] = []
+        for way in list(self._ways.values()):
+            way.passed += way.rate * time
+            while way.ends and way.ends[0][0] - way.passed <= _SPECK:
+                through.append(heapq.heappop(way.ends)[1])
+                self._count(way.path, -1)
+            if not way.ends:
+                del self._ways[way.path]
         while self._waiting and self._waiting[0][0] <= now:
-            flow = heapq.heappop(self._waiting)[2]
-            self._known = False
-            if self._go_on(flow):
-                staying.append(flow)
-            else:
-                ended.append(flow.number)
-        self._flows = staying
-        return ended
+            through.append(heapq.heappop(self._waiting)[1])
+        self._known &= not through
+        return [flow.number for flow in sorted(through) if not self._go_on(flow)]
 
     def next(self) -> int:
         """The first cycle in which a flow begins or a stretch ends; -1: none."""
         if not self._known:
             self._fill()
+            ends = (self._now - (_SPECK + way.passed - way.ends[0][0]) // way.rate for way in self._ways.values())
+            self._next = min(ends, default=-1)
             self._known = True
-            self._next = min((self._now - (_SPECK - flow.left) // flow.rate for flow in self._flows), default=-1)
         first = self._waiting[0][0] if self._waiting else -1
         return max(first, self._next) if min(first, self._next) < 0 else min(first, self._next)
 
     def _go_on(self, flow: _Flow) -> bool:
-        going = flow.go_on()
-        for link in flow.path if going else ():
-            self.links[link].bytes += flow.left // _PARTS
-        return going
+        """Begin with the next stretch of a flow that has bytes; False if there is none."""
+        while flow.stretches:
+            path, size = flow.stretches.pop()
+            if size:
+                way = self._ways.setdefault(path, _Way(path))
+                heapq.heappush(way.ends, (way.passed + size * _PARTS, flow))
+                self._count(path, 1)
+                for link in path:
+                    self.links[link].bytes += size
+                return True
+        return False
+
+    def _count(self, path: Path, more: int) -> None:
+        for link in path:
+            flows = self._over.pop(link, 0) + more
+            if flows:
+                self._over[link] = flows
 
     def _fill(self) -> None:
         """All rates rise together; those over a link that is full stop there."""
-        over: dict[Path, list[_Flow]] = {}
-        for flow in self._flows:
-            over.setdefault(flow.path, []).append(flow)
-        rising: dict[int, int] = {}  # flows of each link that still rise
-        for path, flows in over.items():
-            for link in path:
-                rising[link] = rising.get(link, 0) + len(flows)
+        rising = dict(self._over)
         left = {link: self._rates[link] for link in rising}
-        while over:
-            share = {link: left[link] // many for link, many in rising.items() if many}
-            level = min(share.values())
-            for path in [path for path in over if any(share[link] == level for link in path)]:
-                flows = over.pop(path)
-                for flow in flows:
-                    flow.rate = level
-                for link in path:
-                    left[link] -= level * len(flows)
-                    rising[link] -= len(flows)
+        ways = list(self._ways.values())
+        while ways:
+            level = min(left[link] // flows for link, flows in rising.items())
+            full = {link for link, flows in rising.items() if left[link] // flows == level}
+            still = []
+            for way in ways:
+                if full.isdisjoint(way.path):
+                    still.append(way)
+                    continue
+                way.rate = level
+                for link in way.path:
+                    left[link] -= level * len(way.ends)
+                    rising[link] -= len(way.ends)
+            rising = {link: flows for link, flows in rising.items() if flows}
+            ways = still
