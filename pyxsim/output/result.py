@@ -436,7 +436,8 @@ def _load_title(experiment: dict[str, Any]) -> str:
         return f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
     if traffic := experiment.get("traffic"):
         return _traffic_title(traffic)
-    return str(experiment.get("workload", {}).get("file", ""))
+    workload = experiment.get("workload", {})
+    return str(workload.get("model") or workload.get("file") or "")
 
 
 def _collective_title(collective: dict[str, Any] | list[dict[str, Any]], messages: int) -> str:

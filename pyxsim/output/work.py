@@ -6,6 +6,7 @@ tasks and few names. docs/output.md says what the columns are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -185,24 +186,34 @@ class Work:
         return {self.kinds[kind]: int(cycles[kind]) for kind in np.argsort(-cycles, kind="stable") if cycles[kind]}
 
     def _totals(self, path: Columns) -> list[dict[str, Any]]:
-        """The steps of the path, those alike added up."""
+        """The steps of the path, those alike added up; of too many kinds also those that differ by a number only."""
         own = np.where(path["layer"] >= 0, -1, path["name"])
         keys = np.stack([path["kind"], path["layer"], path["part"], own], axis=1).astype(np.int64)
-        alike, which = np.unique(keys, axis=0, return_inverse=True)
-        cycles = np.zeros(len(alike), np.int64)
+        groups, which = np.unique(keys, axis=0, return_inverse=True)
+        cycles = np.zeros(len(groups), np.int64)
         np.add.at(cycles, which.ravel(), path["end"] - path["begin"])
-        steps = np.bincount(which.ravel(), minlength=len(alike))
-        order = [int(row) for row in np.argsort(-cycles, kind="stable")[:MOST_TOTALS] if cycles[row]]
+        steps = np.bincount(which.ravel(), minlength=len(groups))
+        many = np.count_nonzero(cycles) > MOST_TOTALS
+        sums: dict[tuple[str, str, str], list[int]] = {}
+        for (kind, layer, part, name), took, count in zip(
+            groups.tolist(), cycles.tolist(), steps.tolist(), strict=True
+        ):
+            label = self.label(name, layer)
+            key = (self.kinds[kind], alike(label) if many else label, LAYER_PARTS[Part(part)])
+            total = sums.setdefault(key, [0, 0])
+            total[0] += took
+            total[1] += count
+        told = sorted(sums.items(), key=lambda item: -item[1][0])[:MOST_TOTALS]
         return [
-            {
-                "kind": self.kinds[alike[row, 0]],
-                "name": self.label(int(alike[row, 3]), int(alike[row, 1])),
-                "part": LAYER_PARTS[Part(int(alike[row, 2]))],
-                "cycles": int(cycles[row]),
-                "steps": int(steps[row]),
-            }
-            for row in order
+            {"kind": kind, "name": name, "part": part, "cycles": took, "steps": count}
+            for (kind, name, part), (took, count) in told
+            if took
         ]
+
+
+def alike(name: str) -> str:
+    """A name without its numbers: what the blocks of a model have in common, or micro-batches."""
+    return re.sub(r"\d+", "*", name)
 
 
 def chosen(like: Longs, idle: Longs, path: Columns) -> Longs:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyxsim.output.result import Result
+from pyxsim.output.work import alike
 from pyxsim.report.facts import plural
 from pyxsim.units import format_time_ns
 
@@ -33,37 +33,54 @@ def _table(result: Result) -> RenderableType:
     from rich.text import Text
 
     layers = result.layers
-    parts = {part: title for part, title in _PARTS.items() if f"{part}_compute" in layers}
-    sums = {what: np.sum([layers[f"{part}_{what}"] for part in parts], axis=0) for what in _TITLES}
+    parts = [part for part in _PARTS if f"{part}_compute" in layers]
+    columns = {what: np.sum([layers[f"{part}_{what}"] for part in parts], axis=0) for what in _TITLES}
     exposed = {part: layers[f"{part}_exposed"] for part in parts}
+    counts, title = {}, "layer of NPU 0"
+    names, npus = layers["name"].tolist(), layers.get("npus")
+    most = MAX_PARTS
+    if npus is not None:
+        # One column more: one part less.
+        most, counts, title = MAX_PARTS - 1, {"NPUs": npus}, "layer"
+        # Together they are the mean over all NPUs of what each has of them.
+        weight = npus / max(1, len(result.npus.get("idle", ())))
+    together = _groups(names) if npus is not None and len(names) > MAX_LAYERS else {}
     # The parts that were waited for most.
-    chosen = sorted(parts, key=lambda part: -float(exposed[part].sum()))[:MAX_PARTS]
-    exposed = {part: exposed[part] for part in parts if part in chosen}
+    chosen = sorted(parts, key=lambda part: -float(exposed[part].sum()))[:most]
+    columns |= {part: exposed[part] for part in parts if part in chosen}
+    whole = {key: float((column if npus is None else column * weight).sum()) for key, column in columns.items()}
+    if 0 < len(together) < len(names):
+        rows = list(together.values())
+        counts, title = {"layers": np.array([len(row) for row in rows])}, "layers, mean of all NPUs"
+        columns = {key: np.array([(column * weight)[row].sum() for row in rows]) for key, column in columns.items()}
+        names = list(together)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    of = "" if "npus" in layers else " of NPU 0"
-    table.add_column(f"layer{of}", no_wrap=True, overflow="ellipsis", max_width=26)
-    npus = layers.get("npus")
-    titles = [*_TITLES.values(), *(f"of {parts[part]}" for part in exposed)]
-    for title in titles if npus is None else ["NPUs", *titles]:
-        table.add_column(title, justify="right", no_wrap=True)
-    columns = [*sums.values(), *exposed.values()]
-    shown = np.sort(np.lexsort((-sums["compute"], -sums["exposed"]))[:MAX_LAYERS])
-    for layer in shown.tolist():
-        many = [] if npus is None else [f"{npus[layer]:,}"]
-        times = (_time(result, float(column[layer])) for column in columns)
-        table.add_row(Text(str(layers["name"][layer])), *many, *times)
-    more = len(sums["compute"]) - len(shown)
+    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=26)
+    for key in (*counts, *columns):
+        table.add_column(
+            _TITLES.get(key) or (f"of {_PARTS[key]}" if key in _PARTS else key), justify="right", no_wrap=True
+        )
+    shown = np.sort(np.lexsort((-columns["compute"], -columns["exposed"]))[:MAX_LAYERS])
+    for row in shown.tolist():
+        many = [f"{column[row]:,}" for column in counts.values()]
+        table.add_row(Text(names[row]), *many, *(_time(result, float(column[row])) for column in columns.values()))
+    more = len(names) - len(shown)
     label = f"all, with {plural(more, 'more layer')}" if more else "all"
-    many = [] if npus is None else ["mean"]
-    table.add_row(label, *many, *(_time(result, _all(result, column)) for column in columns), style="bold")
+    table.add_row(
+        label,
+        *("mean" if key == "NPUs" else "" for key in counts),
+        *(_time(result, each) for each in whole.values()),
+        style="bold",
+    )
     return table
 
 
-def _all(result: Result, column: NDArray[Any]) -> float:
-    """All layers together: of the one NPU, or the mean over the NPUs of what each has of them."""
-    if "npus" not in result.layers:
-        return float(column.sum())
-    return float((column * result.layers["npus"]).sum() / max(1, len(result.npus.get("idle", ()))))
+def _groups(names: list[str]) -> dict[str, list[int]]:
+    """The layers whose names differ by numbers only, as one: the blocks of a model."""
+    groups: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        groups.setdefault(alike(name), []).append(row)
+    return {names[rows[0]] if len(rows) == 1 else name: rows for name, rows in groups.items()}
 
 
 def _time(result: Result, cycles: float) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyxsim.output.result import Result
-from pyxsim.output.work import WHY, Work
+from pyxsim.output.work import WHY, Work, alike
 from pyxsim.report.facts import Fact, percent
 from pyxsim.report.sheets import Sheet
 from pyxsim.units import format_time_ns
@@ -27,10 +29,10 @@ _NPUS = {
 }
 _WHY = {
     "begin": "",
-    "dependency": "after the step before",
-    "resource": "after it, for the resource",
-    "message": "received from the step before",
-    "members": "the last to enter was the step before",
+    "dependency": "",
+    "resource": "for its resource",
+    "message": "for a message",
+    "members": "for the others",
 }
 
 
@@ -84,16 +86,28 @@ def _path(result: Result, work: Work) -> Sheet:
 
 
 def _steps(result: Result, work: Work) -> Sheet:
+    """The longest; of those that do the same, names apart from numbers, one."""
     path = work.path
-    rows = []
-    for row in work.longest(MAX_STEPS).tolist():
+    what = [alike(name) for name in work.names]
+    common = {name: number for number, name in enumerate(dict.fromkeys(what))}
+    label = np.array([*(common[name] for name in what), len(common)])[path["name"]]  # no name is the last one
+    group = np.unique(np.stack([path["kind"], label]), axis=1, return_inverse=True)[1].ravel()
+    count = np.bincount(group)
+    rows: list[list[str]] = []
+    seen = set()
+    for row in work.longest(len(group)).tolist():
         kind, begin, end = work.kinds[path["kind"][row]], int(path["begin"][row]), int(path["end"][row])
+        if end == begin or len(rows) == MAX_STEPS:
+            break
+        if group[row] in seen:
+            continue
+        seen.add(group[row])
         name = work.names[path["name"][row]] if path["name"][row] >= 0 else ""
-        what = kind if name in ("", kind) else f"{kind}: {name}"
-        why = _WHY[WHY[path["why"][row]]]
-        if end > begin:
-            rows.append([what, str(path["npu"][row]), _time(result, begin), _time(result, end - begin), why])
-    return Sheet(["its longest steps", "NPU", "from", "time", "why then"], rows, words=("why then",))
+        text = kind if name in ("", kind) else f"{kind}: {name}"
+        why, more = _WHY[WHY[path["why"][row]]], count[group[row]] - 1
+        times = (_time(result, begin), _time(result, end - begin))
+        rows.append([text, str(path["npu"][row]), *times, f"{more:,}" if more else "", why])
+    return Sheet(["its longest steps", "NPU", "from", "time", "more alike", "waited"], rows, words=("waited",))
 
 
 def _time(result: Result, cycles: float) -> str:

@@ -12,16 +12,19 @@ from pyxsim.output.work import Work
 from pyxsim.report import layers, work
 from pyxsim.report.summary import html, text
 from pyxsim.workload.graph import GraphBuilder, Kind
+from pyxsim.workload.layers import layer_table
 from pyxsim.workload.run import Times
+from pyxsim.workload.usage import at_work
 from tests.output.conftest import make_layers, make_work
+from tests.workload.test_run import run
 
 Build = Callable[..., Result]
 
 TABLES = """
-layer        NPUs  compute  communication   exposed  of forward  of weights  of inputs
-embedding é     2    65 ns       142.5 ns  142.5 ns           -    142.5 ns          -
-no layer        1        -              -         -           -           -          -
-all          mean    65 ns       142.5 ns  142.5 ns           -    142.5 ns          -
+layer        NPUs  compute  communication   exposed  of forward  of weights
+embedding é     2    65 ns       142.5 ns  142.5 ns           -    142.5 ns
+no layer        1        -              -         -           -           -
+all          mean    65 ns       142.5 ns  142.5 ns           -    142.5 ns
 
 time of NPUs            share      mean   least  of       most  of
 computing              26.0 %     65 ns   50 ns  NPU 0   80 ns  NPU 1
@@ -36,10 +39,10 @@ compute: embedding é, weight gradient     32.0 %   80 ns      1
 memory: save                              12.0 %   30 ns      1
 not begun                                  8.0 %   20 ns      1
 
-its longest steps      NPU    from    time  why then
-all-reduce: gradients    0  100 ns  120 ns  the last to enter was the step before
+its longest steps      NPU    from    time  more alike  waited
+all-reduce: gradients    0  100 ns  120 ns           1  for the others
 compute                  1   20 ns   80 ns
-memory: save             0  220 ns   30 ns  after the step before
+memory: save             0  220 ns   30 ns
 not begun                1    0 ns   20 ns
 """
 
@@ -88,3 +91,35 @@ def test_layers_that_waited_most(build: Build, count: int) -> None:
     if count == 30:
         assert "all, with 24 more layers" in shown
         assert "4.350 us" in shown
+
+
+def test_blocks_are_told_together(build: Build) -> None:
+    """Of many layers whose names differ by a number; the sums of all NPUs, over all NPUs."""
+    b = GraphBuilder(2, layers=["head", *(f"block {number}: MLP" for number in range(30))])
+    last = [b.task(npu, Kind.COMPUTE, "head", ticks=10, layer=0, part=1) for npu in (0, 1)]
+    for number in range(30):
+        npu = number % 2
+        name = f"MLP {number}"
+        last[npu] = b.task(npu, Kind.COMPUTE, name, ticks=2, layer=number + 1, part=1, before=[last[npu]])
+    job, _ = run(b.graph(), (2,))
+    table = layer_table(job.graph, at_work(job.graph, job.times(), job.end))
+    told = Work.of(job.graph, job.times(), job.end)
+    lines = [" ".join(line.split()) for line in text(build(work=told, layers=table, time_cycles=job.end)).splitlines()]
+    assert "head 1 10 ns - - - -" in lines
+    assert "block *: MLP 30 30 ns - - - -" in lines
+    assert "all 40 ns - - - -" in lines
+    assert "compute: MLP 0 0 10 ns 2 ns 14" in lines
+    assert len(told.totals) == 16, "few enough to be told one by one"
+
+
+def test_many_totals_are_told_together() -> None:
+    b = GraphBuilder(1)
+    last: list[int] = []
+    for number in range(25):
+        last = [b.task(0, Kind.COMPUTE, f"step {number}", ticks=2, before=last)]
+    b.task(0, Kind.COMPUTE, "end", ticks=3, before=last)
+    job, _ = run(b.graph(), (1,))
+    assert Work.of(job.graph, job.times(), job.end).totals == [
+        {"kind": "compute", "name": "step *", "part": "", "cycles": 50, "steps": 25},
+        {"kind": "compute", "name": "end", "part": "", "cycles": 3, "steps": 1},
+    ]
