@@ -5,12 +5,13 @@ queues are decided above it, in Python, some hundred times less often.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
 
-from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Flow, Pipes
+from pyxsim.system.heap cimport Entry, Heap, grown, pop, push
+from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
 
 cdef enum Kind:
     FREE      # a rank sends what waits for nothing
@@ -25,13 +26,6 @@ cdef enum Where:  # a message that is in no list
     HERE = -2
     SENDER = -3
     FLYING = -4
-
-cdef struct Event:
-    int64_t at
-    int64_t number  # events of one cycle: in order of creation
-    int32_t kind
-    int32_t task
-    int32_t place   # a rank (FREE), or a message
 
 cdef struct Program:
     int32_t n
@@ -110,25 +104,13 @@ cdef int8_t* chars(list kept, values) except? NULL:
     return <int8_t*> address
 
 
-cdef void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL:
-    """The memory with room for `wanted` entries."""
-    cdef void* larger
-    if wanted <= room[0] and memory != NULL:
-        return memory
-    room[0] = max(2 * room[0], wanted, 64)
-    larger = realloc(memory, room[0] * each)
-    if larger == NULL:
-        raise MemoryError
-    return larger
-
-
 cdef class Executor:
     cdef Program* programs
     cdef int64_t program_count, program_room
     cdef Task* tasks
     cdef int64_t task_count, task_room
-    cdef Event* events
-    cdef int64_t event_count, event_room, event_number
+    cdef Heap events            # those of one cycle: in order of creation; their place: a rank (FREE), or a message
+    cdef int64_t event_number
     cdef Flight* flights
     cdef int64_t flight_room
     cdef int64_t* box           # what to send: task, message
@@ -167,7 +149,7 @@ cdef class Executor:
             self._forget(&self.tasks[i])
         free(self.programs)
         free(self.tasks)
-        free(self.events)
+        free(self.events.items)
         free(self.flights)
         free(self.box)
         free(self.over)
@@ -451,13 +433,13 @@ cdef class Executor:
         return 0
 
     def run_events(self, int64_t now):
-        cdef Event event
+        cdef Entry event
         cdef Program* p
         cdef int32_t i
         if self.pipes is not None:
             self._leave_pipes(now)
-        while self.event_count and self.events[0].at <= now:
-            event = self._pop()
+        while self.events.count and self.events.items[0].at <= now:
+            event = pop(&self.events)
             if event.kind == TAKEN_IN:
                 self._taken_in(event.task, event.place, event.at)
             elif event.kind == OUT:
@@ -470,14 +452,14 @@ cdef class Executor:
     cdef int _leave_pipes(self, int64_t now) except -1:
         """What has gone through a pipe in this cycle goes on."""
         cdef Pipes pipes = self.pipes
-        cdef Flow* flow
+        cdef Entry* flow
         cdef int64_t i
         pipes.finish(now)
         for i in range(pipes.through_count):
             flow = &pipes.through[i]
-            if flow.then == LEAVES:
+            if flow.kind == LEAVES:
                 self._out(flow.task, flow.place)
-            elif flow.then == TAKEN:
+            elif flow.kind == TAKEN:
                 self._take_in(flow.task, flow.place, now)
             else:
                 self.told.append(flow.task)
@@ -487,41 +469,13 @@ cdef class Executor:
         told, self.told = self.told, []
         return told
 
-    # -- the events to come: a heap --
-
     cdef int _push(self, int64_t at, int32_t kind, int32_t task, int32_t place) except -1:
-        self.events = <Event*> grown(self.events, &self.event_room, self.event_count + 1, sizeof(Event))
-        cdef Event* heap = self.events
-        cdef int64_t hole = self.event_count, parent
-        while hole:
-            parent = (hole - 1) // 2
-            if heap[parent].at <= at:  # an older event of the same cycle comes first
-                break
-            heap[hole] = heap[parent]
-            hole = parent
-        heap[hole] = Event(at, self.event_number, kind, task, place)
+        push(&self.events, Entry(at, self.event_number, kind, task, place))
         self.event_number += 1
-        self.event_count += 1
         return 0
 
-    cdef Event _pop(self) noexcept:
-        cdef Event* heap = self.events
-        cdef Event top = heap[0]
-        self.event_count -= 1
-        cdef Event last = heap[self.event_count]
-        cdef int64_t hole = 0, child = 1
-        while child < self.event_count:
-            if child + 1 < self.event_count and before(&heap[child + 1], &heap[child]):
-                child += 1
-            if not before(&heap[child], &last):
-                break
-            heap[hole] = heap[child]
-            hole, child = child, 2 * child + 1
-        heap[hole] = last
-        return top
-
     def next_event(self):
-        cdef int64_t own = self.events[0].at if self.event_count else -1, other
+        cdef int64_t own = self.events.items[0].at if self.events.count else -1, other
         if self.pipes is not None:
             other = self.pipes.upcoming()
             if own < 0 or 0 <= other < own:
@@ -590,7 +544,3 @@ cdef class Executor:
         if t.numbers == NULL:
             return []
         return [(p.src[m], t.after[m] == FLYING) for m in range(p.count) if p.dst[m] == rank and t.after[m] != HERE]
-
-
-cdef inline bint before(const Event* one, const Event* other) noexcept:
-    return one.at < other.at or (one.at == other.at and one.number < other.number)

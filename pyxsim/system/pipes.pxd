@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.system.heap cimport Entry, Heap
+
 
 cdef enum Then:      # what follows when something has gone through a pipe
     LEAVES           # a message goes to the network
@@ -13,13 +15,6 @@ cdef enum:           # rows of `moved`: bytes of each NPU
     WRITTEN
     COMPUTED
     OFFLOADED
-
-cdef struct Flow:
-    int64_t until    # it is through when so much has been served to each of its pipe
-    int64_t number   # in order of beginning
-    int32_t then
-    int32_t task
-    int32_t place
 
 cdef struct Work:
     int64_t left     # cycles x ONE
@@ -36,25 +31,19 @@ cdef struct Pipe:
     int64_t served   # to each flow, bytes x ONE
     int64_t share    # of each flow in a cycle
     int64_t wake     # the cycle in which something is through next; -1: none
-    Flow* flows      # a heap: the first to be through first
-    int64_t count, room
+    Heap flows       # by how much has been served to each when they are through; what follows is their kind
     Work* works      # in order of beginning
     int64_t work_count, work_room
     int64_t busy     # cycles in which it served something
     bint changed
 
-cdef struct Wake:
-    int64_t at
-    int32_t pipe
-
 cdef class Pipes:
     cdef readonly int64_t npus, working
     cdef Pipe* pipes
-    cdef Wake* wakes
-    cdef int64_t wake_count, wake_room
+    cdef Heap wakes          # of pipes, whose numbers they have; those of a pipe that woke otherwise are old
     cdef int32_t* dirty
     cdef int64_t dirty_count, dirty_room
-    cdef Flow* through       # what has just gone through, in order
+    cdef Entry* through      # what has just gone through, in order
     cdef int64_t through_count, through_room
     cdef int64_t number
     cdef int64_t[:, ::1] moved
@@ -67,4 +56,4 @@ cdef class Pipes:
     cdef int _touch(self, int64_t number, int64_t now) except -1
     cdef int _share_out(self, Pipe* pipe) except -1
     cdef int _collect(self, Pipe* pipe) except -1
-    cdef Wake _pop_wake(self) noexcept
+    cdef int _let_out(self, Entry flow, int64_t first) except -1

@@ -9,32 +9,14 @@ hold until the next time.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from pyxsim.system.heap cimport Entry, grown, pop, push
+
 cdef enum:
     ONE = 1 << 16
-
-
-cdef void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL:
-    """The memory with room for `wanted` entries."""
-    cdef void* larger
-    if wanted <= room[0] and memory != NULL:
-        return memory
-    room[0] = max(2 * room[0], wanted, 8)
-    larger = realloc(memory, room[0] * each)
-    if larger == NULL:
-        raise MemoryError
-    return larger
-
-
-cdef inline bint sooner(const Flow* one, const Flow* other) noexcept:
-    return one.until < other.until or (one.until == other.until and one.number < other.number)
-
-
-cdef inline bint wakes_first(const Wake* one, const Wake* other) noexcept:
-    return one.at < other.at or (one.at == other.at and one.pipe < other.pipe)
 
 
 cdef inline void sooner_of(int64_t* wake, int64_t cycle) noexcept:
@@ -60,10 +42,10 @@ cdef class Pipes:
         cdef int64_t i
         if self.pipes != NULL:
             for i in range(2 * self.npus):
-                free(self.pipes[i].flows)
+                free(self.pipes[i].flows.items)
                 free(self.pipes[i].works)
         free(self.pipes)
-        free(self.wakes)
+        free(self.wakes.items)
         free(self.dirty)
         free(self.through)
 
@@ -72,26 +54,13 @@ cdef class Pipes:
     cdef bint begin(self, int64_t pipe, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place) except -1:
         """So many bytes begin to go through a pipe; whether that takes any time."""
         cdef Pipe* own = &self.pipes[pipe]
-        cdef Flow* heap
-        cdef int64_t hole, parent
-        cdef Flow flow
         if not own.rate or not size:
             return False
         self._touch(pipe, now)
-        if not own.count:
+        if not own.flows.count:
             own.served = 0
-        flow = Flow(own.served + size * ONE, self.number, then, task, place)
+        push(&own.flows, Entry(own.served + size * ONE, self.number, then, task, place))
         self.number += 1
-        own.flows = <Flow*> grown(own.flows, &own.room, own.count + 1, sizeof(Flow))
-        heap, hole = own.flows, own.count
-        own.count += 1
-        while hole:
-            parent = (hole - 1) >> 1
-            if not sooner(&flow, &heap[parent]):
-                break
-            heap[hole] = heap[parent]
-            hole = parent
-        heap[hole] = flow
         self.working += 1
         return True
 
@@ -133,7 +102,7 @@ cdef class Pipes:
 
     cdef int _advance(self, Pipe* pipe, int64_t now) except -1:
         cdef int64_t cycles = now - pipe.now, i
-        cdef bint serves = pipe.count > 0
+        cdef bint serves = pipe.flows.count > 0
         pipe.now = now
         if not cycles:
             return 0
@@ -147,50 +116,23 @@ cdef class Pipes:
 
     cdef int64_t upcoming(self) except -2:
         """The cycle in which something is through next; -1: none."""
-        cdef int64_t i, hole, parent
+        cdef int64_t i
         cdef Pipe* pipe
-        cdef Wake wake
         for i in range(self.dirty_count):
             pipe = &self.pipes[self.dirty[i]]
             pipe.changed = False
             self._share_out(pipe)
             if pipe.wake >= 0:
-                wake = Wake(pipe.wake, self.dirty[i])
-                self.wakes = <Wake*> grown(self.wakes, &self.wake_room, self.wake_count + 1, sizeof(Wake))
-                hole = self.wake_count
-                self.wake_count += 1
-                while hole:
-                    parent = (hole - 1) >> 1
-                    if not wakes_first(&wake, &self.wakes[parent]):
-                        break
-                    self.wakes[hole] = self.wakes[parent]
-                    hole = parent
-                self.wakes[hole] = wake
+                push(&self.wakes, Entry(pipe.wake, self.dirty[i], 0, 0, 0))
         self.dirty_count = 0
-        while self.wake_count and self.pipes[self.wakes[0].pipe].wake != self.wakes[0].at:
-            self._pop_wake()
-        return self.wakes[0].at if self.wake_count else -1
-
-    cdef Wake _pop_wake(self) noexcept:
-        cdef Wake* heap = self.wakes
-        cdef Wake top = heap[0]
-        self.wake_count -= 1
-        cdef Wake last = heap[self.wake_count]
-        cdef int64_t hole = 0, child = 1
-        while child < self.wake_count:
-            if child + 1 < self.wake_count and wakes_first(&heap[child + 1], &heap[child]):
-                child += 1
-            if not wakes_first(&heap[child], &last):
-                break
-            heap[hole] = heap[child]
-            hole, child = child, 2 * child + 1
-        heap[hole] = last
-        return top
+        while self.wakes.count and self.pipes[self.wakes.items[0].number].wake != self.wakes.items[0].at:
+            pop(&self.wakes)
+        return self.wakes.items[0].at if self.wakes.count else -1
 
     cdef int _share_out(self, Pipe* pipe) except -1:
         """What each gets from now on, and when the first of them is through."""
-        cdef int64_t left = pipe.rate, sharing = pipe.count, i, best, wanted, least, share
-        cdef int64_t most = max(pipe.limit // pipe.count, 1) if pipe.limit and pipe.count else 0
+        cdef int64_t left = pipe.rate, sharing = pipe.flows.count, i, best, wanted, least, share
+        cdef int64_t most = max(pipe.limit // pipe.flows.count, 1) if pipe.limit and pipe.flows.count else 0
         cdef Work* work
         pipe.share, pipe.wake = 0, -1
         for i in range(pipe.work_count):
@@ -210,8 +152,8 @@ cdef class Pipes:
                 break
             if best < 0:
                 pipe.share = most
-                left -= most * pipe.count
-                sharing -= pipe.count
+                left -= most * pipe.flows.count
+                sharing -= pipe.flows.count
             else:
                 pipe.works[best].speed = pipe.works[best].full
                 left -= least
@@ -222,46 +164,50 @@ cdef class Pipes:
             if work.speed < 0:
                 work.speed = max(share * ONE // work.demand, 1)
             sooner_of(&pipe.wake, pipe.now + (work.left + work.speed - 1) // work.speed)
-        if pipe.count:
+        if pipe.flows.count:
             pipe.share = pipe.share or share
-            sooner_of(&pipe.wake, pipe.now + (pipe.flows[0].until - pipe.served + pipe.share - 1) // pipe.share)
+            sooner_of(&pipe.wake, pipe.now + (pipe.flows.items[0].at - pipe.served + pipe.share - 1) // pipe.share)
         return 0
 
     cdef int finish(self, int64_t now) except -1:
         """Collect what is through in this cycle: pipe by pipe, in each in order of beginning."""
-        cdef Wake wake
+        cdef Entry wake
+        cdef Pipe* pipe
         self.through_count = 0
-        while self.wake_count and self.wakes[0].at <= now:
-            wake = self._pop_wake()
-            if self.pipes[wake.pipe].wake == wake.at:
-                self._touch(wake.pipe, now)
-                self.pipes[wake.pipe].wake = -1
-                self._collect(&self.pipes[wake.pipe])
+        while self.wakes.count and self.wakes.items[0].at <= now:
+            wake = pop(&self.wakes)
+            pipe = &self.pipes[wake.number]
+            if pipe.wake == wake.at:
+                self._touch(wake.number, now)
+                pipe.wake = -1
+                self._collect(pipe)
         return 0
 
     cdef int _collect(self, Pipe* pipe) except -1:
-        cdef int64_t first = self.through_count, place, kept = 0, i
-        cdef Flow flow
+        cdef int64_t first = self.through_count, kept = 0, i
+        cdef Work* work
         for i in range(pipe.work_count):
-            if pipe.works[i].left > 0:
-                pipe.works[kept] = pipe.works[i]
+            work = &pipe.works[i]
+            if work.left > 0:
+                pipe.works[kept] = work[0]
                 kept += 1
-                continue
-            flow = Flow(0, pipe.works[i].number, TOLD, pipe.works[i].key, -1)
-            self.through = <Flow*> grown(self.through, &self.through_room, self.through_count + 1, sizeof(Flow))
-            self.through[self.through_count] = flow
-            self.through_count += 1
+            else:
+                self._let_out(Entry(0, work.number, TOLD, work.key, -1), first)
         pipe.work_count = kept
-        while pipe.count and pipe.flows[0].until <= pipe.served:
-            flow = pop_flow(pipe)
-            self.through = <Flow*> grown(self.through, &self.through_room, self.through_count + 1, sizeof(Flow))
-            place = self.through_count
-            self.through_count += 1
-            while place > first and self.through[place - 1].number > flow.number:
-                self.through[place] = self.through[place - 1]
-                place -= 1
-            self.through[place] = flow
+        while pipe.flows.count and pipe.flows.items[0].at <= pipe.served:
+            self._let_out(pop(&pipe.flows), first)
         self.working -= self.through_count - first
+        return 0
+
+    cdef int _let_out(self, Entry flow, int64_t first) except -1:
+        """Something is through: it has its place among what began in the same pipe, which stands from `first` on."""
+        cdef int64_t place = self.through_count
+        self.through = <Entry*> grown(self.through, &self.through_room, place + 1, sizeof(Entry))
+        self.through_count += 1
+        while place > first and self.through[place - 1].number > flow.number:
+            self.through[place] = self.through[place - 1]
+            place -= 1
+        self.through[place] = flow
         return 0
 
     # -- what there is to see --
@@ -274,20 +220,3 @@ cdef class Pipes:
             cycles[i] = self.pipes[i].busy
         names = ("read", "written", "compute", "engine")
         return {name: row.copy() for name, row in zip(names, self.counted, strict=True)} | {"busy": busy}
-
-
-cdef Flow pop_flow(Pipe* pipe) noexcept:
-    cdef Flow* heap = pipe.flows
-    cdef Flow top = heap[0]
-    pipe.count -= 1
-    cdef Flow last = heap[pipe.count]
-    cdef int64_t hole = 0, child = 1
-    while child < pipe.count:
-        if child + 1 < pipe.count and sooner(&heap[child + 1], &heap[child]):
-            child += 1
-        if not sooner(&heap[child], &last):
-            break
-        heap[hole] = heap[child]
-        hole, child = child, 2 * child + 1
-    heap[hole] = last
-    return top
