@@ -52,11 +52,16 @@ def missing_paths(tree: Path, document: Path) -> list[str]:
     found = []
     for number, line in enumerate((tree / document).read_text(encoding="utf-8").splitlines(), 1):
         named = {match.group(1).rstrip(".") for match in DOC_PATH.finditer(line)}
-        absent = [name for name in named if not name.startswith(ELSEWHERE) and not any(tree.glob(name.rstrip("/")))]
+        absent = [name for name in named if not name.startswith(ELSEWHERE) and not is_there(tree, name.rstrip("/"))]
         links = [link for link in DOC_LINK.findall(line) if "://" not in link and not link.startswith("mailto:")]
         absent += [link for link in links if not (tree / document.parent / link).exists()]
         found += [f"{document}:{number}: {name}" for name in sorted(set(absent))]
     return found
+
+
+def is_there(tree: Path, name: str) -> bool:
+    """Whether a name is that of something in the tree, or of several: a pattern, or the prefix of traces."""
+    return any(tree.glob(name)) or any(tree.glob(f"{name}.*.et"))
 
 
 def test_there_are_files(tree: Path) -> None:

@@ -81,22 +81,28 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
 
 
 def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError]:
-    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective."""
+    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective.
+
+    What a trace tells of groups comes before what the file of groups says, and holds for its rank.
+    """
     faults = []
-    called: defaultdict[str, dict[int, list[int]]] = defaultdict(dict)
+    called: defaultdict[tuple[str, tuple[int, ...]], dict[int, list[int]]] = defaultdict(dict)
+    everybody = tuple(graphs)
     for rank, graph in graphs.items():
         strange = set()
+        known = {**groups, **{name: ranks or everybody for name, ranks in graph.own_groups.items()}}
+        members = {name: tuple(ranks) for name, ranks in known.items()}
         which = np.flatnonzero((graph.type == NodeType.COMM_COLL) & (graph.comm != NONE)).tolist()
         for row in sorted(which, key=graph.ids.__getitem__):
             name = graph.groups[graph.group[row]]
-            if not name or (name in groups and rank in groups[name]):
-                called[name].setdefault(rank, []).append(row)
+            if not name or rank in members.get(name, ()):
+                called[name, members[name] if name else everybody].setdefault(rank, []).append(row)
             elif name not in strange:
                 strange.add(name)
-                faults.append(_stranger(graph, row, name, groups))
-    for name, callers in called.items():
+                faults.append(_stranger(graph, row, name, known))
+    for (name, ranks), callers in called.items():
         first = max(callers, key=lambda rank: len(callers[rank]))  # of those that call most the lowest
-        for rank in groups[name] if name else graphs:
+        for rank in (each for each in ranks if each in graphs):
             fault = _different(graphs, name, (first, callers[first]), (rank, callers.get(rank, [])))
             faults += [fault] if fault is not None else []
     return faults

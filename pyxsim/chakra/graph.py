@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyxsim.chakra.groups import ALL
+from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.chakra.messages import CommType, Node, NodeType
 from pyxsim.chakra.order import levels
 from pyxsim.chakra.trace import read
@@ -35,7 +35,8 @@ class Graph:
     """`before[ptr[r]:ptr[r + 1]]`: the rows that row r waits for, without those that there are not.
 
     `size`: bytes of what is sent, received, loaded or stored. `comm`: kind of the collective. `group`: place of its
-    name in `groups`. `faults`: what is wrong with single nodes, in the order of the file.
+    name in `groups`. `faults`: what is wrong with single nodes, in the order of the file. `own_groups`: the ranks of
+    groups that its metadata tells, none for all.
     """
 
     file: str
@@ -54,6 +55,7 @@ class Graph:
     ptr: I64
     before: I64
     faults: list[InputError] = field(default_factory=list)
+    own_groups: dict[str, list[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -100,6 +102,7 @@ class _Loader:
         self.groups: dict[str, int] = {}
         self.kept: dict[str, str] = {}  # a name that many nodes have is there once
         self.faults: list[InputError] = []
+        self.own_groups: dict[str, list[int]] = {}
 
     def graph(self) -> Graph:
         trace = read(self.file)
@@ -137,6 +140,7 @@ class _Loader:
             ptr,
             np.array(before, dtype=np.int64),
             self.faults,
+            self.own_groups,
         )
 
     def _fault(self, number: int, name: str, problem: str, allowed: Any = None, given: str | None = None) -> None:
@@ -164,6 +168,8 @@ class _Loader:
             self._fault(node.id, node.name, f"takes {micros} us", f"at most {LONGEST}")
             micros = 0
         given = {each.name: each.value for each in node.attr}
+        if node.type == NodeType.METADATA and node.inputs is not None:
+            self._told_groups(node)
         reader = _READERS.get(node.type)
         if reader is None:
             if node.type not in RUNNING:
@@ -173,6 +179,15 @@ class _Loader:
             return min(node.type, LARGEST), micros, NONE, NONE, 0, NONE, NONE
         values = reader(_Asked(self, node, given))
         return node.type, micros, *values
+
+    def _told_groups(self, node: Node) -> None:
+        """The groups that a node of metadata tells."""
+        for name, ranks in process_groups(node.inputs.values if node.inputs is not None else "").items():
+            fault = wrong_members(ranks, None) if ranks != [] else None
+            if fault is None:
+                self.own_groups[name] = ranks
+            else:
+                self._fault(node.id, node.name, f"has the process group {name!r}, which {fault.problem}", fault.allowed)
 
     def group(self, name: str) -> int:
         return self.groups.setdefault(name, len(self.groups))

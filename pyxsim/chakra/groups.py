@@ -1,4 +1,4 @@
-"""Groups of ranks that communicate, in a JSON file of their own: {"1": [0, 1], "2": [2, 3]}.
+"""Groups of ranks that communicate, in a JSON file of their own: {"1": [0, 1], "2": [2, 3]}; or in the trace itself.
 
 A node names its group in its attribute `pg_name`; "" and "0" mean all ranks.
 """
@@ -61,3 +61,15 @@ def wrong_members(members: Any, ranks: int | None) -> InputError | None:
             return InputError(f"has rank {rank} twice", allowed="each rank once")
         seen.add(rank)
     return None
+
+
+def process_groups(values: str) -> dict[str, Any]:
+    """PyTorch's process groups, which the converter of its traces puts into the inputs of a node of metadata.
+
+    `values` is a text in brackets and quotes: [{"pg_name": "1", "ranks": [0, 1]}, ...]. The ranks are as they stand
+    there, and may be wrong; none means all. What is metadata of something else has no groups.
+    """
+    try:
+        return {str(int(each["pg_name"])): each["ranks"] for each in json.loads(values[2:-2])}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return {}

@@ -6,7 +6,6 @@ is kept.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ import numpy as np
 from pyxsim import chakra
 from pyxsim.chakra import CommType, Metadata, Node, NodeType
 from pyxsim.chakra.files import find
-from pyxsim.chakra.groups import ALL, wrong_members
+from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
@@ -156,7 +155,7 @@ class _Reader:
         for node in nodes:
             place = _Place(npu, file, node)
             if node.type == NodeType.METADATA and node.inputs is not None:
-                self.groups |= self._process_groups(place)
+                self.groups |= self._process_groups(place, node.inputs.values)
             if node.id in found:
                 place.refuse("is there twice")
             before = list(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
@@ -317,17 +316,11 @@ class _Reader:
             place.refuse(f"has the group '{name}', and NPU {place.npu} is not in it")
         return self.members.setdefault(members, members)
 
-    def _process_groups(self, place: _Place) -> dict[str, tuple[int, ...]]:
-        """PyTorch's process groups, which the converter of its traces puts into a node of metadata: a text in brackets
-        and quotes, [{"pg_name": "1", "ranks": [0, 1]}, ...]. Without ranks it is a group of all."""
-        told = place.node.inputs.values[2:-2] if place.node.inputs is not None else ""
-        try:
-            groups = json.loads(told)
-            found = {str(int(each["pg_name"])): each["ranks"] for each in groups}
-        except (ValueError, TypeError, KeyError, RecursionError):  # of something else
-            return {}
+    def _process_groups(self, place: _Place, values: str) -> dict[str, tuple[int, ...]]:
+        """The groups that a node of metadata tells."""
+        found = process_groups(values)
         for name, ranks in found.items():
-            if (fault := wrong_members(ranks, self.npus)) is not None and ranks != []:
+            if ranks != [] and (fault := wrong_members(ranks, self.npus)) is not None:
                 place.refuse(f"has the process group '{name}', which {fault.problem}", allowed=fault.allowed)
         return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in found.items()}
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim import chakra
-from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.chakra import Attribute, CommType, IOInfo, Node, NodeType
 from pyxsim.chakra.check import check, faults_of
 from pyxsim.chakra.files import find
 from pyxsim.chakra.graph import load
@@ -248,3 +248,23 @@ def test_levels_are_the_longest_ways(before: list[list[int]]) -> None:
                 known[row] = (deepest + 1, latest + int(weight[row]))
     assert level.tolist() == [known.get(row, (-1, 0))[0] for row in range(len(before))]
     assert all(end[row] == known[row][1] for row in known)
+
+
+def test_groups_that_traces_tell(tmp_path: Path) -> None:
+    """PyTorch's process groups hold for the rank that tells them, and come before the file."""
+
+    def told(*ranks: int) -> Node:
+        values = f'[\'[{{"pg_name": "1", "ranks": {list(ranks)}}}]\']'
+        return Node(0, "groups", NodeType.METADATA, inputs=IOInfo(values))
+
+    own = [(0, 2), (1, 3), (0, 2), (1, 3)]
+    ranks = [[told(*group), coll(1, group="1")] for group in own]
+    assert faults(tmp_path, *ranks) == []
+    assert faults(tmp_path, *ranks, groups={"1": [0]}) == []
+    ranks[3].append(coll(2, group="1"))
+    (one,) = faults(tmp_path, *ranks)
+    assert one.startswith("t.3.et: node 2 waits for ever: it is collective 1 of rank 3 in group '1'")
+    ranks = [[told(), coll(1, group="1")], [told(0, 0), coll(1, group="1")]]
+    assert faults(tmp_path, *ranks)[0] == (
+        "t.1.et: node 0 (groups) has the process group '1', which has rank 0 twice; allowed: each rank once"
+    )

@@ -205,6 +205,17 @@ def test_lists_of_the_command_line(tmp_path: Path) -> None:
         read_astra(FILES / "torus_network.txt", *files[1:], dimensions=given)
 
 
+@pytest.mark.parametrize(("trace", "exact"), [("all_reduce", True), ("iteration", False)])
+def test_the_traces_that_ship(trace: str, exact: bool) -> None:
+    """The all-reduce is 4 chunks after each other: 15 endpoint delays, 14 messages, 7 additions each."""
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", FILES / f"{trace}_8npus" / trace
+    result = run(read_astra(*files, memory=FILES / "remote_memory.json").experiment, backend="analytical")
+    assert result.complete
+    if exact:
+        message = 500 + int(2**18 / 8 / (50 * 2**30 / 10**9))
+        assert result.time_ns == 4 * (15 * 10 + 14 * message + 7 * 3 * int(2**18 / 8 / 1600))
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
