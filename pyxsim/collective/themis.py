@@ -12,7 +12,7 @@ loads (Themis flex).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -46,6 +46,10 @@ class Themis:
         taking_part = involved or [True] * len(self.shape)
         self._busy = [n > 1 and taken for n, taken in zip(self.shape, taking_part, strict=True)]
         self._loads = [_Load(dim) for dim in range(len(self.shape))]
+
+    def involve(self, dims: Collection[int]) -> None:
+        """From now on these dimensions take part, as far as there is somebody to talk to."""
+        self._busy = [n > 1 and dim in dims for dim, n in enumerate(self.shape)]
 
     def reset(self) -> None:
         """Forget all loads."""

@@ -24,7 +24,7 @@ from pyxsim.workload.passes import repeated
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
-from pyxsim.workload.training import TrainingLoop
+from pyxsim.workload.training import TrainingLoop, TrainingLoopInTurn
 
 
 def make_job(experiment: Experiment, topology: Topology, folder: Path, backend: str) -> Job:
@@ -89,22 +89,21 @@ def _text(
         raise InputError(problem, key="workload.replay", allowed="with traces")
     start = START if packets else 0
     cycles_per_ns = experiment.network.clock / 10**9
-    if text.parallelism == "MICRO":
-        return Micro(text, workload, cycles_per_ns, start=start)
     system = experiment.system
     compat = system.compat is not None
+    # ASTRA-sim takes scales as doubles over packets; over its analytical networks in single precision.
+    number = Fraction if not compat else float if packets else _single
+    if text.parallelism == "MICRO":
+        return Micro(text, workload, cycles_per_ns, start=start, number=number)
     dims = logical(text, topology.shape)
     if compat and topology.confined and dims.broken is not None:
         problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
         raise InputError(f"{problem}: in the original the messages would go round for ever", allowed="whole dimensions")
-    manner = Manner(
-        newest_first=system.scheduling != "FIFO",
-        cycles_per_ns=cycles_per_ns,
-        # ASTRA-sim takes scales as doubles over packets; over its analytical networks in single precision.
-        number=Fraction if not compat else float if packets else _single,
-    )
-    manner = replace(manner, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
-    return TrainingLoop(text, workload, dims, manner)
+    manner = Manner(newest_first=system.scheduling != "FIFO", cycles_per_ns=cycles_per_ns, number=number)
+    alone = compat and system.inter_dimension != "ascending"
+    manner = replace(manner, alone=alone, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
+    carry_out = TrainingLoopInTurn if compat else TrainingLoop
+    return carry_out(text, workload, dims, manner)
 
 
 def _single(scale: Fraction) -> float:

@@ -34,7 +34,7 @@ from pyxsim.topology.build import build
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
 from pyxsim.workload.run import GraphJob
-from pyxsim.workload.training import TrainingLoop, fitted
+from pyxsim.workload.training import fitted
 
 PathLike = str | Path
 
@@ -160,7 +160,7 @@ def prepare(
     system = make_system(network, shape, options)
     job.begin(system)
     _check_joins(job, topology)
-    warnings = [*notes, *_prove_schedules(system, job), *_order_of_dimensions(experiment, job)]
+    warnings = [*notes, *_prove_schedules(system, job)]
     if isinstance(network, PacketNetwork):
         longest = network.cut(settings.packet)[1]
         warnings += [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
@@ -203,13 +203,6 @@ def _prepare_traffic(
     prepared = PreparedTraffic(experiment, topology, network, folder, warnings)
     open_loop.check_traffic(prepared)
     return prepared
-
-
-def _order_of_dimensions(experiment: Experiment, job: Job) -> Iterator[str]:
-    """In ASTRA-sim collectives without NPUs count, too, and so does which NPU is first in a ns: not so here."""
-    order = experiment.system.inter_dimension
-    if isinstance(job, TrainingLoop) and experiment.system.compat is not None and order != "ascending":
-        yield f"system.inter_dimension: with {order}, chunks of a training loop may take other ways than in ASTRA-sim"
 
 
 def _boost_faults(experiment: Experiment) -> Iterator[InputError]:

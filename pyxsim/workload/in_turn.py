@@ -1,4 +1,4 @@
-"""A graph of tasks as ASTRA-sim 2 carries it out: what ends in one nanosecond is taken in one after the other.
+"""A graph of tasks as ASTRA-sim carries it out: what ends in one nanosecond is taken in one after the other.
 
 Each end lets start what it can before the next one is looked at; so of tasks that become ready in the same nanosecond
 not always the one with the lowest number has the resource first. Computing ends in the order in which it began, among

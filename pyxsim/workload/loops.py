@@ -36,6 +36,8 @@ class Manner:
     start          cycles until the NPUs begin
     step           cycles of a step
     number         what scales are taken as: ASTRA-sim has doubles, or rounds them to single precision first
+    alone          NPUs also issue the collectives in which they are alone, and wait for none of them: in ASTRA-sim they
+                   count where dimensions are taken in turns, or in the order of their loads
     """
 
     newest_first: bool = True
@@ -43,6 +45,7 @@ class Manner:
     start: int = 0
     step: int = 0
     number: Callable[[Fraction], Fraction | float] = Fraction
+    alone: bool = False
 
     def cycles(self, ns: int) -> int:
         """A time in cycles, rounded up."""
@@ -134,7 +137,8 @@ class _Thread:
             return
         priority = HIGHEST if highest else self._next_priority(newest_first)
         dims = self._involved[index].weights if part == WEIGHTS else self._involved[index].activations
-        if is_alone(dims, self._dims.shape):
+        alone = is_alone(dims, self._dims.shape)
+        if alone and not self._manner.alone:
             return
         size = int(wanted.size * self._comm_scale)
         if size < 1:
@@ -143,6 +147,8 @@ class _Thread:
         name = f"{layer.name}, {part}, pass {self.number}"
         call = self.builder.call(Call(wanted.kind, size, dims=self._along(dims), priority=priority, name=name))
         task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
+        if alone:
+            return
         update = self._manner.cycles(layer.update)
         updated = self.builder.tasks(
             self._everybody,

@@ -8,6 +8,7 @@ once (`start`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -25,9 +26,17 @@ START = 13  # cycles; see above
 
 
 class Micro:
-    """The loop of a MICRO workload."""
+    """The loop of a MICRO workload. `number`: what the scale is taken as, see loops.Manner."""
 
-    def __init__(self, text: TextWorkload, settings: Workload, cycles_per_ns: Fraction, *, start: int = START) -> None:
+    def __init__(
+        self,
+        text: TextWorkload,
+        settings: Workload,
+        cycles_per_ns: Fraction,
+        *,
+        start: int = START,
+        number: Callable[[Fraction], Fraction | float] = Fraction,
+    ) -> None:
         layer = text.layers[0]
         if layer.weight_gradient.kind is None:
             raise InputError(
@@ -35,7 +44,7 @@ class Micro:
             )
         self.kind = layer.weight_gradient.kind
         # ASTRA-sim multiplies and truncates; less than a byte is nothing that could be sent.
-        self.size = int(layer.weight_gradient.size * settings.comm_scale)
+        self.size = int(layer.weight_gradient.size * number(settings.comm_scale))
         if self.size < 1:
             raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 and more")
         self.passes = settings.passes

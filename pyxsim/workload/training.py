@@ -12,6 +12,7 @@ from pyxsim.settings import Workload
 from pyxsim.system import Options
 from pyxsim.workload.astra1 import TextWorkload
 from pyxsim.workload.graph import Longs
+from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.involved import Logical
 from pyxsim.workload.loops import LAYER_COLUMNS, SHORT, Manner, training_loop
 from pyxsim.workload.run import GraphJob
@@ -49,6 +50,10 @@ class TrainingLoop(GraphJob):
         """The cycle in which NPU 0 was through with each pass."""
         end = self.times().end
         return [int(end[list(tasks)].max()) for tasks in self.record.passes]
+
+
+class TrainingLoopInTurn(TrainingLoop, InTurn):
+    """A training loop as ASTRA-sim 1 carries it out: who is first in a nanosecond may decide on the ways of all."""
 
 
 def fitted(options: Options, job: GraphJob) -> Options:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm, get_algorithm
@@ -67,6 +68,9 @@ def make_team(
         group = Communicator.whole(shape)
     spelled = list(wanted) if wanted else list(options.algorithms(kind))
     chosen = [get_algorithm(name, key=key) for name in spelled]
+    if not group.dims:  # along no dimension at all, as some layers of version 1 do it
+        axes = 1 if chosen[0].over_all else len(shape)
+        return Team(group.members, (1,) * axes, tuple(range(axes)), tuple(chosen[:axes]), False, ())
     if not group.is_grid:
         one = chosen[0] if len(shape) == 1 or chosen[0].over_all else get_algorithm("ring")
         refuse_algorithm(one, kind, len(group), key, group=True)
@@ -86,9 +90,27 @@ def make_team(
 
 def joined(team: Team, shape: Sequence[int]) -> Team:
     """All the groups along the dimensions of a team, as one: what version 1 makes of them."""
+    if team.over_all:
+        return replace(team, members=tuple(range(math.prod(shape))))
     names = [team.names[team.dims.index(dim)] if dim in team.dims else team.names[0] for dim in range(len(shape))]
     members, dims = tuple(range(math.prod(shape))), tuple(range(len(shape)))
-    return Team(members, tuple(shape), dims, tuple(names), False, team.dims)
+    return Team(members, tuple(shape), dims, tuple(names), False, tuple(team.dims[axis] for axis in team.involved))
+
+
+class Cut(NamedTuple):
+    """A chunk: its bytes, and its axes in the order in which it goes through them."""
+
+    size: int
+    order: tuple[int, ...]
+
+
+@dataclass
+class _Agreed:
+    """What was said of a stream, and how many NPUs know it."""
+
+    dims: Sequence[int]
+    size: int
+    takers: int = 0
 
 
 class Cutter:
@@ -100,54 +122,78 @@ class Cutter:
         self.options = options
         self._turn = 0  # of the first dimension
         self._trees: dict[tuple[str, int], int] = {}
-        self._themis: Themis | None = None
+        self._themis = None
+        if options.inter_dimension.startswith("themis"):
+            self._themis = Themis(self.shape, options.bandwidths)
+        self._agreed: dict[int, _Agreed] = {}
         self._cycle = 0
 
-    def chunks(self, kind: str, size: int, team: Team, key: str) -> Iterator[tuple[int, list[Step]]]:
-        """(bytes, phases) of each chunk of a collective."""
-        for chunk, order in self._cut(kind, size, team, key):
-            yield chunk, self._steps(kind, chunk, order, team, key)
+    def chunks(
+        self, kind: str, size: int, team: Team, key: str, first: int = 0, takers: int = 1
+    ) -> Iterator[tuple[Cut, list[Step]]]:
+        """Each chunk of a collective, and its phases.
+
+        `first`: the number of its first stream at the NPUs that begin it, and `takers` how many these are.
+        """
+        for cut in self._cut(kind, size, team, key, first, takers):
+            yield cut, self._steps(kind, cut.size, cut.order, team, key)
+
+    def follow(self, kind: str, size: int, team: Team, key: str, first: int, planned: Sequence[Cut]) -> bool:
+        """Another NPU cuts what one has cut; whether it comes to the same, as it does if nothing was agreed upon."""
+        if self._themis is None or kind == "all-to-all":
+            return True
+        wanted: Sequence[Cut | None] = planned or [None]  # where nobody is involved it looks once
+        found = self._cut(kind, size, team, key, first, 1)
+        return all(want is None or want == cut for want, cut in zip(wanted, found, strict=False))
 
     def new_cycle(self, cycle: int) -> None:
         """NPU 0 issues something in this cycle: loads are counted anew, once in a cycle."""
         if self._cycle != cycle:
-            self._themis, self._cycle = None, cycle
+            self._cycle = cycle
+            if self._themis is not None:
+                self._themis.reset()
 
-    def _cut(self, kind: str, size: int, team: Team, key: str) -> Iterator[tuple[int, list[int]]]:
+    def _cut(self, kind: str, size: int, team: Team, key: str, number: int, takers: int) -> Iterator[Cut]:
         """The bytes of each chunk and the order of its axes."""
         options, first = self.options, self.options.compat == ASTRA_SIM_1
         chunk, left = size // options.chunks, size
         if not first and kind != "all-gather" and chunk < self.npus:
             chunk = self.npus
             left = options.chunks * chunk
-        refuse_chunk(chunk, kind, options, key)
+        if team.involved:
+            refuse_chunk(chunk, kind, options, key)
         usual = list(range(len(team.shape)))
         if kind == "all-gather":
             usual.reverse()
-        themis = self._load(team) if options.inter_dimension.startswith("themis") else None
         while left > 0:
-            if themis is not None and kind != "all-to-all":
-                flex = options.inter_dimension == "themis-flex"
-                dims, taken = themis.next_chunk(kind, left, chunk, flex=flex)
-                left -= taken
-                yield taken, [team.dims.index(dim) for dim in dims if dim in team.dims]
+            if self._themis is not None and kind != "all-to-all":
+                dims, taken = self._agree(self._themis, number, takers, kind, left, chunk, team)
+                left, number = left - taken, number + 1
+                yield Cut(taken, tuple(team.dims.index(dim) for dim in dims if dim in team.dims))
                 continue
             order = usual
             if options.inter_dimension == "round-robin":
                 order = usual[self._turn :] + usual[: self._turn]
                 self._turn = (self._turn + 1) % len(usual)
             # Version 2 gives the last chunk the size of all others, whatever is left.
-            yield min(chunk, left) if first else chunk, order
+            yield Cut(min(chunk, left) if first else chunk, tuple(order))
             left -= chunk
 
-    def _load(self, team: Team) -> Themis:
-        """The loads that Themis evens out: those of all collectives that begin in one cycle."""
-        if self._themis is None:
-            involved = {team.dims[axis] for axis in team.involved}
-            self._themis = Themis(
-                self.shape, self.options.bandwidths, [dim in involved for dim in range(len(self.shape))]
-            )
-        return self._themis
+    def _agree(
+        self, themis: Themis, number: int, takers: int, kind: str, left: int, chunk: int, team: Team
+    ) -> tuple[Sequence[int], int]:
+        """What NPU 0 says of the stream of this number, until all NPUs have asked. A collective in which nobody is
+        involved asks, too, and its NPUs come with the same number again: then they may get what was said to others."""
+        agreed = self._agreed.get(number)
+        if agreed is None:
+            themis.involve({team.dims[axis] for axis in team.involved})
+            flex = self.options.inter_dimension == "themis-flex"
+            dims, taken = themis.next_chunk(kind, left, chunk, flex=flex)
+            agreed = self._agreed[number] = _Agreed(dims, taken)
+        agreed.takers += takers
+        if agreed.takers == self.npus:
+            del self._agreed[number]
+        return agreed.dims, agreed.size
 
     def _steps(self, kind: str, chunk: int, order: Sequence[int], team: Team, key: str) -> list[Step]:
         axes = [axis for axis in order if team.shape[axis] > 1 and axis in team.involved]

@@ -81,6 +81,16 @@ def refuse_other_queue() -> None:
     )
 
 
+def refuse_other_ways(npu: int, name: str, kind: str) -> None:
+    """Raise InputError for an NPU that Themis sends other ways than those before it."""
+    raise InputError(
+        f"NPU {npu} takes the chunks of '{name or kind}' through the dimensions in another order than the first did: "
+        "in ASTRA-sim they would wait for each other in different dimensions",
+        key="system.inter_dimension",
+        allowed="ascending, round-robin",
+    )
+
+
 def refuse_other_order(npu: int, name: str, kind: str) -> None:
     """Raise InputError for an NPU that enters collectives in another order than the first did."""
     raise InputError(

@@ -19,7 +19,7 @@ from pyxsim.collective.plan import Phase, Plan
 from pyxsim.errors import StuckError
 from pyxsim.network.protocol import Network
 from pyxsim.system.astra.bus import SharedBuses
-from pyxsim.system.astra.chunks import Cutter, Step, Team, joined, make_team
+from pyxsim.system.astra.chunks import Cut, Cutter, Step, Team, joined, make_team
 from pyxsim.system.astra.custom import Custom, Hands, is_custom, plan_of
 from pyxsim.system.astra.machines import TREE
 from pyxsim.system.astra.queues import Place, Turns
@@ -29,6 +29,7 @@ from pyxsim.system.astra.refuse import (
     refuse_missing_groups,
     refuse_options,
     refuse_other_order,
+    refuse_other_ways,
 )
 from pyxsim.system.astra.streams import Streams
 from pyxsim.system.astra.table import chunk_table, stuck, traffic
@@ -73,6 +74,7 @@ class Issued:
     places    of one whose NPUs are told of: the position of each
     turn      of an open one: how many of its kind there are before it on these NPUs
     streams   None until it is planned; of those that are one in version 1, with the first
+    cuts      its chunks
     shared    the streams that its NPUs are in
     ranks     of an open one: each NPU's place in them
     serial    of an open one: how many streams each of its NPUs has begun before it
@@ -87,6 +89,7 @@ class Issued:
     counts: bool
     places: dict[int, int] = field(default_factory=dict)
     turn: int = 0
+    cuts: list[Cut] = field(default_factory=list)
     streams: list[int] | None = None
     shared: list[int] = field(default_factory=list)
     ranks: dict[int, int] = field(default_factory=dict)
@@ -100,7 +103,7 @@ class Issued:
         """What it has in common with those on other groups that are one collective with it in version 1."""
         collective, team = self.collective, self.team
         when = (True, self.turn) if collective.is_open else (False, collective.start)
-        return collective.kind, collective.size, when, team.dims, team.names
+        return collective.kind, collective.size, when, team.dims, team.names, team.involved
 
 
 class AstraSystem:
@@ -275,6 +278,10 @@ class AstraSystem:
         serials = self._serial_numbers(issued)
         if serials[npu] != issued.serial:
             refuse_other_order(npu, issued.collective.name, issued.collective.kind)
+        collective = issued.collective
+        team = joined(issued.team, self.shape) if self._is_joined(issued.team) else issued.team
+        if not self._cutter.follow(collective.kind, collective.size, team, issued.key, issued.serial, issued.cuts):
+            refuse_other_ways(npu, collective.name, collective.kind)
         serials[npu] += len(issued.shared)
         if not self._turns.matter:
             return
@@ -379,7 +386,7 @@ class AstraSystem:
             return
         collective, team = issued.collective, issued.team
         together = [number]
-        if self.options.compat == ASTRA_SIM_1 and len(team.members) < math.prod(self.shape):
+        if self._is_joined(team):
             together = self._all_groups(number)
             team = joined(team, self.shape)
         npus = np.array(team.members, np.int32)
@@ -387,9 +394,11 @@ class AstraSystem:
         serials = self._serial_numbers(issued)
         owner = np.full(math.prod(self.shape), number)
         streams: list[int] = []
+        cuts: list[Cut] = []
         for index in together:
             each = self.issued[index]
             each.streams, each.shared, each.serial = [], streams, int(serials[takers[0]])
+            each.cuts = cuts
             each.ends = np.full(math.prod(self.shape), -1, np.int64)
             owner[list(each.team.members)] = index
             if npu is not None:
@@ -398,16 +407,19 @@ class AstraSystem:
         tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         if npu is None:
             self._cutter.new_cycle(collective.start)
-        for size, steps in self._cutter.chunks(collective.kind, collective.size, team, issued.key):
+        pieces = self._cutter.chunks(collective.kind, collective.size, team, issued.key, issued.serial, len(takers))
+        for cut, steps in pieces:
             if not steps:
                 return
+            cuts.append(cut)
             places = [self._turns.take(team.dims[step.axis], takers, step.half) for step in steps]
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
             counted = rows.reshape(-1, _COLUMNS)
             streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted, told))
-            self.chunks.append(Chunk(owner[npus], size, team, steps, places, rows, np.full(len(npus), -1, np.int64)))
+            gone = np.full(len(npus), -1, np.int64)
+            self.chunks.append(Chunk(owner[npus], cut.size, team, steps, places, rows, gone))
             self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
         issued.streams = streams
         serials[list(takers)] += len(streams)
@@ -416,6 +428,10 @@ class AstraSystem:
             each.left = len(streams) * len(each.team.members)
             if each.collective.joined is not None:
                 each.collective.to_go = [len(streams)] * len(each.team.members)
+
+    def _is_joined(self, team: Team) -> bool:
+        """Whether all the groups along its dimensions are one collective."""
+        return self.options.compat == ASTRA_SIM_1 and len(team.members) < math.prod(self.shape)
 
     def _all_groups(self, number: int) -> list[int]:
         """The collectives that are one with this one: the same on all other groups along its dimensions."""

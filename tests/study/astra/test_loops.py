@@ -135,9 +135,3 @@ def test_a_loop_loaded_again(tmp_path: Path) -> None:
     result.save(tmp_path / "out.h5")
     again = Result.load(tmp_path / "out.h5")
     assert table(again, tmp_path, "x") == table(result, tmp_path, "x")
-
-
-def test_another_order_of_dimensions_is_told(tmp_path: Path) -> None:
-    told = read(tmp_path, {**SMALL, "workload.txt": work("DATA")}, overrides=("system.inter_dimension=themis",))
-    (warning,) = prepare(told.experiment, backend=told.backend).warnings
-    assert warning.startswith("system.inter_dimension: with themis, chunks of a training loop may take other ways")
