@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyxsim.errors import InputError
 
@@ -46,18 +48,24 @@ def fill(grid: Grid, result: Result, name: str, rows: int, row: int) -> None:
     """Put a result into a grid of cells."""
     if not row:
         grid[0][2 : 2 + len(COLUMNS) + len(_TOTALS)] = [*COLUMNS.values(), *_TOTALS]
-    computed = 0.0
-    for number, layer in enumerate(result.layers["name"]):
+    layers, computed = result.layers, 0.0
+    finished = _us(result, layers["finished"].max())
+    # What a loop computes, in the original's order: the last digit depends on it.
+    parts: tuple[str, ...] = ("fwd_compute", "wg_compute", "ig_compute")
+    share = np.ones(len(layers["name"]))
+    if "npus" in layers:
+        # Of NPUs that differ: the mean over all of them, whatever part of a layer it is.
+        parts = tuple(key for key in layers if key.endswith("_compute"))
+        share = layers["npus"] / max(1, len(result.npus.get("idle", ())))
+    for number, layer in enumerate(layers["name"]):
         line = grid[number * rows + 1 + row]
         if not row:
             grid[number * rows + 1][0] = str(layer)
         line[1] = name
-        values = {key: _us(result, int(result.layers[key][number])) for key in COLUMNS}
+        values = {key: _us(result, layers[key][number]) for key in COLUMNS} | {"finished": finished}
         line[2 : 2 + len(COLUMNS)] = [f"{value:.6f}" for value in values.values()]
-        # Added up one by one, in the original's order: the last digit depends on it.
-        for key in ("fwd_compute", "wg_compute", "ig_compute"):
-            computed += values[key]
-    finished = _us(result, int(result.layers["finished"].max()))
+        for key in parts:
+            computed += _us(result, layers[key][number]) * float(share[number])
     grid[1 + row][2 + len(COLUMNS) : 4 + len(COLUMNS)] = [f"{computed:.6f}", f"{finished - computed:.6f}"]
 
 
@@ -76,8 +84,8 @@ def put_grid(grid: Grid, path: str | Path) -> None:
         raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
-def _us(result: Result, cycles: int) -> float:
-    return float(Fraction(cycles) * 10**6 / result.clock_hz)
+def _us(result: Result, cycles: Any) -> float:
+    return float(Fraction(np.asarray(cycles).item()) * 10**6 / result.clock_hz)
 
 
 def _blank(lines: int) -> Grid:

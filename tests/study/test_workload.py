@@ -1,0 +1,128 @@
+"""Workloads through the whole program: what is told of their tasks, also of runs that do not come to their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyxsim
+from pyxsim.errors import StuckError
+from pyxsim.output.result import Result
+from pyxsim.output.work import TIMES
+from pyxsim.report.summary import text
+from pyxsim.settings import load_experiment
+from pyxsim.study.prepare import Prepared, prepare
+from pyxsim.study.run import simulate
+from pyxsim.workload.export import export
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part
+
+LOOP = """HYBRID_DATA_MODEL
+2
+a -1 500 ALLGATHER 4096 700 NONE 0 900 ALLREDUCE 65536 10
+b -1 500 ALLREDUCE 8192 700 ALLREDUCE 4096 900 ALLREDUCE 65536 10
+"""
+NETWORK = {"topology": "torus", "shape": [2, 2], "bandwidth": "50 GB/s", "latency": "500 ns"}
+
+
+def run(folder: Path, file: str, *, backend: str = "analytical", **output: Any) -> Result:
+    workload = {"file": str(folder / file)}
+    if (groups := folder / f"{file}.groups.json").exists():
+        workload["groups"] = str(groups)
+    settings = {"network": NETWORK, "workload": workload, "output": output}
+    return pyxsim.run(settings, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["analytical", "analytical-congestion", "packet"])
+def test_a_loop(tmp_path: Path, backend: str) -> None:
+    (tmp_path / "loop.txt").write_text(LOOP, encoding="utf-8")
+    result = run(tmp_path, "loop.txt", backend=backend, tasks=True)
+    assert (result.npus["busy"] + result.npus["idle"] == result.time_cycles).all()
+    assert result.npus["compute"].tolist() == [2 * (500 + 700 + 900)] * 4
+    path = result.critical_path
+    assert int((path["end"] - path["begin"]).sum()) == path["end"][-1] == result.time_cycles
+    assert result.layers["name"].tolist() == ["a", "b"]
+    computed = sum(result.layers[f"{part}_compute"].sum() for part in ("fwd", "wg", "ig"))
+    assert computed == result.npus["compute"][0]
+    assert result.work is not None
+    assert result.work.layers == ["a", "b"]
+    assert {"all-reduce", "all-gather", "compute"} <= {result.work.kinds[kind] for kind in result.tasks["kind"]}
+    summary = result.json()["critical_path"]
+    assert sum(summary["by_kind"].values()) == result.time_ns
+    assert "its longest steps" in text(result)
+
+
+def pipeline(folder: Path, *, stuck: bool) -> None:
+    """Traces of four NPUs: two stages, and gradients. `stuck`: two NPUs of one group wait for each other's messages."""
+    b = GraphBuilder(4, layers=["first", "second"])
+    front = b.tasks([0, 1], Kind.COMPUTE, "forward", ticks=2000, resource="compute", layer=0, part=Part.FORWARD)
+    b.tasks([0, 1], Kind.SEND, "activations", size=4096, peer=[2, 3], resource="communication", before=[front])
+    came = b.tasks([2, 3], Kind.RECEIVE, "activations", size=4096, peer=[0, 1])
+    back = b.tasks([2, 3], Kind.COMPUTE, "forward", ticks=3000, layer=1, part=Part.FORWARD, before=[came])
+    for layer, (members, before) in enumerate((((0, 1), front), ((2, 3), back))):
+        call = b.call(Call("all-reduce", 1 << 16, members=members, name="gradients"))
+        about = {"layer": layer, "part": Part.WEIGHT_GRADIENT}
+        b.tasks(members, Kind.COLLECTIVE, "gradients", call=call, before=[before], **about)
+    if stuck:
+        waits = b.tasks([2, 3], Kind.RECEIVE, "never", size=8, peer=[3, 2])
+        b.tasks([2, 3], Kind.SEND, "never", size=8, peer=[3, 2], before=[waits])
+    export(b.graph(), folder / "trace", (2, 2))
+
+
+def test_stages(tmp_path: Path) -> None:
+    """Each layer is on two NPUs; the second stage waits for the first."""
+    pipeline(tmp_path, stuck=False)
+    result = run(tmp_path, "trace")
+    assert result.npus["compute"].tolist() == [2000, 2000, 3000, 3000]
+    assert result.layers["name"].tolist()[:2] == ["first", "second"]
+    assert result.layers["npus"].tolist()[:2] == [2, 2]
+    assert result.layers["fwd_compute"].tolist()[:2] == [2000, 3000]
+    exposed = sum(result.layers[f"{part}_exposed"] for part in ("fwd", "wg", "ig", "update", "other"))
+    assert np.isclose((exposed * result.layers["npus"]).sum(), result.npus["exposed"].sum())
+    assert result.npus["like"].tolist() == [0, 0, 2, 2]
+    assert result.bound_ns is None
+    assert result.tasks == {}
+
+
+def test_stuck(tmp_path: Path) -> None:
+    """What was done until nothing moved any more is told, and who waits."""
+    pytest.importorskip("h5py")
+    pipeline(tmp_path, stuck=True)
+    with pytest.raises(StuckError, match="nothing moves") as caught:
+        run(tmp_path, "trace", tasks=True)
+    assert any("NPU 2, 'never'" in line for line in (str(caught.value), *caught.value.waits))
+    result: Result = caught.value.result  # type: ignore[attr-defined]
+    assert not result.complete
+    assert result.failure
+    assert (result.npus["busy"] + result.npus["idle"] == result.time_cycles).all()
+    assert result.npus["compute"].tolist() == [2000, 2000, 3000, 3000]
+    assert (result.tasks["end"] < 0).sum() == 4
+    assert result.critical_path["end"][-1] == result.tasks["end"].max()
+    result.save(tmp_path / "stuck.h5")
+    assert Result.load(tmp_path / "stuck.h5").npus["idle"].tolist() == result.npus["idle"].tolist()
+    assert "failed" in text(result)
+
+
+@pytest.mark.parametrize("after", [1, 3, 6])
+def test_interrupted(tmp_path: Path, after: int) -> None:
+    """What each NPU did, and the layers, as far as they came."""
+    (tmp_path / "loop.txt").write_text(LOOP, encoding="utf-8")
+    settings = {"network": NETWORK, "workload": {"file": str(tmp_path / "loop.txt")}}
+    whole = pyxsim.run(settings, backend="packet")
+    ticks = iter(range(after))
+
+    def tick() -> None:
+        if next(ticks, None) is None:
+            raise KeyboardInterrupt
+
+    prepared = prepare(load_experiment(settings), backend="packet", tick=tick)
+    assert isinstance(prepared, Prepared)
+    result = simulate(prepared, backend="packet")
+    assert not result.complete
+    assert result.time_cycles < whole.time_cycles
+    assert (result.npus["busy"] + result.npus["idle"] == result.time_cycles).all()
+    assert all((result.npus[name] <= whole.npus[name]).all() for name in TIMES if name != "idle")
+    assert result.layers["name"].tolist()[:2] == ["a", "b"]
+    assert "interrupted" in text(result)
