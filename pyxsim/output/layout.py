@@ -326,7 +326,7 @@ def occupancy(result: Result) -> Table:
 
 def _detail(result: Result) -> Detail:
     if result.detail is None:
-        raise InputError("the run had no workload with layers", key="workload", allowed="one whose layers have names")
+        raise InputError("the run had no workload", key="workload", allowed="a workload")
     return result.detail
 
 

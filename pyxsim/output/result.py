@@ -111,7 +111,7 @@ class Result:
     say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
     else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
     None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
-    there is no graph of them. `detail`: what became of the chunks of NPU 0, where a workload has layers.
+    there is no graph of them. `detail`: what became of the chunks of NPU 0 in a workload.
     `memory`: what remote memories and shared endpoints did, where there are such.
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.output.result import Result
 from pyxsim.output.work import WHY, Work, alike
-from pyxsim.report.facts import Fact, percent
+from pyxsim.report.facts import Fact, percent, plural
 from pyxsim.report.sheets import Sheet
 from pyxsim.units import format_time_ns
 
@@ -82,7 +82,7 @@ def _path(result: Result, work: Work) -> Sheet:
         what = row["kind"] if name in ("", row["kind"]) else f"{row['kind']}: {name}"
         share = percent(row["cycles"] / max(1, result.time_cycles))
         rows.append([what, share, _time(result, row["cycles"]), f"{row['steps']:,}"])
-    return Sheet([f"critical path ({work.steps:,} steps)", "share", "time", "steps"], rows)
+    return Sheet([f"critical path ({plural(work.steps, 'step')})", "share", "time", "steps"], rows)
 
 
 def _steps(result: Result, work: Work) -> Sheet:

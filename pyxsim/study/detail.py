@@ -14,6 +14,7 @@ from pyxsim.study.prepare import Prepared
 from pyxsim.system import AstraSystem, System
 from pyxsim.workload import Micro
 from pyxsim.workload.graph import Kind
+from pyxsim.workload.layers import WHOLE
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.spans import merged
 
@@ -34,7 +35,7 @@ class _Rows:
 
 
 def detail(prepared: Prepared, chunks: dict[str, Longs]) -> Detail | None:
-    """What ASTRA-sim 1 would tell; None without a workload that has layers. `chunks`: the table of the system layer."""
+    """What ASTRA-sim 1 would tell; None without a workload. `chunks`: the table of the system layer."""
     issued = _issued(prepared)
     if issued is None:
         return None
@@ -62,18 +63,20 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     """The names of the layers; for each collective of NPU 0, by its number in the system layer, its layer and when NPU
     0 began it; when NPU 0 was through with everything."""
     job, system = prepared.job, prepared.system
-    number = {id(each): index for index, each in enumerate(system.collectives)}
-    every = [number[id(each)] for asked in job.asked for each in asked.issued]
+    place = {id(each): index for index, each in enumerate(system.collectives)}
+    every = [place[id(each)] for asked in job.asked for each in asked.issued]
     if isinstance(job, Micro):
         layer_of = {index: (0, system.collectives[index].start) for index in every}
         return list(job.layer_names), layer_of, job.end
-    if not isinstance(job, GraphJob) or not job.graph.layers:
+    if not isinstance(job, GraphJob):
         return None
     graph, times = job.graph, job.times()
-    mine = np.flatnonzero((graph.npu == 0) & (graph.kind == Kind.COLLECTIVE) & (times.start >= 0) & (graph.layer >= 0))
-    columns = (times.group[mine], graph.layer[mine], times.start[mine])
-    found = {every[group]: (layer, start) for group, layer, start in zip(*(c.tolist() for c in columns), strict=True)}
-    return list(graph.layers), found, int(times.end[graph.npu == 0].max(initial=0))
+    names = graph.layers or [WHOLE]
+    layer = graph.layer if graph.layers else np.zeros(len(graph), np.int32)
+    mine = np.flatnonzero((graph.npu == 0) & (graph.kind == Kind.COLLECTIVE) & (times.start >= 0) & (layer >= 0))
+    columns = (times.group[mine], layer[mine], times.start[mine])
+    found = {every[group]: (number, start) for group, number, start in zip(*(c.tolist() for c in columns), strict=True)}
+    return list(names), found, int(times.end[graph.npu == 0].max(initial=0))
 
 
 def _rows(system: System | AstraSystem, table: dict[str, Longs]) -> _Rows:

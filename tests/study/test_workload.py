@@ -83,6 +83,9 @@ def test_stages(tmp_path: Path) -> None:
     assert np.isclose((exposed * result.layers["npus"]).sum(), result.npus["exposed"].sum())
     assert result.npus["like"].tolist() == [0, 0, 2, 2]
     assert result.bound_ns is None
+    assert result.detail is not None
+    assert result.detail.layer_names == ["first", "second"]
+    assert [len(each) for each in result.detail.queueing] == [2, 0], "NPU 0 is on one of them"
     assert result.tasks == {}
 
 
@@ -126,3 +129,16 @@ def test_interrupted(tmp_path: Path, after: int) -> None:
     assert all((result.npus[name] <= whole.npus[name]).all() for name in TIMES if name != "idle")
     assert result.layers["name"].tolist()[:2] == ["a", "b"]
     assert "interrupted" in text(result)
+
+
+def test_a_trace_without_layers(tmp_path: Path) -> None:
+    """It is one layer."""
+    b = GraphBuilder(4)
+    b.tasks(range(4), Kind.COLLECTIVE, "sum", call=b.call(Call("all-reduce", 1 << 16)), resource="communication")
+    export(b.graph(), tmp_path / "trace", (2, 2))
+    result = run(tmp_path, "trace")
+    assert result.layers["name"].tolist() == ["all"]
+    assert result.layers["other_exposed"].tolist() == [result.time_cycles]
+    assert result.detail is not None
+    assert result.detail.layer_names == ["all"]
+    assert len(result.detail.queueing[0]) == 1 + len(result.phases["phase"])
