@@ -29,7 +29,7 @@ FAR = 8_000  # whoever is not done by then goes round in circles (relations at r
 AFTER = 40  # cycles after a deadlock in which the oracle must not move either
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
-few = settings(max_examples=200, suppress_health_check=EVERYWHERE)
+few = settings(max_examples=100, suppress_health_check=EVERYWHERE)
 many = settings(max_examples=4000, suppress_health_check=EVERYWHERE)
 
 
@@ -184,25 +184,25 @@ def test_engine_agrees_at_every_stop(case: Case, slices: list[int], window: int,
     sliced_run(case, slices, window, slack)
 
 
-@settings(few, max_examples=80)
+@settings(few, max_examples=40)
 @given(case=cases(of=risky_nets(), vcs=st.integers(1, 2), limit=20))
 def test_deadlocks(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=60)
+@settings(few, max_examples=25)
 @given(case=cases(of=classed_nets(), vcs=st.integers(2, 7), limit=25))
 def test_vc_classes(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=60)
+@settings(few, max_examples=30)
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=16, how=ranked_options))
 def test_ranks(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=120)
+@settings(few, max_examples=50)
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=whole_options, longest=5))
 def test_room(case: Case) -> None:
     """Heads that may choose, where packets are buffered as a whole."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -42,6 +42,7 @@ def test_a_single_experiment_is_one_point(tmp_path: Path) -> None:
     assert from_file.experiment.system.chunks == 3
 
 
+@settings(max_examples=25)
 @given(
     st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from(["1 KiB", "1 MiB"]), min_size=1, max_size=2, unique=True),

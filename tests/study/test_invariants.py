@@ -51,7 +51,7 @@ def arrays(result: Result) -> dict[str, Any]:
 
 
 @given(experiments())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_every_experiment(tables: dict[str, Any]) -> None:
     check(tables)
 

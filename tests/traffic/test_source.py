@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -50,6 +50,7 @@ def test_a_mix_of_sizes() -> None:
     assert abs(found.flits.sum() / 64 / 20_000 - 0.3) < 0.005
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 900), max_size=8), st.integers(0, 2**63 - 1))
 def test_spans_do_not_matter(cuts: list[int], seed: int) -> None:
     settings: dict[str, Any] = {

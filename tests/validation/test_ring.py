@@ -94,7 +94,7 @@ WIDTHS = st.one_of(st.just(Fraction(1)), st.integers(1, 12).map(Fraction), st.fr
     arbiter=st.sampled_from(["round-robin", "step"]),
     injection=st.sampled_from(["packet", "interleaved"]),
 )
-@settings(max_examples=250)
+@settings(max_examples=100)
 # A byte; fewer bytes than NPUs; blocks that differ by a packet; a single VC per class; packets of one flit.
 @example(2, 1, Fraction(1), 4, 1, 0, 1, 1, 0, 0, True, PIPELINES[0], 4, "round-robin", "packet")
 @example(16, 15, Fraction(3, 2), 1, 4, 0, 20, 1, 3, 2, False, PIPELINES[0], 4, "round-robin", "packet")
