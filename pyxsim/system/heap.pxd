@@ -1,4 +1,4 @@
-"""What is going to happen, the first first: heaps of the executor and of its pipes."""
+"""What is going to happen, the first first: heaps of the executor, of its pipes, and of the tasks of workloads."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport realloc
@@ -16,7 +16,7 @@ cdef struct Heap:
     int64_t count, room
 
 
-cdef inline void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL:
+cdef inline void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL nogil:
     """The memory with room for `wanted` entries."""
     cdef void* larger
     if wanted <= room[0] and memory != NULL:
@@ -24,15 +24,16 @@ cdef inline void* grown(void* memory, int64_t* room, int64_t wanted, size_t each
     room[0] = max(2 * room[0], wanted, 16)
     larger = realloc(memory, room[0] * each)
     if larger == NULL:
-        raise MemoryError
+        with gil:
+            raise MemoryError
     return larger
 
 
-cdef inline bint before(const Entry* one, const Entry* other) noexcept:
+cdef inline bint before(const Entry* one, const Entry* other) noexcept nogil:
     return one.at < other.at or (one.at == other.at and one.number < other.number)
 
 
-cdef inline int push(Heap* heap, Entry entry) except -1:
+cdef inline int push(Heap* heap, Entry entry) except -1 nogil:
     if heap.count == heap.room:
         heap.items = <Entry*> grown(heap.items, &heap.room, heap.count + 1, sizeof(Entry))
     cdef int64_t hole = heap.count, parent
@@ -47,7 +48,7 @@ cdef inline int push(Heap* heap, Entry entry) except -1:
     return 0
 
 
-cdef inline Entry pop(Heap* heap) noexcept:
+cdef inline Entry pop(Heap* heap) noexcept nogil:
     cdef Entry* items = heap.items
     cdef Entry top = items[0]
     heap.count -= 1

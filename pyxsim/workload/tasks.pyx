@@ -7,23 +7,17 @@ when somebody computes.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, qsort, realloc
+from libc.stdlib cimport calloc, free, qsort
 
 import numpy as np
+
+from pyxsim.system.heap cimport Entry, Heap, grown, pop, push
 
 cpdef enum Way:  # how a task ends
     TIMED       # after its ticks
     SEND        # when its message has arrived
     RECEIVE     # when the message of the matching send has arrived
     TOLD        # when it is told so
-
-cdef struct Timer:
-    int64_t at
-    int32_t what
-
-cdef struct Timers:  # a heap: the earliest first
-    Timer* items
-    int64_t count, room
 
 cdef struct List:
     int32_t* items
@@ -34,65 +28,17 @@ cdef struct Npu:
     int64_t told    # of its tasks at work, those whose end it is told
     bint begun
     bint due
-    Timers timers
+    Heap timers     # of tasks
     List ends       # what ends in this cycle, not yet taken in
     List starts     # what starts in the cycle of `wake`, and communicates
 
 
 cdef int push_task(List* to, int32_t task) except -1 nogil:
-    cdef int32_t* larger
     if to.count == to.room:
-        larger = <int32_t*> realloc(to.items, (2 * to.room + 8) * sizeof(int32_t))
-        if larger == NULL:
-            with gil:
-                raise MemoryError
-        to.items, to.room = larger, 2 * to.room + 8
+        to.items = <int32_t*> grown(to.items, &to.room, to.count + 1, sizeof(int32_t))
     to.items[to.count] = task
     to.count += 1
     return 0
-
-
-cdef inline bint sooner(const Timer* a, const Timer* b) noexcept nogil:
-    return a.at < b.at or (a.at == b.at and a.what < b.what)
-
-
-cdef int push_timer(Timers* to, int64_t at, int32_t what) except -1 nogil:
-    cdef Timer* larger
-    cdef Timer timer
-    cdef int64_t place, above
-    if to.count == to.room:
-        larger = <Timer*> realloc(to.items, (2 * to.room + 4) * sizeof(Timer))
-        if larger == NULL:
-            with gil:
-                raise MemoryError
-        to.items, to.room = larger, 2 * to.room + 4
-    timer.at, timer.what = at, what
-    place = to.count
-    to.count += 1
-    while place:
-        above = (place - 1) >> 1
-        if not sooner(&timer, &to.items[above]):
-            break
-        to.items[place] = to.items[above]
-        place = above
-    to.items[place] = timer
-    return 0
-
-
-cdef Timer pop_timer(Timers* of) noexcept nogil:
-    cdef Timer first = of.items[0], last
-    cdef int64_t place = 0, below = 1
-    of.count -= 1
-    last = of.items[of.count]
-    while below < of.count:
-        if below + 1 < of.count and sooner(&of.items[below + 1], &of.items[below]):
-            below += 1
-        if not sooner(&of.items[below], &last):
-            break
-        of.items[place] = of.items[below]
-        place, below = below, 2 * below + 1
-    of.items[place] = last
-    return first
 
 
 cdef int ascending(const void* a, const void* b) noexcept nogil:
@@ -163,7 +109,7 @@ cdef class Tasks:
     cdef int64_t count, resources
     cdef Npu* npus
     cdef int64_t npu_count
-    cdef Timers wakes
+    cdef Heap wakes  # of NPUs; what differs from `wake` is out of date
     cdef List box, due
     cdef int32_t[::1] npu_of, missing, after, cause_of, slot_of, queue, queued, at_work, freed_by, room, roots
     cdef int32_t[::1] sent, posted, sender_of, receiver_of
@@ -231,16 +177,16 @@ cdef class Tasks:
     # -- what is asked from outside --
 
     def run(self, int64_t now, const int64_t[::1] told):
-        cdef int64_t i
-        cdef Timer first
+        cdef int64_t i, at
         cdef int32_t n
         with nogil:
             for i in range(told.shape[0]):
                 self._tell(<int32_t> told[i])
             while self.wakes.count and self.wakes.items[0].at <= now:
-                first = pop_timer(&self.wakes)
-                if self.npus[first.what].wake == first.at:
-                    self._mark(first.what)
+                at = self.wakes.items[0].at
+                n = <int32_t> pop(&self.wakes).number
+                if self.npus[n].wake == at:
+                    self._mark(n)
             sort(&self.due)
             for i in range(self.due.count):
                 n = self.due.items[i]
@@ -249,8 +195,8 @@ cdef class Tasks:
             self.due.count = 0
 
     def next(self):
-        while self.wakes.count and self.npus[self.wakes.items[0].what].wake != self.wakes.items[0].at:
-            pop_timer(&self.wakes)
+        while self.wakes.count and self.npus[self.wakes.items[0].number].wake != self.wakes.items[0].at:
+            pop(&self.wakes)
         return self.wakes.items[0].at if self.wakes.count else -1
 
     def outbox(self):
@@ -266,7 +212,7 @@ cdef class Tasks:
 
     cdef int _wake(self, int32_t n, int64_t at) except -1 nogil:
         self.npus[n].wake = at
-        return push_timer(&self.wakes, at, n)
+        return push(&self.wakes, Entry(at, n, 0, 0, 0))
 
     cdef int _mark(self, int32_t n) except -1 nogil:
         if not self.npus[n].due:
@@ -301,7 +247,7 @@ cdef class Tasks:
             self._begin(n, cycle)
         while True:
             while own.timers.count and own.timers.items[0].at <= cycle:
-                push_task(&own.ends, pop_timer(&own.timers).what)
+                push_task(&own.ends, <int32_t> pop(&own.timers).number)
             if own.begun and not own.ends.count:
                 if own.timers.count:
                     if own.told:
@@ -396,7 +342,7 @@ cdef class Tasks:
             self.start_at[task] = cycle
             if self.way[task] == TIMED:
                 if self.ticks[task]:
-                    push_timer(&own.timers, cycle + self.ticks[task], task)
+                    push(&own.timers, Entry(cycle + self.ticks[task], task, 0, 0, 0))
                 else:
                     push_task(&own.ends, task)
                 continue
