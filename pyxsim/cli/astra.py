@@ -16,7 +16,7 @@ from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
-from pyxsim.study.astra import form_of, read_astra
+from pyxsim.study.astra import backend_tables, form_of, read_astra
 from pyxsim.study.astra.finished import Lines, finished
 from pyxsim.study.prepare import Prepared
 
@@ -132,6 +132,9 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         folder = Path(words.path or ".")
         tables = Tables(str(folder), name, words.rows, words.row)
         outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
+        for each in backend_tables.files(folder):
+            check_writable(each)
+    costs: list[float] = []  # of the network, where its file is one of version 1's analytical backend
     log = None if words.log is None else check_writable(str(Path(words.log) / LOG))
 
     def load() -> Experiment:
@@ -154,6 +157,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         except InputError as error:
             raise files.place(error) from None
         warnings.extend(read.warnings)
+        costs.extend([] if read.cost is None else [read.cost])
         return read.experiment
 
     def last_words(prepared: Prepared, result: Result) -> None:
@@ -162,6 +166,8 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
             talk.write("".join(f"{line}\n" for _, line in lines))
         if log is not None:
             _write(log, lines)
+        if costs and outputs.tables is not None and len(result.layers.get("name", ())):
+            backend_tables.write(*outputs.tables, prepared, result, costs[0])
 
     job = Job(
         load,

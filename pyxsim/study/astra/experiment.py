@@ -14,6 +14,7 @@ from pyxsim.chakra.files import are_traces
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import exact
+from pyxsim.study.astra.backend_tables import network_cost
 from pyxsim.study.astra.dimensions import yaml_tables
 from pyxsim.study.astra.entries import PathLike
 from pyxsim.study.astra.garnet import network_tables
@@ -61,11 +62,13 @@ def form_of(network: PathLike) -> _Form:
 
 @dataclass(frozen=True)
 class AstraRun:
-    """An experiment, the backend that its network file is for, and warnings of the readers."""
+    """An experiment, the backend that its network file is for, and warnings of the readers. `cost`: of the network, in
+    dollars, where the original tells one."""
 
     experiment: Experiment
     backend: str
     warnings: list[str] = field(default_factory=list)
+    cost: float | None = None
 
 
 def read_astra(
@@ -120,7 +123,8 @@ def read_astra(
         data["workload"]["replay"] = True
     if groups is not None and str(groups) != NO_GROUPS:
         data["workload"]["groups"] = str(groups)
-    return AstraRun(load_experiment(data, overrides), form.backend, warnings)
+    cost = network_cost(located(network), dimensions) if form.given else None
+    return AstraRun(load_experiment(data, overrides), form.backend, warnings, cost)
 
 
 def located(name: PathLike, folder: str = ".") -> PathLike:

@@ -8,7 +8,8 @@ one link here, as wide as all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from pyxsim.study.astra.blocks import BLOCKS, dimension, time
 from pyxsim.study.astra.entries import PathLike
@@ -17,11 +18,21 @@ from pyxsim.study.astra.json_file import Json
 _PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: what links cost in $
 
 
-def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) -> tuple[dict[str, Any], int]:
-    """The table [network] for such a file, and the number of dimensions. Raises InputError.
+class Hierarchy(NamedTuple):
+    """What such a file says of its dimensions, a value for each."""
 
-    `given`: lists of numbers of the command line, with commas, in place of those of the file.
-    """
+    blocks: list[str]
+    units: list[int]
+    links: list[int]
+    latency: list[Fraction]
+    bandwidth: list[Fraction]
+    places: list[str]
+    extra: dict[str, list[Fraction]]
+    memory: dict[str, list[Fraction]]
+
+
+def hierarchy(path: PathLike, given: Mapping[str, str] | None = None) -> Hierarchy:
+    """What is in such a file. Raises InputError. `given`: see hierarchical_tables."""
     file = Json(path)
     for key, words in (given or {}).items():
         file.replace(key, words.split(","), f"--{key}")
@@ -32,22 +43,30 @@ def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) 
     links = file.counts("links-count", dims)
     latency = file.numbers("link-latency", dims, above=True)
     bandwidth = file.numbers("link-bandwidth", dims, above=True)
-    nic, router = file.numbers("nic-latency", dims), file.numbers("router-latency", dims)
-    memory = file.numbers("hbm-latency", dims)
-    memory_width = file.numbers("hbm-bandwidth", dims)
-    scale = file.numbers("hbm-scale", dims)
-    places = file.words("dimension-type", _PLACES, dims) if file.given("dimension-type") else []
+    extra = {"nic_latency": file.numbers("nic-latency", dims), "router_latency": file.numbers("router-latency", dims)}
+    memory = {name: file.numbers(f"hbm-{name}", dims) for name in ("latency", "bandwidth", "scale")}
+    places = file.words("dimension-type", _PLACES, dims) if file.given("dimension-type") else ["N"] * dims
     for block, place in zip(blocks, places, strict=False):
         if place == "PP" and block not in (None, "switch"):
             file.fault("dimension-type", "pods are joined by switches only, as there", "T, N or P where no Switch is")
-    if any(scale) and not all(width for width, factor in zip(memory_width, scale, strict=False) if factor):
+    scale = memory["scale"]
+    if any(scale) and not all(width for width, factor in zip(memory["bandwidth"], scale, strict=False) if factor):
         file.fault("hbm-bandwidth", "is 0 where hbm-scale is not", "a number above 0")
     if file.sound("topologies-per-dim", "units-count", "links-count", "dimensions-count"):
         for dim, (block, npus, count) in enumerate(zip(blocks, units, links, strict=True)):
             if not _together(block, npus, count):
                 file.fault("links-count", f"{count} are too few for dimension {dim}", _NEEDED[block])
     file.finish()
-    rows = zip(blocks, units, links, bandwidth, latency, strict=True)
+    return Hierarchy(blocks, units, links, latency, bandwidth, places, extra, memory)
+
+
+def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) -> tuple[dict[str, Any], int]:
+    """The table [network] for such a file, and the number of dimensions. Raises InputError.
+
+    `given`: lists of numbers of the command line, with commas, in place of those of the file.
+    """
+    of = hierarchy(path, given)
+    rows = zip(of.blocks, of.units, of.links, of.bandwidth, of.latency, strict=True)
     table: dict[str, Any] = {
         "dims": [
             dimension(block, npus, width * _together(block, npus, count), late)
@@ -55,15 +74,16 @@ def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) 
         ],
         "clock": "1 GHz",
     }
-    extra = {"nic_latency": nic, "router_latency": router}
-    summands: dict[str, Any] = {key: [time(value) for value in values] for key, values in extra.items() if any(values)}
-    if any(scale):
-        summands["hbm_latency"] = [time(value) for value in memory]
-        summands["hbm_bandwidth"] = [f"{width or 1} GB/s" for width in memory_width]
-        summands["hbm_scale"] = [str(factor) for factor in scale]
+    summands: dict[str, Any] = {
+        key: [time(value) for value in values] for key, values in of.extra.items() if any(values)
+    }
+    if any(of.memory["scale"]):
+        summands["hbm_latency"] = [time(value) for value in of.memory["latency"]]
+        summands["hbm_bandwidth"] = [f"{width or 1} GB/s" for width in of.memory["bandwidth"]]
+        summands["hbm_scale"] = [str(factor) for factor in of.memory["scale"]]
     if summands:
         table["analytical"] = summands
-    return table, dims
+    return table, len(of.units)
 
 
 _NEEDED = {
