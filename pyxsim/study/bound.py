@@ -20,7 +20,7 @@ from pyxsim.study.backends import Backend, link_wires
 from pyxsim.study.loads import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
 from pyxsim.system import AstraSystem, System
 
-_MANY = 1000  # collectives and messages
+MOST_STARTS = 32  # times at which something is issued, of which each is looked at
 
 
 def bound_cycles(
@@ -32,7 +32,7 @@ def bound_cycles(
     and all of these go over the links from and to the NPUs in that dimension: bytes / capacity. Before it the first
     flit crosses an injection lane and a router, after it the last one the rest of the shortest way; the endpoint delay
     counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that;
-    but of thousands only what they send together counts, on its way.
+    where these are many times, what is sent in all counts alone.
 
     Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
     router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
@@ -65,10 +65,13 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     first = min(starts)
     if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
         return times.least_of(_traffic(system, every))
-    if len(every) > _MANY and _is_all(system, every):
-        return times.least_of(system.traffic())
+    cycles = sorted(set(starts))
+    if len(cycles) > MOST_STARTS:
+        if _is_all(system, every):
+            return times.least_of(system.traffic())
+        cycles = cycles[:1]
     least = Fraction(0)
-    for cycle in sorted(set(starts)):
+    for cycle in cycles:
         rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
         least = max(least, cycle - first + times.least(rest))
     return max(least, times.queued(_traffic(system, every)))
