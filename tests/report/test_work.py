@@ -39,8 +39,8 @@ compute: embedding é, weight gradient     32.0 %   80 ns      1
 memory: save                              12.0 %   30 ns      1
 not begun                                  8.0 %   20 ns      1
 
-its longest steps      NPU    from    time  more alike  waited
-all-reduce: gradients    0  100 ns  120 ns           1  for the others
+its longest steps      NPU    from    time  more alike  waited for
+all-reduce: gradients    0  100 ns  120 ns           1  others
 compute                  1   20 ns   80 ns
 memory: save             0  220 ns   30 ns
 not begun                1    0 ns   20 ns
