@@ -107,7 +107,7 @@ def _steps(result: Result, work: Work) -> Sheet:
         why, more = _WHY[WHY[path["why"][row]]], count[group[row]] - 1
         times = (_time(result, begin), _time(result, end - begin))
         rows.append([text, str(path["npu"][row]), *times, f"{more:,}" if more else "", why])
-    return Sheet(["its longest steps", "NPU", "from", "time", "more alike", "waited for"], rows, words=("waited for",))
+    return Sheet(["its longest steps", "NPU", "from", "time", "more alike", "waited"], rows, words=("waited",))
 
 
 def _time(result: Result, cycles: float) -> str:

@@ -39,7 +39,7 @@ compute: embedding é, weight gradient     32.0 %   80 ns      1
 memory: save                              12.0 %   30 ns      1
 not begun                                  8.0 %   20 ns      1
 
-its longest steps      NPU    from    time  more alike  waited for
+its longest steps      NPU    from    time  more alike  waited
 all-reduce: gradients    0  100 ns  120 ns           1  others
 compute                  1   20 ns   80 ns
 memory: save             0  220 ns   30 ns
