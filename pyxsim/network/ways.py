@@ -81,7 +81,7 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
             raise UnreachableError(f"plane {plane[pair]} has no route from NPU {src[pair]} to NPU {dst[pair]}")
         steps.append(step)
         router[under_way] = relation.link_dst[step[under_way]]
-    return np.array(steps, np.int64).reshape(-1, len(src)).T
+    return np.array(steps, np.int64).reshape(len(steps), len(src)).T
 
 
 def _one_of(relation: Relation, plane: int, router: Longs, dst: Longs, turn: Longs) -> tuple[Longs, Longs]:

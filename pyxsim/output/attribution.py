@@ -138,7 +138,7 @@ def hot_links(result: Result, count: int = 10) -> list[HotLink]:
     """The links and lanes at which packets waited longest, those that are alike as one; none where the run did not
     tell."""
     told = result.attribution
-    if told is None:
+    if told is None or not told.traffic_names:
         return []
     waits, network = told.waits, len(result.links)
     total = np.zeros(len(told.link_names), np.int64)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pyxsim.report.comparison import page as markdown
 from pyxsim.study import run
+from pyxsim.study.compare import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ROOT / "inputs" / "memory"
@@ -42,6 +44,16 @@ def test_the_table(name: str) -> None:
     assert memory == round(12 * ACCESSES[name] / 1000, 1)
     assert set(of_npus["exposed"].tolist()) == {of_npus["exposed"][0]}
     assert exposed == round(int(of_npus["exposed"][0]) / 1000, 1)
+
+
+def test_backends_agree_where_there_are_no_messages() -> None:
+    """Nothing is left for the network: to compare that, and to tell it, is no fault."""
+    found = compare(INPUTS / "in_switch.toml")
+    (point,) = found.points
+    times = {name: result.time_ns for name in found.backends if (result := point.result(name)) is not None}
+    assert len(times) == len(found.backends) > 1
+    assert len(set(times.values())) == 1
+    assert "safe" in markdown(found)
 
 
 def test_what_is_shipped_is_what_the_program_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
