@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 COLOURS = dict(zip(DOING, (DIMENSION_COLOURS[0], DIMENSION_COLOURS[2], DIMENSION_COLOURS[1]), strict=True))
 # Of the height of an NPU: communication goes on below what it may hide behind.
-_PLACES = {"compute": (0.08, 0.5), "memory": (0.08, 0.5), "communication": (0.6, 0.32)}
+_PLACES = {"compute": (0.08, 0.5), "communication": (0.6, 0.32)}
+_THREE = {"compute": (0.06, 0.32), "memory": (0.4, 0.18), "communication": (0.6, 0.32)}
 _PATH = "#000000"
 MOST_STEPS = 2000  # of the critical path, the longest: more would be a smear
 MOST_LABELS = 32
@@ -42,11 +43,12 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     row = {npu: place for place, npu in enumerate(npus)}
     table = work.timeline
     there = [name for number, name in enumerate(DOING) if (table["doing"] == number).any()]
+    places = _THREE if "memory" in there else _PLACES
     for npu, place in row.items():
         for name in there:
             which = (table["npu"] == npu) & (table["doing"] == DOING.index(name))
             begin, end = clock.at(table["begin"][which]), clock.at(table["end"][which])
-            top, high = _PLACES[name]
+            top, high = places[name]
             spans = np.stack([begin, end - begin], axis=1).tolist()
             ax.broken_barh(spans, (place + top, high), facecolors=COLOURS[name], lw=0)
     like = work.npus["like"]
