@@ -32,7 +32,7 @@ cdef struct Pipe:
     int64_t share    # of each flow in a cycle
     int64_t wake     # the cycle in which something is through next; -1: none
     Heap flows       # by how much has been served to each when they are through; what follows is their kind
-    Work* works      # in order of beginning
+    Work* works      # the most modest first; of one demand, in order of beginning
     int64_t work_count, work_room
     int64_t busy     # cycles in which it served something
     bint changed

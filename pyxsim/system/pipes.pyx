@@ -71,12 +71,16 @@ cdef class Pipes:
 
     def compute(self, int64_t npu, int32_t key, int64_t ticks, int64_t size, int64_t full, int64_t now):
         cdef Pipe* own = &self.pipes[npu]
-        cdef int64_t demand = (size * ONE + ticks - 1) // ticks if own.rate else 0
+        cdef int64_t demand = (size * ONE + ticks - 1) // ticks if own.rate else 0, place
         self.moved[COMPUTED, npu] += size
         self._touch(npu, now)
         own.works = <Work*> grown(own.works, &own.work_room, own.work_count + 1, sizeof(Work))
-        own.works[own.work_count] = Work(ticks * ONE, demand, full, 0, self.number, key)
+        place = own.work_count
         own.work_count += 1
+        while place and own.works[place - 1].demand > demand:
+            own.works[place] = own.works[place - 1]
+            place -= 1
+        own.works[place] = Work(ticks * ONE, demand, full, 0, self.number, key)
         self.number += 1
         self.working += 1
 
@@ -131,37 +135,34 @@ cdef class Pipes:
 
     cdef int _share_out(self, Pipe* pipe) except -1:
         """What each gets from now on, and when the first of them is through."""
-        cdef int64_t left = pipe.rate, sharing = pipe.flows.count, i, best, wanted, least, share
+        cdef int64_t left = pipe.rate, sharing = pipe.flows.count, i, granted = 0, wanted, share
         cdef int64_t most = max(pipe.limit // pipe.flows.count, 1) if pipe.limit and pipe.flows.count else 0
         cdef Work* work
         pipe.share, pipe.wake = 0, -1
         for i in range(pipe.work_count):
-            pipe.works[i].speed = -1
             sharing += pipe.works[i].demand > 0
         while True:  # who wants less than an even share gets it, the most modest first: the others share the rest
-            best, least = -1, -1
-            for i in range(pipe.work_count):
-                work = &pipe.works[i]
-                if work.speed < 0:
-                    wanted = work.demand // ONE * work.full + (work.demand % ONE * work.full + ONE - 1) // ONE
-                    if least < 0 or wanted < least:
-                        best, least = i, wanted
-            if most and not pipe.share and (least < 0 or most < least):
-                best, least = -1, most
-            if least < 0 or (least > 0 and least > left // sharing):
-                break
-            if best < 0:
+            wanted = -1
+            if granted < pipe.work_count:
+                work = &pipe.works[granted]
+                wanted = work.demand // ONE * work.full + (work.demand % ONE * work.full + ONE - 1) // ONE
+            if most and not pipe.share and (wanted < 0 or most < wanted):
+                if most > left // sharing:
+                    break
                 pipe.share = most
                 left -= most * pipe.flows.count
                 sharing -= pipe.flows.count
+            elif wanted < 0 or (wanted > 0 and wanted > left // sharing):
+                break
             else:
-                pipe.works[best].speed = pipe.works[best].full
-                left -= least
-                sharing -= pipe.works[best].demand > 0
+                work.speed = work.full
+                left -= wanted
+                sharing -= work.demand > 0
+                granted += 1
         share = max(left // sharing, 1) if sharing else 0
         for i in range(pipe.work_count):
             work = &pipe.works[i]
-            if work.speed < 0:
+            if i >= granted:
                 work.speed = max(share * ONE // work.demand, 1)
             sooner_of(&pipe.wake, pipe.now + (work.left + work.speed - 1) // work.speed)
         if pipe.flows.count:
