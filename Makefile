@@ -9,6 +9,8 @@ CORE := $(shell find pyxsim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 RELEASE := PYXSIM_EXPECT_BUILD=release
 DEBUG := PYXSIM_EXPECT_BUILD=debug
 DEBUG_SITE := build/debug/site
+# As many tests at a time as there are cores; tests of one file stay together where they can: some share what they run.
+PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
 # What a developer's shell has set is not for the build that everything below relies on.
 unexport PYXSIM_DEBUG PYTHONPATH
 
@@ -23,10 +25,10 @@ run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writ
 	$(VENV)/bin/pyxsim run inputs/torus_all_reduce.toml -o results/torus_all_reduce.h5 --plot results/torus_all_reduce.png
 
 test: $(VENV)/.ready-dev  ## the tests, without the slow ones
-	$(RELEASE) $(VENV)/bin/pytest $(ARGS)
+	$(RELEASE) $(PYTEST) $(ARGS)
 
 validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of docs/validation.md; pictures in results/validation
-	$(RELEASE) $(VENV)/bin/pytest --slow $(ARGS)
+	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
 
 bench: $(VENV)/.ready-dev  ## the speed of the engine on fixed cases
@@ -39,7 +41,7 @@ lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
 debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bounds checks, assertions and self-check
 	@rm -rf $(DEBUG_SITE) build/debug/lib.*
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
-	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(VENV)/bin/pytest tests/core tests/analytical tests/system/test_executor.py $(ARGS)
+	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/analytical tests/system/test_executor.py $(ARGS)
 
 wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
 	@rm -rf build/release/lib.*
