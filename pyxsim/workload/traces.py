@@ -26,7 +26,9 @@ from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGr
 from pyxsim.workload.trace_head import Head, read_head
 
 _MOST = 2**62
-_NS_PER_S, _PS_PER_S = 10**9, 10**12
+_OURS = frozenset({"layer", "part", "resource"})  # attributes that Chakra does not have
+_PARTS, _COMM_TYPES = frozenset(Part), frozenset(CommType)
+_NS_PER_S, _PS_PER_S, _PS_PER_US = 10**9, 10**12, 10**6
 # What a memory node does, and what with the memory's own switches.
 _ACCESSES = {
     NodeType.MEM_LOAD: (Access.LOAD, Access.GATHER),
@@ -124,6 +126,7 @@ class _Reader:
         self.nodes: list[int] = []  # of each task
         # By group and turn, or by the number that the nodes say: number of the call, it, and who had it first.
         self.calls: dict[tuple[Any, int], tuple[int, Call, str]] = {}
+        self._known: dict[int, int] = {}  # cycles of times
         self.groups: dict[str, tuple[int, ...]] = {}  # of the NPU whose trace is read
         self.members: dict[tuple[int, ...], tuple[int, ...]] = {}  # the same list for all that have it
 
@@ -158,7 +161,8 @@ class _Reader:
                 self.groups |= self._process_groups(place, node.inputs.values)
             if node.id in found:
                 place.refuse("is there twice")
-            before = list(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
+            before = node.data_deps if not node.ctrl_deps else [*node.ctrl_deps, *node.data_deps]
+            before = list(dict.fromkeys(before)) if len(before) > 1 else before
             found[node.id] = (node.name, self._task(place), before)
         first = len(self.builder)
         number = {node: first + turn for turn, node in enumerate(sorted(found))}
@@ -166,11 +170,13 @@ class _Reader:
         turns: defaultdict[Any, int] = defaultdict(int)
         for own in number:
             name, task, before = found[own]
-            place = _Place(npu, file, Node(id=own, name=name))
-            for each in before:
-                if each not in number:
-                    place.refuse(f"waits for node {each}, which is not there")
+            try:
+                waits = [number[each] for each in before]
+            except KeyError as error:
+                place = _Place(npu, file, Node(id=own, name=name))
+                place.refuse(f"waits for node {error.args[0]}, which is not there")
             if task["kind"] == Kind.COLLECTIVE:
+                place = _Place(npu, file, Node(id=own, name=name))
                 name_of, said, call = task.pop("group"), task.pop("said"), task["call"]
                 members = self._members(place, name_of)
                 if members is not None:
@@ -180,13 +186,19 @@ class _Reader:
                 key = (group, turns[group]) if said is None else (None, said)
                 task["call"] = self._call(place, key, call)
                 turns[group] += said is None
-            self.builder.task(npu, name=name, before=[number[each] for each in before], **task)
+            self.builder.task(npu, name=name, before=waits, **task)
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """What becomes of a node."""
         task = self._of_type(place)
+        if not _OURS.isdisjoint(place.given):
+            self._ours(place, task)
+        return task
+
+    def _ours(self, place: _Place, task: dict[str, Any]) -> None:
+        """What attributes of our own say of a node, beside what its type does."""
         layer, part = place.whole("layer", -1), place.whole("part", Part.NONE)
-        if part not in list(Part):
+        if part not in _PARTS:
             place.refuse(f"has part {part}", allowed=f"0 to {max(Part)}")
         if layer >= len(self.builder.layers) > 0:
             place.refuse(f"has layer {layer}", allowed=f"0 to {len(self.builder.layers) - 1}, which have names")
@@ -194,7 +206,7 @@ class _Reader:
         names = [name for name, _ in self.builder.resources]
         if resource and resource not in names:
             place.refuse(f"has the resource '{resource}'", allowed=names, given=resource)
-        return task | {"layer": layer, "part": part, "resource": resource or None}
+        task |= {"layer": layer, "part": part, "resource": resource or None}
 
     def _of_type(self, place: _Place) -> dict[str, Any]:
         """What becomes of a node of its type."""
@@ -203,8 +215,8 @@ class _Reader:
             return self._recorded(place)
         if node.type in (NodeType.INVALID, NodeType.METADATA):
             # A delay is our own: what other traces say of these is no time that anything takes.
-            seconds = place.seconds() if node.get("duration_ps") is not None else 0
-            return {"kind": Kind.MARK, "ticks": place.countable(ceil(seconds * self.rules.clock))}
+            told = place.given.get("duration_ps") is not None
+            return {"kind": Kind.MARK, "ticks": self._plain_ticks(place) if told else 0}
         if node.type == NodeType.COMP:
             return self._compute(place)
         if node.type in _ACCESSES:
@@ -225,16 +237,28 @@ class _Reader:
 
     def _ticks(self, place: _Place) -> int:
         """The duration of a node."""
-        seconds = place.seconds()
-        if not self.rules.exact and not seconds:
-            seconds = Fraction(1, _NS_PER_S)
-        return place.countable(self.rules.cycles(seconds))
+        recorded = place.picoseconds()
+        ticks = self._known.get(recorded)
+        if ticks is None:
+            least = 0 if self.rules.exact else _PS_PER_S // _NS_PER_S
+            ticks = self.rules.cycles(Fraction(recorded or least, _PS_PER_S))
+            self._known[recorded] = place.countable(ticks)
+        return ticks
+
+    def _plain_ticks(self, place: _Place) -> int:
+        """The duration of a node that does not compute."""
+        return place.countable(ceil(Fraction(place.picoseconds(), _PS_PER_S) * self.rules.clock))
+
+    def _scaled(self, size: int) -> int:
+        """So many bytes, of what is communicated."""
+        scale = self.rules.comm_scale
+        return size if scale == 1 else int(size * scale)
 
     def _compute(self, place: _Place) -> dict[str, Any]:
-        node, rules = place.node, self.rules
+        rules = self.rules
         on_cpu, size = place.flag("is_cpu_op"), place.whole("tensor_size", 0)
         # What is told to the picosecond is told by us: a roofline is for operations.
-        told = node.get("duration_ps") is not None and node.get("num_ops") is None
+        told = place.given.get("duration_ps") is not None and place.given.get("num_ops") is None
         if rules.roofline is None or on_cpu or told:
             ticks = self._ticks(place)
         elif not size:
@@ -249,7 +273,7 @@ class _Reader:
         task = {"kind": Kind.MEMORY, "match": access, "resource": "communication"}
         if size := place.whole("tensor_size", 0):
             return task | {"size": size}
-        return task | {"ticks": place.countable(ceil(place.seconds() * self.rules.clock))}
+        return task | {"ticks": self._plain_ticks(place)}
 
     def _message(self, place: _Place) -> dict[str, Any]:
         sends = place.node.type == NodeType.COMM_SEND
@@ -259,7 +283,7 @@ class _Reader:
         peer = place.whole(other)
         if peer >= self.npus or peer == place.npu:
             place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")
-        size, tag = int(place.whole("comm_size") * self.rules.comm_scale), place.whole("comm_tag", 0)
+        size, tag = self._scaled(place.whole("comm_size")), place.whole("comm_tag", 0)
         if not size:
             place.refuse("is a message of 0 bytes", allowed="1 and more")
         kind = Kind.SEND if sends else Kind.RECEIVE
@@ -274,10 +298,10 @@ class _Reader:
 
     def _collective(self, place: _Place) -> dict[str, Any]:
         number = place.whole("comm_type")
-        if number not in list(CommType):
+        if number not in _COMM_TYPES:
             place.refuse(f"has comm_type {number}", allowed=f"0 to {max(CommType)}")
         kind = _COLLECTIVES[CommType(number)]
-        size = int(place.whole("comm_size", 0 if kind == "barrier" else None) * self.rules.comm_scale)
+        size = self._scaled(place.whole("comm_size", 0 if kind == "barrier" else None))
         if not size and kind != "barrier":
             place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
         group = place.text("pg_name", "")
@@ -287,7 +311,7 @@ class _Reader:
             place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a place in each group")
         if dims is not None and kind in _ROOTS:
             root = place.whole("root", -1)
-        algorithms = place.node.get("algorithms")
+        algorithms = place.given.get("algorithms")
         if algorithms is not None and not (
             isinstance(algorithms, list) and all(isinstance(each, str) for each in algorithms)
         ):
@@ -298,11 +322,11 @@ class _Reader:
             None,
             dims,
             None if algorithms is None else tuple(algorithms),
-            priority=None if place.node.get("comm_priority") is None else place.whole("comm_priority", least=-_MOST),
+            priority=None if place.given.get("comm_priority") is None else place.whole("comm_priority", least=-_MOST),
             name=place.text("collective_name", place.node.name or kind),
             root=None if root < 0 else root,
         )
-        said = None if place.node.get("collective") is None else place.whole("collective")
+        said = None if place.given.get("collective") is None else place.whole("collective")
         return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "said": said, "resource": "communication"}
 
     def _members(self, place: _Place, name: str) -> tuple[int, ...] | None:
@@ -326,7 +350,7 @@ class _Reader:
 
     def _dims(self, place: _Place) -> tuple[int, ...] | None:
         """The dimensions along which a collective goes; None: all."""
-        flags = place.node.get("involved_dim")
+        flags = place.given.get("involved_dim")
         if flags is None:
             return None
         if not isinstance(flags, list) or not all(isinstance(each, bool) for each in flags):
@@ -361,13 +385,14 @@ def _told(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-@dataclass(frozen=True)
 class _Place:
-    """A node of a trace, and how it is told."""
+    """A node of a trace, its attributes by name, and how it is told."""
 
-    npu: int
-    file: str
-    node: Node
+    __slots__ = ("file", "given", "node", "npu")
+
+    def __init__(self, npu: int, file: str, node: Node) -> None:
+        self.npu, self.file, self.node = npu, file, node
+        self.given = {each.name: each.value for each in node.attr}
 
     @property
     def label(self) -> str:
@@ -376,11 +401,11 @@ class _Place:
     def refuse(self, problem: str, allowed: str | Sequence[str] | None = None, given: str | None = None) -> NoReturn:
         raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
 
-    def seconds(self) -> Fraction:
-        """How long it takes, as it was recorded; `runtime` is where older traces have it."""
-        if self.node.get("duration_ps") is not None:
-            return Fraction(self.whole("duration_ps"), _PS_PER_S)
-        return Fraction(self.node.duration_micros or self.whole("runtime", 0), 10**6)
+    def picoseconds(self) -> int:
+        """How long it took when it was recorded; `runtime` is where older traces have it."""
+        if self.given.get("duration_ps") is not None:
+            return self.whole("duration_ps")
+        return (self.node.duration_micros or self.whole("runtime", 0)) * _PS_PER_US
 
     def countable(self, ticks: int) -> int:
         """The cycles that it takes, if there are not too many."""
@@ -390,14 +415,14 @@ class _Place:
 
     def text(self, name: str, default: str) -> str:
         """An attribute that is a text."""
-        value = self.node.get(name, default)
+        value = self.given.get(name, default)
         if not isinstance(value, str):
             self.refuse(f"has a {name} that is no text")
         return value
 
     def whole(self, name: str, default: int | None = None, *, least: int = 0) -> int:
         """An attribute that is a whole number; without a default it must be there."""
-        value = self.node.get(name, default)
+        value = self.given.get(name, default)
         if value is None:
             self.refuse(f"has no {name}")
         if isinstance(value, bool) or not isinstance(value, int):
@@ -408,7 +433,7 @@ class _Place:
 
     def flag(self, name: str) -> bool:
         """An attribute that is true or false."""
-        value = self.node.get(name, False)
+        value = self.given.get(name, False)
         if not isinstance(value, bool | int):
             self.refuse(f"has a {name} that is neither true nor false")
         return bool(value)
