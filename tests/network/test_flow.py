@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -164,6 +165,21 @@ def test_a_lane_with_room_lets_the_next_message_start() -> None:
     send(net, 900, (0, 3), (0, 1), (1, 3), (2, 3))
     # A half of the link from 1 to 2, a third of the one after it.
     assert drain(net) == {0: 2715, 1: 1355, 2: 2710, 3: 2705}
+
+
+def test_two_lanes_that_crowd_one_link_and_then_another(tree: Path) -> None:
+    """The example of the page: fluids fill both links all the time, packets one after the other."""
+    sends = [{"src": src, "dst": dst, "size": "1 MiB"} for src in (0, 1) for dst in (2, 3)]
+    switch = {"topology": "switch", "shape": [4], "bandwidth": "100 GB/s", "latency": "100 ns"}
+    times = {
+        backend: pyxsim.run({"network": switch, "message": sends}, backend=backend).time_ns
+        for backend in ("flow", "packet", "analytical-congestion")
+    }
+    bytes_ns = 2**20 / 100
+    assert times["flow"] == floor(2 * bytes_ns + 200)
+    assert times["packet"] > 4 * bytes_ns
+    page = (tree / "docs" / "flow.md").read_text(encoding="utf-8")
+    assert all(f"{time / 1000:.1f} us" in page for time in times.values())
 
 
 def test_a_permutation_over_a_fat_tree_runs_at_full_speed() -> None:
