@@ -89,6 +89,13 @@ class Experiment(Table):
             raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
         if self.system.remote_memory is not None and workload is None:
             raise InputError("nothing accesses it", key="system.remote_memory", allowed="with [workload]")
+        endpoint = self.system.endpoint
+        if endpoint is not None and self.traffic is not None:
+            allowed = "with collectives, messages or [workload]"
+            raise InputError("open traffic goes through no memory", key="system.endpoint", allowed=allowed)
+        if endpoint is not None and endpoint.compute_share and workload is None:
+            key = "system.endpoint.compute_share"
+            raise InputError("nothing computes beside collectives", key=key, allowed="0, or with [workload]")
         return self
 
     @field_validator("message")

@@ -71,6 +71,7 @@ def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
         ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_rate": "1 GB/s"}}, "there is no engine"),
         ({"endpoint": {"compute_share": 0.1, "offload": "engine"}}, "no cores do"),
         ({"endpoint": {"compute_share": 1}}, "nothing would be computed"),
+        ({"endpoint": {"compute_share": 0.1}}, "nothing computes beside collectives"),
         ({"endpoint": {"compute_share": 0.1, "communication_bandwidth": "1 GB/s"}}, "a part of memory_bandwidth"),
         (
             {"endpoint": {"memory_bandwidth": "1 GB/s", "communication_bandwidth": "2 GB/s"}},
@@ -87,3 +88,10 @@ def test_an_endpoint_says_what_it_is(system: dict[str, object], problem: str) ->
     network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
     with pytest.raises(InputError, match=problem):
         load_experiment({"network": network, "system": system, "collective": {"kind": "all-reduce", "size": "1 B"}})
+
+
+def test_open_traffic_has_no_memory() -> None:
+    network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
+    system = {"endpoint": {"memory_bandwidth": "1 GB/s"}}
+    with pytest.raises(InputError, match="goes through no memory"):
+        load_experiment({"network": network, "system": system, "traffic": {"pattern": "uniform", "load": 0.1}})

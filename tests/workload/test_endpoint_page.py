@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyxsim.settings import load_experiment
+from pyxsim.settings.endpoint import Endpoint
 from pyxsim.study import prepare
 from pyxsim.study.prepare import Prepared
 from pyxsim.system import System, make_system
@@ -34,12 +35,8 @@ def table(head: str) -> list[list[str]]:
 
 def prepared(endpoint: dict[str, Any] | None) -> Prepared:
     data = load_experiment(ROOT / "inputs" / "endpoint.toml", overrides=['collective.size="8 MiB"'])
-    system = data.system.model_copy(update={"endpoint": None})
-    if endpoint is not None:
-        chosen = load_experiment(
-            {"network": data.network, "system": {"endpoint": endpoint}, "collective": data.collective}
-        )
-        system = system.model_copy(update={"endpoint": chosen.system.endpoint})
+    chosen = None if endpoint is None else Endpoint.model_validate(endpoint)
+    system = data.system.model_copy(update={"endpoint": chosen})
     made = prepare(data.model_copy(update={"system": system}), backend="analytical-congestion")
     assert isinstance(made, Prepared)
     return made
