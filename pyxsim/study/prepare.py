@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -158,7 +160,8 @@ def prepare(
         options = fitted(options, job)
         shape = shape if job.dims is None else job.dims.shape
     system = make_system(network, shape, options)
-    job.begin(system)
+    with _nothing_to_collect():
+        job.begin(system)
     _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system, job)]
     if isinstance(network, PacketNetwork):
@@ -175,6 +178,18 @@ def prepare(
         carrier = Carrier(system, output.seed)
         system.listen = carrier.feed
     return Prepared(experiment, topology, network, system, job, warnings, carrier)
+
+
+@contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """All that is made here stays: to look for garbage among it would take as long as making it."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def _prepare_traffic(
