@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyxsim.system.pipes import Pipes
 from pyxsim.system.options import SharedBus
+from pyxsim.system.pipes import Pipes
 from pyxsim.system.program import Program
 
 Longs = NDArray[np.int64]
