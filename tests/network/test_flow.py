@@ -177,7 +177,7 @@ def test_two_lanes_that_crowd_one_link_and_then_another(tree: Path) -> None:
     }
     bytes_ns = 2**20 / 100
     assert times["flow"] == floor(2 * bytes_ns + 200)
-    assert times["packet"] > 4 * bytes_ns
+    assert times["packet"] > 1.95 * times["flow"]
     page = (tree / "docs" / "flow.md").read_text(encoding="utf-8")
     assert all(f"{time / 1000:.1f} us" in page for time in times.values())
 
