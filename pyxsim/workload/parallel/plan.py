@@ -99,13 +99,17 @@ class Plan:
     @cached_property
     def ticks(self) -> Callable[[Layer, Part], int]:
         """Cycles of a part of a layer. Most layers are like another one: these are computed once."""
-        known: dict[tuple[Work, ...], int] = {}
+        known: dict[tuple[int, Part], int] = {}  # by the identity of a layer of the model, which is here as long
+        alike: dict[tuple[Work, ...], int] = {}
 
         def ticks(layer: Layer, part: Part) -> int:
-            work = self.work(layer, part)
-            if work not in known:
-                known[work] = self.cycles(self.npu.seconds(work, self.workload.element_bytes)) if work else 0
-            return known[work]
+            place = id(layer), part
+            if place not in known:
+                work = self.work(layer, part)
+                if work not in alike:
+                    alike[work] = self.cycles(self.npu.seconds(work, self.workload.element_bytes)) if work else 0
+                known[place] = alike[work]
+            return known[place]
 
         return ticks
 
