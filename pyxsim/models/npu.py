@@ -51,7 +51,11 @@ class Npu:
 
     def update_seconds(self, parameters: int, element: int) -> Fraction:
         """For an optimizer's step over so many parameters."""
-        return parameters * _update_bytes(element) / self.bandwidth
+        return self.update_bytes(parameters, element) / self.bandwidth
+
+    def update_bytes(self, parameters: int, element: int) -> int:
+        """What that step reads and writes."""
+        return parameters * _update_bytes(element)
 
 
 def state_bytes(parameters: int, element: int) -> int:

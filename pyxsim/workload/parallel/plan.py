@@ -25,11 +25,14 @@ _BACKWARD = (Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
 class Machine(Protocol):
     """What an NPU needs for work."""
 
-    def seconds(self, works: Sequence[Work], element_bytes: int) -> Fraction:
+    def seconds(self, works: Sequence[Work], element: int) -> Fraction:
         """For products of matrices and what is moved."""
 
-    def update_seconds(self, parameters: int, element_bytes: int) -> Fraction:
+    def update_seconds(self, parameters: int, element: int) -> Fraction:
         """For the step of the optimizer."""
+
+    def update_bytes(self, parameters: int, element: int) -> int:
+        """What that step reads and writes."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +99,34 @@ class Plan:
         samples = self.samples * (self.grid.data if layer.kind == Kind.TABLES else 1)
         return layer.work(part, samples, self.share(layer))
 
-    @cached_property
-    def ticks(self) -> Callable[[Layer, Part], int]:
-        """Cycles of a part of a layer. Most layers are like another one: these are computed once."""
-        known: dict[tuple[int, Part], int] = {}  # by the identity of a layer of the model, which is here as long
-        alike: dict[tuple[Work, ...], int] = {}
+    def ticks(self, layer: Layer, part: Part) -> int:
+        """Cycles of a part of a layer."""
+        return self.cost(layer, part)[0]
 
-        def ticks(layer: Layer, part: Part) -> int:
+    @cached_property
+    def cost(self) -> Callable[[Layer, Part], tuple[int, int]]:
+        """Cycles of a part of a layer, and bytes that go through the memory. Those of layers alike are computed once."""
+        known: dict[tuple[int, Part], tuple[int, int]] = {}  # by the identity of a layer, which is here as long
+        alike: dict[tuple[Work, ...], tuple[int, int]] = {}
+        element = self.workload.element_bytes
+
+        def cost(layer: Layer, part: Part) -> tuple[int, int]:
             place = id(layer), part
             if place not in known:
                 work = self.work(layer, part)
                 if work not in alike:
-                    alike[work] = self.cycles(self.npu.seconds(work, self.workload.element_bytes)) if work else 0
+                    ticks = self.cycles(self.npu.seconds(work, element)) if work else 0
+                    alike[work] = ticks, sum(each.elements for each in work) * element
                 known[place] = alike[work]
             return known[place]
 
-        return ticks
+        return cost
+
+    def update_cost(self, parameters: int) -> tuple[int, int]:
+        """The same for a step of the optimizer."""
+        element = self.workload.element_bytes
+        seconds = self.npu.update_seconds(parameters, element)
+        return self.cycles(seconds), self.npu.update_bytes(parameters, element)
 
     def cycles(self, seconds: Fraction) -> int:
         """A time of computing, in cycles."""

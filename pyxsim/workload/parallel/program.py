@@ -82,19 +82,28 @@ class _Stage:
     def _name(self, what: str) -> str:
         return f"{what}, {self._label}"
 
-    def _compute(self, layer: Layer, part: Part, ticks: int, before: Tasks) -> Tasks:
-        """Compute after some tasks; these themselves where it takes no time."""
+    def _compute(self, layer: Layer, part: Part, cost: tuple[int, int], before: Tasks) -> Tasks:
+        """Compute after some tasks; these themselves where it takes no time. `cost`: as Plan.cost has it."""
+        ticks, size = cost
         if not ticks:
             return before
         name = self._name(f"{layer.name}, {part.name.lower().replace('_', ' ')}")
         number = self._number[layer.name]
         task = self.builder.tasks(
-            self.npus, Kind.COMPUTE, name, ticks=ticks, resource="compute", layer=number, part=part, before=before
+            self.npus,
+            Kind.COMPUTE,
+            name,
+            ticks=ticks,
+            size=size,
+            resource="compute",
+            layer=number,
+            part=part,
+            before=before,
         )
         return [task]
 
     def _work(self, layer: Layer, part: Part, before: Tasks) -> Tasks:
-        return self._compute(layer, part, self.plan.ticks(layer, part), before)
+        return self._compute(layer, part, self.plan.cost(layer, part), before)
 
     def _collective(
         self,
@@ -333,8 +342,8 @@ class _Stage:
         for layer in reversed(plan.layers(self.stage)):
             own = sum(self._shard(count, axis) if zero else count for count, axis, _ in self._replicated([layer]))
             if own:
-                ticks = plan.cycles(plan.npu.update_seconds(own, plan.workload.element_bytes))
-                updated = self._compute(layer, Part.UPDATE, ticks, _joined(end, self._synced.get(layer.name, [])))
+                synced = _joined(end, self._synced.get(layer.name, []))
+                updated = self._compute(layer, Part.UPDATE, plan.update_cost(own), synced)
                 if zero in (1, 2):
                     self._gathered([layer], Part.UPDATE, "updated parameters", updated)
 

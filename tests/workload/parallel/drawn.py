@@ -29,6 +29,9 @@ class Rows:
     def update_seconds(self, parameters: int, element: int) -> Fraction:
         return Fraction(parameters, self._rate * 10**9) if self._rate else Fraction(0)
 
+    def update_bytes(self, parameters: int, element: int) -> int:
+        return 3 * parameters
+
 
 def equal_blocks(count: int, rows: int = 7) -> Model:
     """Blocks of a layer each, with as much to do: an embedding that takes no time stands in the first."""

@@ -264,6 +264,16 @@ def test_all_kinds_come_to_an_end(data: st.DataObject) -> None:
     assert np.count_nonzero(forward & block) == tensor * replicas * plan.micro_batches * again
 
 
+def test_bytes_through_the_memory() -> None:
+    """Of a block of 7 x 7 products: three matrices for each of three parts; what the optimizer reads and writes."""
+    graph = built(planned(equal_blocks(1), (2,), Rows(10), batch=2, element="2 B"))
+    compute = graph.kind == Task.COMPUTE
+    told = zip(graph.part[compute].tolist(), graph.size[compute].tolist(), strict=True)
+    matrices = 3 * 7 * 7 * 2
+    parts = (Part.FORWARD, Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
+    assert set(told) == {*((part, matrices) for part in parts), (Part.UPDATE, 3 * 60)}
+
+
 def test_compute_is_one_thing_at_a_time() -> None:
     graph = built(planned(transformer(2), (2,), Rows(10), batch=2, parallelism={"tensor": 2}))
     compute = graph.kind == Task.COMPUTE
