@@ -105,7 +105,7 @@ class Plan:
 
     @cached_property
     def cost(self) -> Callable[[Layer, Part], tuple[int, int]]:
-        """Cycles of a part of a layer, and bytes that go through the memory. Those of layers alike are computed once."""
+        """Cycles of a part of a layer, and bytes that go through the memory. Of layers alike it is computed once."""
         known: dict[tuple[int, Part], tuple[int, int]] = {}  # by the identity of a layer, which is here as long
         alike: dict[tuple[Work, ...], tuple[int, int]] = {}
         element = self.workload.element_bytes
