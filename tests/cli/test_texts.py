@@ -56,6 +56,23 @@ def test_check(pyxsim: Command, text: Path) -> None:
     assert "model.txt:5: unknown communication 'ALLTOAL'" in pyxsim("workload", "check", "model.txt").lines[0]
 
 
+@pytest.mark.parametrize("shape", ["4,2", "2,4", "8"], ids=["whole dimensions", "over two", "within one"])
+def test_traces_of_a_loop_run_to_the_same_end(pyxsim: Command, text: Path, shape: str) -> None:
+    (text / "net.toml").write_text(NETWORK.format(shape=f"[{shape}]"))
+    scales = ("--passes", "2", "--comm-scale", "0.3", "--compute-scale", "1.5")
+    ended = pyxsim("workload", "convert", "model.txt", "loop", "--network", "net.toml", *scales)
+    assert (ended.code, ended.lines[0].startswith("wrote 8 traces, ")) == (0, True)
+    ends = []
+    for workload in (
+        'file = "model.txt"\npasses = 2\ncomm_scale = 0.3\ncompute_scale = 1.5\n',
+        'file = "loop"\n',
+    ):
+        (text / "run.toml").write_text(f"{NETWORK.format(shape=f'[{shape}]')}[workload]\n{workload}")
+        told = json.loads(pyxsim("run", "run.toml", "--backend", "analytical", "--json").out)
+        ends.append(told["time_ns"])
+    assert ends[0] == ends[1] > 0
+
+
 def test_networks(pyxsim: Command, text: Path) -> None:
     """The same by its shape, its number of NPUs, and files of ours and of ASTRA-sim."""
     (text / "net.toml").write_text(NETWORK.format(shape="[4]"))

@@ -34,6 +34,10 @@ QUICK = [
     "issue-370/compat",
     "astra/2-stops",
     "astra/1-files",
+    "loops/dlrm-garnet",
+    "traces/loops-analytical",
+    "pipeline/1f1b",
+    "pipeline/interleaved",
     "themis/torus-4x4x4",
     "themis/torus-4x4x4-compat",
 ]

@@ -33,27 +33,26 @@ def backend(case: Measured) -> str:
     return "analytical-congestion" if case.get("model") == "congestion" else "analytical"
 
 
+def system_2(case: Measured) -> dict[str, Any]:
+    """The system layer of a case of version 2, as settings."""
+    return {
+        "compat": "astra-sim-2",
+        "chunks": case.get("splits", 4),
+        "active_chunks": case.get("active_chunks", 1),
+        "scheduling": case.get("scheduling", "LIFO"),
+        "optimization": case.get("optimization", "localBWAware"),
+        "endpoint_delay": f"{case.get('endpoint_delay', 10)} ns",
+        "local_memory_bandwidth": f"{case.get('memory', 1600)} GB/s",
+        "queues": case.get("queues", 1),
+        case["kind"].replace("-", "_"): case["algorithms"],
+    }
+
+
 def version_2(case: Measured) -> tuple[int, int]:
     """(measured, here), ns."""
-    result = run(
-        {
-            "network": network(case),
-            "system": {
-                "compat": "astra-sim-2",
-                "chunks": case.get("splits", 4),
-                "active_chunks": case.get("active_chunks", 1),
-                "scheduling": case.get("scheduling", "LIFO"),
-                "optimization": case.get("optimization", "localBWAware"),
-                "endpoint_delay": f"{case.get('endpoint_delay', 10)} ns",
-                "local_memory_bandwidth": f"{case.get('memory', 1600)} GB/s",
-                "queues": case.get("queues", 1),
-                case["kind"].replace("-", "_"): case["algorithms"],
-            },
-            "collective": {"kind": case["kind"], "size": f"{case['bytes']} B"},
-        },
-        backend=backend(case),
-    )
-    return max(case["ends"]), result.time_cycles
+    collective = {"kind": case["kind"], "size": f"{case['bytes']} B"}
+    told = {"network": network(case), "system": system_2(case), "collective": collective}
+    return max(case["ends"]), run(told, backend=backend(case)).time_cycles
 
 
 def version_1(case: Measured) -> tuple[float, float]:
@@ -99,7 +98,7 @@ def same(measured: list[Measured], one: Callable[[Measured], tuple[float, float]
     return Found(worst, picture, {"runs": str(len(measured)), "NPUs": told})
 
 
-def _groups() -> Iterator[tuple[str, str, list[Measured]]]:
+def groups() -> Iterator[tuple[str, str, list[Measured]]]:
     """(name, what it is, its runs) of version 2."""
     runs = [case for case in reference("astra2")["cases"] if case["ends"] is not None]
     fair = [case for case in runs if case.get("model") != "congestion"]
@@ -112,7 +111,7 @@ def _groups() -> Iterator[tuple[str, str, list[Measured]]]:
 
 def cases() -> Iterator[Case]:
     claim = "It ends in the same nanosecond as in ASTRA-sim"
-    for name, what, measured in _groups():
+    for name, what, measured in groups():
         source = "measured: inputs/reference/astra2.json"
         yield Case(f"astra/2-{name}", f"{claim} 2: {what}", source, 0, "ns", partial(same, measured, version_2), 8)
     measured = reference("astra1")["cases"]
