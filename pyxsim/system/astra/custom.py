@@ -54,12 +54,11 @@ def plan_of(
 @dataclass(frozen=True)
 class Hands:
     """What a custom collective asks its system for: `post` hands a message over and calls back when it has arrived,
-    `later` calls after so many cycles, `through` hears of each position that has ended everything."""
+    `later` calls after so many cycles."""
 
     now: Callable[[], int]
     post: Callable[[int, int, int, int, Callable[[int], None]], None]
     later: Callable[[int, Callable[[int], None]], None]
-    through: Callable[[Custom, int], None]
 
 
 class Custom:
@@ -71,6 +70,7 @@ class Custom:
     def __init__(self, collective: Collective, number: int, plan: Plan, programs: Programs, hands: Hands) -> None:
         self.collective, self.number, self.plan, self.hands = collective, number, plan, hands
         self.members = collective.communicator.members
+        collective.to_go, collective.unfinished = [1] * len(self.members), len(self.members)
         self.phases = [[*_groups(self, order, phase, programs)] for order, phase in enumerate(plan.phases)]
         self.rows = np.full((len(self.phases), len(self.members), COLUMNS), -1, np.int64)
         self.rows[:, :, 3:] = 0
@@ -104,7 +104,8 @@ class Custom:
             phase += 1
         self.at_work[position] = phase
         if phase == len(self.phases):
-            self.hands.through(self, position)
+            self.collective.member_finished(position)
+            self.collective.chunk_finished(self.hands.now())
             return
         self.rows[phase, position, :2] = self.hands.now()
         self._of[phase][position].begin(position)

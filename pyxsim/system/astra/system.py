@@ -151,7 +151,7 @@ class AstraSystem:
         self._custom: dict[Collective, Custom] = {}
         self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
         self._programs = Programs(self._reduction, options.cycles_of_ns)
-        self._hands = Hands(lambda: self.cycle, self._post_custom, self._call_later, self._through)
+        self._hands = Hands(lambda: self.cycle, self._post_custom, self._call_later)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
         self._serials: dict[int, Longs] = {}  # per group, 0 for the network, and NPU: streams
         self._kin: Counter[object] = Counter()
@@ -234,8 +234,6 @@ class AstraSystem:
         self.collectives.append(collective)
         self.customs.append(custom)
         self.bytes_planned += custom.total
-        members = collective.communicator.members
-        collective.to_go, collective.unfinished = [1] * len(members), len(members)
         if not collective.is_open:
             self._call_at(collective.start, lambda now: custom.enter_all())
         return collective
@@ -533,10 +531,6 @@ class AstraSystem:
         number = -1 - next(self._numbers)
         self._posted[number] = arrived
         self._streams.post(src, dst, size, self.plane_between(src, dst), number, tag)
-
-    def _through(self, custom: Custom, position: int) -> None:
-        custom.collective.member_finished(position)
-        custom.collective.chunk_finished(self.cycle)
 
     # -- what there is to see --
 
