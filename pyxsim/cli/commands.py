@@ -403,7 +403,7 @@ workload = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Count, check, convert workloads: Chakra traces, texts of ASTRA-sim 1.",
+    help="Show, check, convert, generate workloads.",
 )
 app.add_typer(workload, name="workload")
 
@@ -433,7 +433,7 @@ First = Annotated[
 
 @workload.callback(invoke_without_command=True)
 def workloads(context: typer.Context) -> None:
-    """Count, check, convert workloads: Chakra traces, texts of ASTRA-sim 1."""
+    """Show, check, convert, generate workloads."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

@@ -10,7 +10,7 @@ from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings import Collective, Experiment
-from pyxsim.settings.algorithms import ROOTED, algorithm_key
+from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED, algorithm_key
 from pyxsim.settings.faults import join
 from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.topology import Topology
@@ -145,7 +145,7 @@ def _placed(error: InputError, key: str, place: str) -> InputError:
     """A fault of the system layer, told where the collective and its algorithms stand in the experiment."""
     if error.key == "collective.size":
         return InputError(error.problem, key=join(key, "size"), allowed=error.allowed)
-    if error.key is not None and error.key.startswith("system."):
+    if error.key in {f"system.{key}" for key in ALGORITHM_KEYS}:
         return InputError(error.problem, key=place, allowed=error.allowed, given=error.given)
     return error.named_by(place)  # what an algorithm says of so many ranks
 

@@ -273,10 +273,9 @@ class AstraSystem:
 
     def _follow(self, issued: Issued, npu: int) -> None:
         """An NPU enters what another one has planned. Raises InputError if its own turns say otherwise."""
-        serials = self._serial_numbers(issued)
+        collective, serials = issued.collective, self._serial_numbers(issued)
         if serials[npu] != issued.serial:
-            refuse_other_order(npu, issued.collective.name, issued.collective.kind)
-        collective = issued.collective
+            refuse_other_order(npu, collective.name, collective.kind)
         team = joined(issued.team, self.shape) if self._is_joined(issued.team) else issued.team
         if not self._cutter.follow(collective.kind, collective.size, team, issued.key, issued.serial, issued.cuts):
             refuse_other_ways(npu, collective.name, collective.kind)
