@@ -104,9 +104,7 @@ class Communication:
             if name not in tags:
                 tags[name] = len(self.traffic)
                 self.traffic.append(name)
-            self._messages.append(
-                system.send(message.src, message.dst, message.size, at=at, name=name, tag=tags[name])
-            )
+            self._messages.append(system.send(message.src, message.dst, message.size, at=at, name=name, tag=tags[name]))
 
     def _algorithms(self, key: str, collective: Collective) -> tuple[str, str | tuple[str, ...] | None]:
         """Where its algorithms are told, and their names: its own, those of its group, or None: see [system]."""
