@@ -124,3 +124,41 @@ def test_every_way_is_in_the_table() -> None:
         *WAYS
     ]
     assert re.search(r"^## The ACE study$", PAGE, re.MULTILINE)
+
+
+HEAD = (
+    "| model | they do not hold each other up | 450 GB/s, 6 cores | 128 GB/s, 2 cores | 128 GB/s, an engine "
+    "| the engine is faster | ACE |"
+)
+MACHINE = {
+    "dims": [
+        {"block": "ring", "npus": 4, "bandwidth": bandwidth, "latency": latency}
+        for bandwidth, latency in (("100 GB/s", "90 ns"), ("25 GB/s", "200 ns"), ("25 GB/s", "200 ns"))
+    ]
+}
+BATCH = {"resnet50": 32 * 64, "dlrm": 512 * 64}
+
+
+def iteration(model: str, way: str) -> int:
+    """Cycles, that is ns."""
+    system = {"all_reduce": "ring", "chunks": 8, "active_chunks": 8, "npu": {"device": "v100"}}
+    endpoint = WAYS[way]
+    workload = {"model": model, "batch": BATCH[model]}
+    data = {"network": MACHINE, "system": system | ({"endpoint": endpoint} if endpoint else {}), "workload": workload}
+    made = prepare(load_experiment(data), backend="analytical-congestion")
+    assert isinstance(made, Prepared)
+    made.system.run()
+    assert isinstance(made.job, GraphJob)
+    return made.job.end
+
+
+SLOW = {"resnet50": pytest.mark.slow}
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, marks=SLOW.get(row[0], ())) for row in table(HEAD)])
+def test_iterations(row: list[str]) -> None:
+    model, *told, faster, _ = row
+    ways = [way for way in WAYS if "hold each" in way or "held to" in way]
+    ends = [iteration(model, way) for way in ways]
+    assert told == [f"{end / 10**6:.2f} ms" for end in ends]
+    assert faster == f"{min(ends[1:3]) / ends[3]:.3f} times"
