@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -73,6 +73,7 @@ def tables(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS)) -> tuple[dict[s
     return {**table, **{key: values[key] for key in keys}}, each * nodes
 
 
+@settings(max_examples=150)
 @given(drawn=tables(), data=st.data())
 def test_as_the_slow_one(drawn: tuple[dict[str, Any], int], data: st.DataObject) -> None:
     """To the cycle; and every byte and busy cycle of every link."""
@@ -133,6 +134,16 @@ def test_collectives_in_the_switches(drawn: tuple[dict[str, Any], int], size: in
         ends, used = served(memory(table, npus), [(0, npus - 1, size, access)])
         assert ends == [table["latency"] + stages(table, npus, size, access.loads, together=True)]
         assert {link.bytes for link in used} == {0, size}
+
+
+def test_a_store_comes_to_the_memory_last() -> None:
+    """One byte per cycle everywhere, and 4 bytes each: NPU 0 stores while NPU 1 loads, and they never meet; two that load
+    share the memory and its side."""
+    rates = dict.fromkeys(("bandwidth", "memory_link", "node_link", "npu_link"), Fraction(1))
+    table = {"kind": "hierarchical", "latency": 0, "npus_per_node": 1, "groups": 1, "switches": 1, "chunk": 4, **rates}
+    options = memory(table, 2)
+    assert served(options, [(0, 0, 4, Access.STORE), (0, 1, 4, Access.LOAD)])[0] == [16, 16]
+    assert served(options, [(0, 0, 4, Access.LOAD), (0, 1, 4, Access.LOAD)])[0] == [24, 24]
 
 
 @given(drawn=tables(), data=st.data())
