@@ -137,8 +137,8 @@ def test_collectives_in_the_switches(drawn: tuple[dict[str, Any], int], size: in
 
 
 def test_a_store_comes_to_the_memory_last() -> None:
-    """One byte per cycle everywhere, and 4 bytes each: NPU 0 stores while NPU 1 loads, and they never meet; two that load
-    share the memory and its side."""
+    """One byte per cycle everywhere, and 4 bytes each: NPU 0 stores while NPU 1 loads, and they never meet; two that
+    load share the memory and its side."""
     rates = dict.fromkeys(("bandwidth", "memory_link", "node_link", "npu_link"), Fraction(1))
     table = {"kind": "hierarchical", "latency": 0, "npus_per_node": 1, "groups": 1, "switches": 1, "chunk": 4, **rates}
     options = memory(table, 2)
