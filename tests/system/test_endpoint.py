@@ -7,13 +7,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.collective.compiled import compiled
+from pyxsim.collective.schedule import Schedule
 from pyxsim.errors import InputError
 from pyxsim.system import Options, System
 from pyxsim.system.options import Endpoint
+from pyxsim.system.program import traffic_of
 from pyxsim.system.table import COLUMNS
 from tests.system.ideal import Ideal, system
 from tests.system.slow_endpoint import SlowEndpoint
@@ -141,6 +145,25 @@ def test_without_a_limit_all_is_as_without_an_endpoint(case: Case, engine: bool)
             on.send(**call)
         tables.append((on.run(), network.sent, {name: row.tolist() for name, row in on.chunk_table().items()}))
     assert tables[0] == tables[1]
+
+
+def test_bytes_of_each_kind_of_step() -> None:
+    """The table of docs/endpoint.md: messages that are stored, or added and sent on; a copy, and an own addition."""
+    s = Schedule("all-reduce", 3, blocks=1, cells=2)
+    s.send(0, 1, 0)
+    s.send(1, 2, 0, reduce=True)
+    s.send(2, 0, 0)
+    s.local(0, 0, 1)
+    s.local(0, 1, 0, reduce=True)
+    s.send(0, 2, 0)
+    size = np.full(6, 10)
+    found = traffic_of(compiled(s), size, offloaded=False)
+    assert found.read_out.tolist() == [10, 10, 0, 0, 0, 0]
+    assert found.read_in.tolist() == [0, 20, 0, 10, 20, 0]
+    assert found.written.tolist() == [10, 20, 10, 10, 10, 10]
+    engine = traffic_of(compiled(s), size, offloaded=True)
+    assert (engine.read_out == size).all()
+    assert (engine.read_in + engine.written == size).all()
 
 
 RING = {  # blocks that one of n NPUs in a ring reads, writes, and sends
