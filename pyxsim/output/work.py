@@ -49,6 +49,7 @@ MOST_TOTALS, LONGEST = 20, 10
 _ODD = tuple(
     np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9)
 )
+_DIGITS = re.compile(r"\d+")
 _WHY = {link: number for number, link in enumerate(Link)}
 
 
@@ -150,10 +151,6 @@ class Work:
             **{key: to_ns(Fraction(extremes[key])) for key in ("min", "mean", "max")},
         }
 
-    def label(self, name: int, layer: int) -> str:
-        """What people call a task: its layer's name, else its own."""
-        return self.layers[layer] if layer >= 0 else self.names[name] if name >= 0 else ""
-
     def longest(self, count: int) -> Longs:
         """The steps that take longest, the longest first."""
         return np.argsort(self.path["begin"] - self.path["end"], kind="stable")[:count]
@@ -187,33 +184,43 @@ class Work:
 
     def _totals(self, path: Columns) -> list[dict[str, Any]]:
         """The steps of the path, those alike added up; of too many kinds also those that differ by a number only."""
-        own = np.where(path["layer"] >= 0, -1, path["name"])
-        keys = np.stack([path["kind"], path["layer"], path["part"], own], axis=1).astype(np.int64)
-        groups, which = np.unique(keys, axis=0, return_inverse=True)
-        cycles = np.zeros(len(groups), np.int64)
-        np.add.at(cycles, which.ravel(), path["end"] - path["begin"])
-        steps = np.bincount(which.ravel(), minlength=len(groups))
-        many = np.count_nonzero(cycles) > MOST_TOTALS
-        sums: dict[tuple[str, str, str], list[int]] = {}
-        for (kind, layer, part, name), took, count in zip(
-            groups.tolist(), cycles.tolist(), steps.tolist(), strict=True
-        ):
-            label = self.label(name, layer)
-            key = (self.kinds[kind], alike(label) if many else label, LAYER_PARTS[Part(part)])
-            total = sums.setdefault(key, [0, 0])
-            total[0] += took
-            total[1] += count
-        told = sorted(sums.items(), key=lambda item: -item[1][0])[:MOST_TOTALS]
+        layers = len(self.layers)
+        texts = [*self.layers, *self.names, ""]  # no name, -1, is the last one
+        label = np.where(path["layer"] >= 0, path["layer"], layers + path["name"]).astype(np.int64)
+        label[(path["layer"] < 0) & (path["name"] < 0)] = len(texts) - 1
+        sums = _sums(path, label)
+        if np.count_nonzero(sums[1]) > MOST_TOTALS:
+            there, which = np.unique(label, return_inverse=True)
+            common: dict[str, int] = {}
+            number = [common.setdefault(alike(texts[each]), len(common)) for each in there.tolist()]
+            texts, sums = list(common), _sums(path, np.array(number, np.int64)[which.ravel()])
+        groups, cycles, steps = sums
         return [
-            {"kind": kind, "name": name, "part": part, "cycles": took, "steps": count}
-            for (kind, name, part), (took, count) in told
-            if took
+            {
+                "kind": self.kinds[groups[0, row]],
+                "name": texts[groups[2, row]],
+                "part": LAYER_PARTS[Part(int(groups[1, row]))],
+                "cycles": int(cycles[row]),
+                "steps": int(steps[row]),
+            }
+            for row in np.argsort(-cycles, kind="stable")[:MOST_TOTALS].tolist()
+            if cycles[row]
         ]
+
+
+def _sums(path: Columns, label: Longs) -> tuple[Longs, Longs, Longs]:
+    """Kind, part and label of the groups of steps, their cycles, and how many there are."""
+    key = (label * len(Part) + path["part"]) * (int(path["kind"].max(initial=0)) + 1) + path["kind"]
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    cycles = np.zeros(len(first), np.int64)
+    np.add.at(cycles, which.ravel(), path["end"] - path["begin"])
+    groups = np.stack([path["kind"][first], path["part"][first], label[first]]).astype(np.int64)
+    return groups, cycles, np.bincount(which.ravel(), minlength=len(first))
 
 
 def alike(name: str) -> str:
     """A name without its numbers: what the blocks of a model have in common, or micro-batches."""
-    return re.sub(r"\d+", "*", name)
+    return _DIGITS.sub("*", name)
 
 
 def chosen(like: Longs, idle: Longs, path: Columns) -> Longs:

@@ -53,7 +53,7 @@ class _Path:
         groups = times.group[members]
         order = np.argsort(groups, kind="stable")
         self.members = members[order]
-        self.of_group = np.searchsorted(groups[order], np.arange(times.group.max(initial=-1) + 2))
+        self.of_group = np.searchsorted(groups[order], np.arange(times.group.max(initial=-1) + 2)).tolist()
         self.came: dict[int, tuple[Longs, Longs]] = {}
         # A memoryview gives a plain number in a third of the time of an array: a path can be as long as the graph.
         self.kind = np.ascontiguousarray(graph.kind).data
@@ -88,7 +88,10 @@ class _Path:
 
     def _last_member(self, task: int, start: int, until: int) -> int:
         """Of a collective, the member that came last before one was through; it itself, if nobody came later."""
-        members, starts = self._as_they_came(int(self.times.group[task]))
+        group = self.columns[-1][task]
+        if self.of_group[group + 1] - self.of_group[group] == 1:
+            return task
+        members, starts = self._as_they_came(group)
         came = int(starts[np.searchsorted(starts, until, side="right") - 1])
         if came <= start:
             return task
