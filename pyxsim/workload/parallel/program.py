@@ -280,9 +280,13 @@ class _Stage:
 
     # -- what the replicas communicate --
 
-    def _replicated(self, layers: Sequence[Layer]) -> Iterator[tuple[int, str, str]]:
-        """Parameters of some layers at one NPU, the axis of those that have the same, and what they are called."""
-        held = [self.plan.held(layer, self.stage) for layer in layers if layer.kind != LayerKind.TABLES]
+    def _replicated(self, layers: Sequence[Layer], *, used: bool = False) -> Iterator[tuple[int, str, str]]:
+        """Parameters of some layers at one NPU, the axis of those that have the same, and what they are called.
+
+        `used`: those of another layer, too, if a layer uses them.
+        """
+        plan, here = self.plan, [layer for layer in layers if layer.kind != LayerKind.TABLES]
+        held = [layer.held(plan.share(layer)) if used else plan.held(layer, self.stage) for layer in here]
         if others := sum(count for count, _ in held):
             yield others, "data", ""
         if experts := sum(count for _, count in held):
@@ -293,10 +297,10 @@ class _Stage:
         grid = self.plan.grid
         return -(-count // (grid.data if axis == "data" else grid.data // grid.expert))
 
-    def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks) -> Tasks:
+    def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks, *, used: bool = False) -> Tasks:
         """Parameters of which each replica has a part."""
         found: Tasks = []
-        for count, axis, which in self._replicated(layers):
+        for count, axis, which in self._replicated(layers, used=used):
             size = self.plan.bytes(self._shard(count, axis))
             found += self._collective("all-gather", size, axis, f"{what}{which}", layers[0], part, before)
         return found
@@ -305,7 +309,7 @@ class _Stage:
         """ZeRO-3: the parameters of a block, for the time in which they are needed."""
         if self.plan.parallelism.zero < 3:
             return []
-        return self._gathered(block, Part.FORWARD, "parameters", self.front)
+        return self._gathered(block, Part.FORWARD, "parameters", self.front, used=True)
 
     def _arrive(self, following: Sequence[Layer] | None) -> None:
         """Come to a block. ZeRO-3: wait for its parameters; while it computes, those of the next one are fetched."""

@@ -104,6 +104,12 @@ def test_bytes_of_replicas(zero: int, times: int) -> None:
         assert sent(graph, npu) == times * Fraction(parameters * 3, 4)
 
 
+def test_tied_parameters_are_fetched_where_they_are_used() -> None:
+    """ZeRO-3: for the head as well, forward and backward; their gradients are one."""
+    plan = planned(transformer(3, tied=True), (4,), batch=4, parallelism={"zero": 3})
+    assert sent(built(plan), 0) == Fraction(3, 4) * (3 * plan.model.parameters + 2 * 16 * 8)
+
+
 def test_zero_2_adds_up_every_micro_batch() -> None:
     """It keeps no whole gradients in between."""
     plan = planned(transformer(3), (4,), batch=12, micro_batch=1, parallelism={"zero": 2})
