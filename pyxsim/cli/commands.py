@@ -520,7 +520,9 @@ def generate_workloads(
     device: Annotated[
         str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: what computes.")
     ] = None,
-    shape: Shape = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="4,4,4", help="Without an experiment: NPUs per dimension.")
+    ] = None,
     settings: Settings = None,
     json: Json = False,
 ) -> None:
