@@ -81,12 +81,13 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
 
 
 def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError]:
-    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective.
+    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective; or
+    those that say the same number.
 
     What a trace tells of groups comes before what the file of groups says, and holds for its rank.
     """
     faults = []
-    called: defaultdict[tuple[str, tuple[int, ...]], dict[int, list[int]]] = defaultdict(dict)
+    called: defaultdict[tuple[str, tuple[int, ...], int], dict[int, list[int]]] = defaultdict(dict)
     everybody = tuple(graphs)
     for rank, graph in graphs.items():
         strange = set()
@@ -96,11 +97,12 @@ def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError
         for row in sorted(which, key=graph.ids.__getitem__):
             name = graph.groups[graph.group[row]]
             if not name or rank in members.get(name, ()):
-                called[name, members[name] if name else everybody].setdefault(rank, []).append(row)
+                key = (name, members[name] if name else everybody, int(graph.tag[row]))
+                called[key].setdefault(rank, []).append(row)
             elif name not in strange:
                 strange.add(name)
                 faults.append(_stranger(graph, row, name, known))
-    for (name, ranks), callers in called.items():
+    for (name, ranks, _), callers in called.items():
         first = max(callers, key=lambda rank: len(callers[rank]))  # of those that call most the lowest
         for rank in (each for each in ranks if each in graphs):
             fault = _different(graphs, name, (first, callers[first]), (rank, callers.get(rank, [])))

@@ -22,7 +22,8 @@ from pyxsim.chakra.trace import read
 from pyxsim.errors import InputError, InputErrors
 
 I64 = npt.NDArray[np.int64]
-LONGEST = 1 << 40  # microseconds: 12 days, of which eight millions behind each other can still be added
+LONGEST = 1 << 40  # microseconds: 12 days
+MOST_ADDED = 1 << 62  # of an array, by numpy
 LARGEST = 1 << 53  # bytes, ranks, tags: whole numbers that every tool can tell apart
 MANY_FAULTS = 1000  # of a file: a small one that is compressed may have a thousand million empty nodes
 COLUMNS = 7  # of a Graph: type to group
@@ -34,9 +35,10 @@ RUNNING = tuple(NodeType)[: NodeType.COMM_COLL + 1]  # what a simulation can do;
 class Graph:
     """`before[ptr[r]:ptr[r + 1]]`: the rows that row r waits for, without those that there are not.
 
-    `size`: bytes of what is sent, received, loaded or stored. `comm`: kind of the collective. `group`: place of its
-    name in `groups`. `faults`: what is wrong with single nodes, in the order of the file. `own_groups`: the ranks of
-    groups that its metadata tells, none for all.
+    `nanos`: how long it takes. `size`: bytes of what is sent, received, loaded or stored. `tag`: of a message; of a
+    collective its number, where nodes say one. `comm`: kind of the collective. `group`: place of its name in `groups`.
+    `faults`: what is wrong with single nodes, in the order of the file. `own_groups`: the ranks of groups that its
+    metadata tells, none for all.
     """
 
     file: str
@@ -45,7 +47,7 @@ class Graph:
     ids: list[int]
     names: list[str]
     type: I64
-    micros: I64
+    nanos: I64
     size: I64
     peer: I64
     tag: I64
@@ -62,8 +64,13 @@ class Graph:
 
     @cached_property
     def levels(self) -> tuple[I64, I64]:
-        """Level of each row, -1 if it waits for a circle; and its end, if each node takes its duration alone."""
-        return levels(self.ptr, self.before, self.micros)
+        """Level of each row, -1 if it waits for a circle; and its end (ns), if each node takes its duration alone.
+
+        The ends are in microseconds, times 1000, where nanoseconds could not be added any more.
+        """
+        few = self.nanos.sum(dtype=np.float64) < MOST_ADDED
+        level, end = levels(self.ptr, self.before, self.nanos if few else self.nanos // 1000)
+        return level, end if few else np.minimum(end, MOST_ADDED // 1000) * 1000
 
     def label(self, row: int) -> str:
         """A node as messages name it."""
@@ -121,7 +128,7 @@ class _Loader:
                     self._fault(self.ids[row], self.names[row], problem)
             at += count
             ptr[row + 1] = len(before)
-        kind, micros, *others = np.frombuffer(self.columns, dtype=np.int64).reshape(-1, COLUMNS).T.copy()
+        kind, nanos, *others = np.frombuffer(self.columns, dtype=np.int64).reshape(-1, COLUMNS).T.copy()
         size, peer, tag, comm, group = others
         return Graph(
             self.file,
@@ -130,7 +137,7 @@ class _Loader:
             self.ids,
             self.names,
             kind,
-            micros,
+            nanos,
             size,
             peer,
             tag,
@@ -163,11 +170,8 @@ class _Loader:
         self.columns.extend(self._columns(node))
 
     def _columns(self, node: Node) -> tuple[int, ...]:
-        micros = node.duration_micros
-        if micros > LONGEST:
-            self._fault(node.id, node.name, f"takes {micros} us", f"at most {LONGEST}")
-            micros = 0
         given = {each.name: each.value for each in node.attr}
+        nanos = self._nanos(node, given)
         if node.type == NodeType.METADATA and node.inputs is not None:
             self._told_groups(node)
         reader = _READERS.get(node.type)
@@ -176,9 +180,23 @@ class _Loader:
                 kinds = [each.name for each in RUNNING]
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
             # Types beyond those that are known are one to the arrays.
-            return min(node.type, LARGEST), micros, NONE, NONE, 0, NONE, NONE
+            return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
         values = reader(_Asked(self, node, given))
-        return node.type, micros, *values
+        return node.type, nanos, *values
+
+    def _nanos(self, node: Node, given: dict[str, Any]) -> int:
+        """How long a node takes, rounded up; as it is told to the picosecond, if it is."""
+        micros, exact = node.duration_micros, given.get("duration_ps")
+        if micros > LONGEST:
+            self._fault(node.id, node.name, f"takes {micros} us", f"at most {LONGEST}")
+            micros = 0
+        if exact is None:
+            return micros * 1000
+        most = LONGEST * 10**6
+        if not isinstance(exact, int) or isinstance(exact, bool) or not 0 <= exact <= most:
+            self._fault(node.id, node.name, f"has duration_ps {short(exact)}", f"a whole number from 0 to {most}")
+            return 0
+        return -(-exact // 1000)
 
     def _told_groups(self, node: Node) -> None:
         """The groups that a node of metadata tells."""
@@ -239,7 +257,7 @@ def _compute(asked: _Asked) -> tuple[int, ...]:
 
 
 def _memory(asked: _Asked) -> tuple[int, ...]:
-    return asked.whole("tensor_size"), NONE, 0, NONE, NONE
+    return asked.whole("tensor_size", 0), NONE, 0, NONE, NONE
 
 
 def _message(own: str, other: str) -> Callable[[_Asked], tuple[int, ...]]:
@@ -265,8 +283,9 @@ def _collective(asked: _Asked) -> tuple[int, ...]:
     involved = asked.given.get("involved_dim", [True])
     if not (isinstance(involved, list) and all(isinstance(each, bool) for each in involved) and any(involved)):
         asked.fault(f"has involved_dim {short(involved)}", "a list of true and false, with one true at least")
-    asked.whole("comm_priority", 0)
-    return size, NONE, 0, comm, asked.loader.group("" if name in ALL else name)
+    asked.whole("comm_priority", 0, -LARGEST)
+    said = asked.whole("collective", NONE, NONE)
+    return size, NONE, said, comm, asked.loader.group("" if name in ALL else name)
 
 
 def _flag(asked: _Asked) -> None:

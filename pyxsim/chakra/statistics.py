@@ -23,18 +23,18 @@ _OF_TYPE = {
 class Statistics:
     """`nodes`: how many of each type. `bytes`: of each kind: all-reduce, send, load, ...
 
-    `compute_micros`: durations of all COMP nodes. `depth`: nodes one behind the other. `width`: most nodes of one
-    level, which is how far a node is from the beginning. `critical_micros`: the longest way by durations; of several
+    `compute_ns`: durations of all COMP nodes. `depth`: nodes one behind the other. `width`: most nodes of one
+    level, which is how far a node is from the beginning. `critical_ns`: the longest way by durations; of several
     ranks the longest of them.
     """
 
     nodes: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
     dependencies: int = 0
-    compute_micros: int = 0
+    compute_ns: int = 0
     depth: int = 0
     width: int = 0
-    critical_micros: int = 0
+    critical_ns: int = 0
 
     @property
     def total(self) -> int:
@@ -58,10 +58,10 @@ def statistics(graph: Graph) -> Statistics:
         nodes={type_name(kind): count for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)},
         bytes=sizes,
         dependencies=len(graph.before),
-        compute_micros=_sum(graph.micros[graph.type == NodeType.COMP]),
+        compute_ns=_sum(graph.nanos[graph.type == NodeType.COMP]),
         depth=int(reached.max()) + 1 if len(reached) else 0,
         width=int(np.bincount(reached).max()) if len(reached) else 0,
-        critical_micros=int(end.max()) if len(end) else 0,
+        critical_ns=int(end.max()) if len(end) else 0,
     )
 
 
@@ -78,10 +78,10 @@ def _both(a: Statistics, b: Statistics) -> Statistics:
         summed(a.nodes, b.nodes),
         summed(a.bytes, b.bytes),
         a.dependencies + b.dependencies,
-        a.compute_micros + b.compute_micros,
+        a.compute_ns + b.compute_ns,
         max(a.depth, b.depth),
         max(a.width, b.width),
-        max(a.critical_micros, b.critical_micros),
+        max(a.critical_ns, b.critical_ns),
     )
 
 

@@ -92,7 +92,7 @@ def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None
     rows = [(str(rank), each) for rank, each in list(ranks.items())[:MAX_RANKS]]
     for label, each in [*rows, ("all", total)]:
         counts = (each.total, each.dependencies, each.depth, each.width)
-        times = (format_time_ns(1000 * micros) for micros in (each.compute_micros, each.critical_micros))
+        times = (format_time_ns(ns) for ns in (each.compute_ns, each.critical_ns))
         table.add_row(label, *(f"{count:,}" for count in counts), *times)
     talk.say(table)
     if len(ranks) > MAX_RANKS:

@@ -56,7 +56,7 @@ def test_good_traces(tmp_path: Path) -> None:
     assert faults(tmp_path, *ring) == []
     graph = load(tmp_path / "t.0.et")
     assert graph.levels[0].tolist() == [0, 1, 0, 2, 3]
-    assert graph.levels[1].tolist() == [1, 1, 0, 1, 2]
+    assert graph.levels[1].tolist() == [1000, 1000, 0, 1000, 2000]
     assert graph.version == "0.0.4"
 
 
@@ -85,7 +85,11 @@ def node(number: int, kind: int, **attributes: object) -> Node:
             "node 3 (s) is of type STORAGE, which is not simulated; allowed: INVALID, METADATA, MEM_LOAD, MEM_STORE, "
             "COMP, COMM_SEND, COMM_RECV, COMM_COLL",
         ),
-        ([node(1, 2)], "node 1 (x) has no tensor_size; allowed: a MEM_LOAD node has one"),
+        ([node(1, 2, tensor_size=-1)], f"node 1 (x) has tensor_size -1; allowed: a whole number from 0 to {1 << 53}"),
+        (
+            [node(1, 4, duration_ps="2")],
+            f"node 1 (x) has duration_ps '2'; allowed: a whole number from 0 to {10**6 << 40}",
+        ),
         ([node(1, 4, num_ops=-1)], "node 1 (x) has num_ops -1; allowed: a number from 0"),
         ([node(1, 4, is_cpu_op="no")], "node 1 (x) has is_cpu_op 'no'; allowed: true or false"),
         ([node(1, 7, comm_size=5, comm_type=10)], "node 1 (x) has comm_type 10; allowed: 0 (ALL_REDUCE), 1 (REDUCE), "),
@@ -227,10 +231,10 @@ def test_statistics(tmp_path: Path) -> None:
     found = statistics(load(tmp_path / "t.0.et"))
     assert found.nodes == {"COMP": 3, "COMM_SEND": 1, "COMM_COLL": 1}
     assert found.bytes == {"send": 100, "all-reduce": 64}
-    assert (found.compute_micros, found.depth, found.width, found.critical_micros) == (21, 4, 2, 14)
+    assert (found.compute_ns, found.depth, found.width, found.critical_ns) == (21_000, 4, 2, 14_000)
     assert (found.total, found.dependencies) == (5, 5)
     both = together([found, found])
-    assert (both.total, both.bytes["send"], both.depth, both.critical_micros) == (10, 200, 4, 14)
+    assert (both.total, both.bytes["send"], both.depth, both.critical_ns) == (10, 200, 4, 14_000)
 
 
 @given(st.lists(st.lists(st.integers(0, 11), max_size=3), max_size=12))

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from pyxsim import chakra
 from pyxsim.chakra import Metadata, Node, NodeType
+from pyxsim.chakra.check import check as check_traces
+from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
+from pyxsim.chakra.statistics import statistics
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.workload.astra1 import PARALLELISMS, read_text_workload
@@ -246,6 +249,22 @@ def test_numbers_of_collectives_only_where_they_are_needed(tmp_path: Path) -> No
     assert [each.get("collective") for each in nodes([[0, 1], [0, 1]])] == [None, None]
     assert [each.get("collective") for each in nodes([[0, 1], [1, 0]])] == [1, 0]
     assert [each.get("collective") for each in nodes([[1, 0], [1, 0]])] == [1, 0]
+
+
+def test_nothing_is_wrong_with_what_is_written(tmp_path: Path) -> None:
+    """`pyxsim workload check` and `show` know our own attributes: members in any order, memory without bytes, times."""
+    build = GraphBuilder(2)
+    calls = [build.call(Call("all-reduce", 8 + each, priority=-each)) for each in range(2)]
+    for npu, order in ((0, calls), (1, calls[::-1])):
+        work = build.task(npu, Kind.COMPUTE, ticks=1_400, resource="compute")
+        build.task(npu, Kind.MEMORY, ticks=30, before=[work])
+        for call in order:
+            build.task(npu, Kind.COLLECTIVE, call=call, before=[work])
+    told = export(build.graph(), tmp_path / "w", (2,))
+    traces = {npu: load(told.files.replace("*", str(npu)), npu) for npu in range(2)}
+    assert check_traces(traces) == []
+    found = statistics(traces[0])
+    assert (found.compute_ns, found.critical_ns) == (1_400, 1_430)
 
 
 @pytest.mark.parametrize(
