@@ -178,11 +178,12 @@ class DelayedNetwork:
     def link_wires(self) -> list[Wire]:
         """The network links, as the packet backend has them: flit time and latency.
 
-        They are for statistics; a flit time that is too fine a fraction for these is the next best one.
+        They are for statistics; a flit time that is too fine a fraction for these is the next best one, and never 0.
         """
         widths, width_of = alike(self.model.rates)
         waits, wait_of = alike(self.model.latencies)
-        times = [(self.settings.flit / width).limit_denominator(MAX_DENOMINATOR) for width in widths]
+        least = Fraction(1, MAX_DENOMINATOR)
+        times = [max((self.settings.flit / width).limit_denominator(MAX_DENOMINATOR), least) for width in widths]
         wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]
         return [wires[width][wait] for width, wait in zip(width_of.tolist(), wait_of.tolist(), strict=True)]
 

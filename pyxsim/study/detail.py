@@ -91,6 +91,9 @@ def _rows(system: System | AstraSystem, table: dict[str, Longs]) -> _Rows:
         left[:-1][same] = own["ready"][1:][same]
         expected = expected.copy()
         for row, (chunk, phase) in enumerate(zip(own["chunk"].tolist(), own["phase"].tolist(), strict=True)):
+            if chunk >= len(system.chunks):  # a custom collective stands in no queue
+                left[row] = own["end"][row]
+                continue
             of, place = system.chunks[chunk], system.chunks[chunk].team.members.index(0)
             expected[row] = of.rows[phase, place, -1]
             if phase == len(of.steps) - 1:

@@ -142,3 +142,30 @@ def test_a_trace_without_layers(tmp_path: Path) -> None:
     assert result.detail is not None
     assert result.detail.layer_names == ["all"]
     assert len(result.detail.queueing[0]) == 1 + len(result.phases["phase"])
+
+
+def test_custom_collectives_of_astra_sim_2(tmp_path: Path) -> None:
+    """They stand in no queue, and are told of as all others are."""
+    b = GraphBuilder(4)
+    for kind in ("broadcast", "all-reduce"):
+        call = b.call(Call(kind, 1 << 16, root=0 if kind == "broadcast" else None))
+        b.tasks(range(4), Kind.COLLECTIVE, kind, call=call, resource="communication")
+    export(b.graph(), tmp_path / "trace", (2, 2))
+    system = {"compat": "astra-sim-2", "endpoint_delay": "10 ns"}
+    workload = {"file": str(tmp_path / "trace")}
+    result = pyxsim.run({"network": NETWORK, "system": system, "workload": workload}, backend="analytical")
+    assert result.detail is not None
+    assert (result.npus["busy"] + result.npus["idle"] == result.time_cycles).all()
+    own = result.chunks["rank"] == 0
+    times = (result.chunks["end"] - result.chunks["start"])[own & (result.chunks["dimension"] == -1)]
+    assert len(times) > 0
+    assert result.detail.chunk_time[0] >= times.min()
+
+
+def test_a_clock_too_slow_for_its_links(tmp_path: Path) -> None:
+    """A flit takes next to no time: the statistics of links do not divide by it."""
+    (tmp_path / "loop.txt").write_text(LOOP, encoding="utf-8")
+    network = {**NETWORK, "clock": "1 Hz"}
+    workload = {"file": str(tmp_path / "loop.txt")}
+    result = pyxsim.run({"network": network, "workload": workload}, backend="analytical")
+    assert np.isfinite(result.links.bandwidth).all()
