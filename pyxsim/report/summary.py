@@ -1,4 +1,4 @@
-"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file; 33 more of a
+"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file; 39 more of a
 workload, and 31 more where the run tells where the time went."""
 
 from __future__ import annotations
