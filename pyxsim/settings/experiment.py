@@ -87,8 +87,10 @@ class Experiment(Table):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
-        if self.system.remote_memory is not None and workload is None:
-            raise InputError("nothing accesses it", key="system.remote_memory", allowed="with [workload]")
+        if self.system.remote_memory is not None and (workload is None or workload.model is not None):
+            raise InputError(
+                "nothing accesses it", key="system.remote_memory", allowed="with traces as [workload] file"
+            )
         endpoint = self.system.endpoint
         if endpoint is not None and self.traffic is not None:
             allowed = "with collectives, messages or [workload]"

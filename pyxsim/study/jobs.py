@@ -87,6 +87,9 @@ def _text(
     if workload.replay:
         problem = f"{text.file} is a text, in which nothing was recorded"
         raise InputError(problem, key="workload.replay", allowed="with traces")
+    if experiment.system.remote_memory is not None:
+        problem = f"{text.file} is a text, which accesses none"
+        raise InputError(problem, key="system.remote_memory", allowed="with traces")
     start = START if packets else 0
     cycles_per_ns = experiment.network.clock / 10**9
     system = experiment.system

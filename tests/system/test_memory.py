@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment
 from pyxsim.settings.memory import BANDWIDTHS, KINDS, RemoteMemory
+from pyxsim.study.prepare import prepare
 from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory, resolve_memory
 from pyxsim.system.memory.flows import Flows
 from tests.system.slow_memory import SlowMemory
@@ -214,11 +216,23 @@ def test_keys_belong_to_kinds(table: dict[str, Any], key: str) -> None:
     assert f"system.remote_memory.{key}: " in str(caught.value)
 
 
-def test_somebody_must_access_it() -> None:
+@pytest.mark.parametrize(
+    ("work", "line"),
+    [
+        (
+            {"collective": {"kind": "all-reduce", "size": "1 KiB"}},
+            "system.remote_memory: nothing accesses it; allowed: ",
+        ),
+        ({"workload": {"model": "gpt3-175b"}}, "system.remote_memory: nothing accesses it; allowed: "),
+        ({"workload": {"file": "inputs/astra/micro_all_reduce.txt"}}, "txt is a text, which accesses none; allowed: "),
+    ],
+)
+def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:
     network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
     data = {"network": network, "system": {"remote_memory": {"kind": "pool", "bandwidth": "1 GB/s"}}}
-    with pytest.raises(InputError, match=r"system\.remote_memory: nothing accesses it; allowed: with \[workload\]"):
-        load_experiment({**data, "collective": {"kind": "all-reduce", "size": "1 KiB"}})
+    with pytest.raises(InputError) as caught:
+        prepare(load_experiment({**data, **work}), folder=Path(__file__).resolve().parents[2])
+    assert line in str(caught.value)
 
 
 def test_nodes_are_whole() -> None:
