@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
+from pyxsim.output.result import Result
 from pyxsim.study import run
 from pyxsim.study.astra import astra_experiment, network_tables, read_astra, system_tables
 from pyxsim.study.astra.dimensions import yaml_tables
 from pyxsim.study.astra.hierarchical import hierarchical_tables
+from pyxsim.study.backends import BACKENDS
 from tests.study.astra.files import HIERARCHICAL, SWITCH, SYSTEM, SYSTEM_2, TORUS, YAML, Write, WriteJson, write_text
 
 FILES = Path(__file__).resolve().parents[3] / "inputs" / "astra"
@@ -214,6 +216,23 @@ def test_the_traces_that_ship(trace: str, exact: bool) -> None:
     if exact:
         message = 500 + int(2**18 / 8 / (50 * 2**30 / 10**9))
         assert result.time_ns == 4 * (15 * 10 + 14 * message + 7 * 3 * int(2**18 / 8 / 1600))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_everything_in_a_trace_on_every_backend(tmp_path: Path, backend: str) -> None:
+    """Process groups, CPU, memory, messages, a broadcast, a barrier; and what is told of them goes into a file."""
+    files = FILES / "ring_network.yml", FILES / "ring_system.json", FILES / "iteration_8npus" / "iteration"
+    result = run(read_astra(*files, memory=FILES / "remote_memory.json").experiment, backend=backend)
+    result.save(tmp_path / "out.h5")
+    again = Result.load(tmp_path / "out.h5")
+    assert [each["kind"] for each in again.collectives] == [
+        "broadcast",
+        "all-reduce",
+        "barrier",
+        "broadcast",
+        "all-reduce",
+    ]
+    assert len(again.messages) == 8
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
