@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import MOST_TASKS, Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Kind, Longs, TaskGraph
 
+MOST_TASKS = 2**26  # which need some gigabytes
 _NONE = {"peer": -1, "call": -1, "resource": -1, "layer": -1}  # what a mark has not; other columns have 0 for it
 _LISTS = ("before_start", "before")
 
@@ -23,7 +24,7 @@ def repeated(graph: TaskGraph, passes: int) -> TaskGraph:
         return graph
     tasks, npus = len(graph), graph.npus
     if passes * (tasks + npus) > MOST_TASKS:
-        problem = f"{passes} passes of {tasks} tasks are more than can be counted"
+        problem = f"{passes} passes of {tasks} tasks are more than memories hold"
         raise InputError(problem, key="workload.passes", allowed=f"at most {MOST_TASKS} tasks together")
     turn = np.repeat(np.arange(passes), tasks + npus)[:-npus]  # the last pass has no marks behind it
     columns: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from pyxsim.settings.parallelism import Parallelism
 from pyxsim.workload.parallel.grid import Grid
 from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
 from pyxsim.workload.parallel.stages import balanced
+from pyxsim.workload.passes import MOST_TASKS
 
 _PLACE = "workload.parallelism"
 _BACKWARD = (Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
@@ -185,6 +186,10 @@ def make_plan(model: Model, workload: Workload, npu: Machine, shape: Sequence[in
         allowed = f"with interleaved a multiple of {own.pipeline} micro-batches"
         faults.append(InputError(problem, key="workload.batch", allowed=allowed))
     raise_all(faults)
+    tasks = micro_batches * len(model.layers) * len(grid) // own.pipeline  # forward alone
+    if tasks > MOST_TASKS:
+        problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
+        raise InputError(problem, key="workload.batch", allowed=f"some {MOST_TASKS} tasks; or larger micro-batches")
     return Plan(model, workload, own, grid, tuple(shape), samples, micro_batches, npu, clock)
 
 

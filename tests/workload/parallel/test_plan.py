@@ -47,6 +47,11 @@ def test_what_is_refused(keys: dict[str, Any], told: str) -> None:
     assert "allowed" in str(caught.value)
 
 
+def test_more_tasks_than_memories_hold() -> None:
+    with pytest.raises(InputError, match=r"workload\.batch: 131072 micro-batches of 202 layers: more than 211812352"):
+        planned(transformer(100), (4, 2), batch=2**20, micro_batch=1)
+
+
 @pytest.mark.parametrize(
     ("model", "keys", "key"),
     [
