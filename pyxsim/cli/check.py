@@ -302,7 +302,7 @@ def _collective(row: dict[str, Any]) -> str:
     size = "" if row["kind"] == "barrier" else f" of {rounded(row['bytes'], 'B', 1024)}"
     group = "" if row["group"] == "all" else f" ({row['group']})"
     root = "" if row["root"] < 0 else f", root NPU {row['root']}"
-    at = "" if not row["start"] else f", from cycle {row['start']:,} on"
+    at = "" if row["start"] <= 0 else f", from cycle {row['start']:,} on"  # -1: it has not begun
     return f"{name}{row['kind']}{size} on {plural(row['npus'], 'NPU')}{group}{root}, {row['algorithm']}{at}"
 
 
