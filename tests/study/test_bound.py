@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, run, simulate
-from pyxsim.study.bound import bound_cycles, physical_cycles
+from pyxsim.study.bound import MOST_STARTS, bound_cycles, physical_cycles
 
 
 def bound(network: dict[str, Any], kind: str, size: int, **system: Any) -> Fraction:
@@ -284,3 +284,17 @@ def test_no_run_is_faster_than_its_links(
     assert isinstance(prepared, Prepared)
     result = simulate(prepared)
     assert prepared.physical <= result.time_cycles - prepared.first
+
+
+@pytest.mark.parametrize("count", [MOST_STARTS, MOST_STARTS + 1])
+def test_of_many_starts_only_what_is_sent_counts(count: int) -> None:
+    """Messages of 800 B from NPU 0 of a ring, one every 150 ns: two links of 4 B per cycle need 100 for one, and 10.
+
+    The last one, sent alone, ends latest. Of very many starts this is not looked at: all are taken to be there.
+    """
+    network = {"flit": "4 B", "packet": "64 B", "bandwidth": "4 GB/s", "latency": "10 ns", **RING}
+    sent = [{"src": 0, "dst": 1, "size": "800 B", "at": f"{150 * turn} ns"} for turn in range(count)]
+    prepared = prepare(load_experiment({"network": network, "message": sent}), backend="analytical")
+    assert isinstance(prepared, Prepared)
+    late = 150 * (count - 1) + 110 if count == MOST_STARTS else 100 * count + 10
+    assert prepared.physical == late
