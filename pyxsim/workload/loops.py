@@ -19,6 +19,7 @@ from pyxsim.settings import Workload
 from pyxsim.workload.astra1 import Layer, Pass, TextWorkload
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, Part, TaskGraph
 from pyxsim.workload.involved import Dims, Logical, involved, is_alone
+from pyxsim.workload.passes import MOST_TASKS
 
 FORWARD, WEIGHTS, INPUTS = "forward", "weight gradient", "input gradient"
 PARTS = {FORWARD: Part.FORWARD, WEIGHTS: Part.WEIGHT_GRADIENT, INPUTS: Part.INPUT_GRADIENT}
@@ -93,6 +94,10 @@ def training_loop(text: TextWorkload, settings: Workload, dims: Logical, manner:
     for number in range(settings.passes):
         thread.number = number
         one_pass(thread)
+        tasks = len(thread.builder) // (number + 1)  # of a pass; all are about alike
+        if tasks * settings.passes > MOST_TASKS:
+            problem = f"{settings.passes} passes of {tasks} tasks are more than can be kept"
+            raise InputError(problem, key="workload.passes", allowed=f"at most {MOST_TASKS} tasks together")
     thread.wait(0, WEIGHTS)  # the end waits for everything; this is what the original books on layer 0
     return thread.builder.graph(), thread.record
 

@@ -172,6 +172,14 @@ def test_times_are_rounded_up_to_cycles() -> None:
     assert record.compute[0, "forward"] == 4
 
 
+def test_more_passes_than_can_be_kept() -> None:
+    layer = Layer("a", *[Pass(1, "all-reduce", 8)] * 3, 1)
+    text = TextWorkload("work.txt", Header("DATA"), (layer,))
+    many = Workload(file="work.txt", passes=2**20)
+    with pytest.raises(InputError, match=r"1048576 passes of \d+ tasks are more than can be kept; allowed: at most"):
+        training_loop(text, many, logical(text, (8, 8)), Manner())
+
+
 def test_nothing_to_send_would_never_end() -> None:
     scaled = Workload(file="work.txt", comm_scale=Fraction(1, 1000))
     text = text_of("MODEL", 1)
