@@ -32,7 +32,14 @@ from pyxsim.units import (
     to_seconds,
 )
 
-PARSERS: list[Callable[[object], Any]] = [parse_bytes, parse_bandwidth, parse_time, parse_duration, parse_frequency, parse_flops]
+PARSERS: list[Callable[[object], Any]] = [
+    parse_bytes,
+    parse_bandwidth,
+    parse_time,
+    parse_duration,
+    parse_frequency,
+    parse_flops,
+]
 GHZ = Fraction(10**9)
 
 
