@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -89,6 +90,11 @@ class Record:
 
 def training_loop(text: TextWorkload, settings: Workload, dims: Logical, manner: Manner) -> tuple[TaskGraph, Record]:
     """The graph of a workload, and what is known of its layers. Raises InputError for what can never end."""
+    npus, layers = prod(dims.shape), len(text.layers)
+    # A layer has 4 tasks or more, if all of it is done; how many there are is known after a pass.
+    if npus * layers * 4 > MOST_TASKS:
+        problem = f"{layers} layers on {npus} NPUs are more tasks than can be kept"
+        raise InputError(problem, file=text.file, allowed=f"at most {MOST_TASKS} tasks together")
     thread = _Thread(text, settings, dims, manner)
     one_pass = _LOOPS[text.parallelism]
     for number in range(settings.passes):
