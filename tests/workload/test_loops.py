@@ -178,9 +178,7 @@ def test_more_passes_than_can_be_kept() -> None:
     many = Workload(file="work.txt", passes=2**20)
     with pytest.raises(InputError, match=r"1048576 passes of \d+ tasks are more than can be kept; allowed: at most"):
         training_loop(text, many, logical(text, (8, 8)), Manner())
-    with pytest.raises(
-        InputError, match=r"1 layers on 1073741824 NPUs are more tasks than can be kept"
-    ):
+    with pytest.raises(InputError, match=r"1 layers on 1073741824 NPUs are more tasks than can be kept"):
         training_loop(text, ONCE, logical(text, (2**30,)), Manner())
 
 
