@@ -1,8 +1,8 @@
 """Quantities as people write them, as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz", "312 TFLOP/s".
 
 Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second);
-no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB powers
-of 1024 (IEC 80000-13); a small b is a bit. Wrong texts raise InputError (a ValueError).
+no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB
+powers of 1024 (IEC 80000-13); a small b is a bit. Wrong texts raise InputError (a ValueError).
 """
 
 from __future__ import annotations
