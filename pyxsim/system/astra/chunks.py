@@ -11,7 +11,7 @@ from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm, get_algorithm
 from pyxsim.collective.themis import Themis
 from pyxsim.system.astra.machines import Program, make_program, plain
-from pyxsim.system.astra.queues import ANY, FIRST_HALF, SECOND_HALF
+from pyxsim.system.astra.queues import ANY, FIRST_HALF, SECOND_HALF, Trees
 from pyxsim.system.astra.refuse import (
     refuse_algorithm,
     refuse_chunk,
@@ -24,13 +24,17 @@ from pyxsim.system.options import ASTRA_SIM_1, Options
 
 @dataclass(frozen=True)
 class Step:
-    """One phase of a chunk: what a group does, along which dimension of the communicator, in which half of queues."""
+    """One phase of a chunk: what a group does, along which dimension of the communicator, in which half of queues.
+
+    `tree`: which of the two trees of the dimension it takes, -1 for other algorithms.
+    """
 
     kind: str
     algorithm: str
     program: Program
     axis: int
     half: int
+    tree: int = -1
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Cutter:
         self.shape = tuple(shape)
         self.options = options
         self._turn = 0  # of the first dimension
-        self._trees: dict[tuple[str, int], int] = {}
+        self.trees = Trees(self.npus)
         self._themis = None
         if options.inter_dimension.startswith("themis"):
             self._themis = Themis(self.shape, options.bandwidths)
@@ -129,14 +133,14 @@ class Cutter:
         self._cycle = 0
 
     def chunks(
-        self, kind: str, size: int, team: Team, key: str, first: int = 0, takers: int = 1
+        self, kind: str, size: int, team: Team, key: str, first: int, takers: Sequence[int]
     ) -> Iterator[tuple[Cut, list[Step]]]:
         """Each chunk of a collective, and its phases.
 
-        `first`: the number of its first stream at the NPUs that begin it, and `takers` how many these are.
+        `takers`: the NPUs that begin it, and `first` the number of its first stream there.
         """
-        for cut in self._cut(kind, size, team, key, first, takers):
-            yield cut, self._steps(kind, cut.size, cut.order, team, key)
+        for cut in self._cut(kind, size, team, key, first, len(takers)):
+            yield cut, self._steps(kind, cut, team, key, takers)
 
     def follow(self, kind: str, size: int, team: Team, key: str, first: int, planned: Sequence[Cut]) -> bool:
         """Another NPU cuts what one has cut; whether it comes to the same, as it does if nothing was agreed upon."""
@@ -195,17 +199,16 @@ class Cutter:
             del self._agreed[number]
         return agreed.dims, agreed.size
 
-    def _steps(self, kind: str, chunk: int, order: Sequence[int], team: Team, key: str) -> list[Step]:
-        axes = [axis for axis in order if team.shape[axis] > 1 and axis in team.involved]
-        steps, size = [], chunk
+    def _steps(self, kind: str, cut: Cut, team: Team, key: str, takers: Sequence[int]) -> list[Step]:
+        axes = [axis for axis in cut.order if team.shape[axis] > 1 and axis in team.involved]
+        steps, size = [], cut.size
         for part, axis, half in self._ways(kind, axes):
-            name, tree = team.names[axis], 0
+            name, tree = team.names[axis], -1
             if plain(name) == "double-binary-tree":
-                tree = self._trees.get((kind, team.dims[axis]), 0)
-                self._trees[kind, team.dims[axis]] = tree + 1
-            program = make_program(part, name, team.shape[axis], size, group=team.group, tree=tree % 2)
+                tree = self.trees.take(kind, team.dims[axis], takers)
+            program = make_program(part, name, team.shape[axis], size, group=team.group, tree=tree)
             refuse_program(program, self.options, key)
-            steps.append(Step(part, name.name, program, axis, half))
+            steps.append(Step(part, name.name, program, axis, half, tree))
             size = program.leaving
         return steps
 

@@ -96,8 +96,8 @@ def plain(algorithm: Algorithm) -> str:
 def make_program(kind: str, algorithm: Algorithm, n: int, size: int, *, group: bool = False, tree: int = 0) -> Program:
     """The program of a phase that n members enter with `size` bytes each.
 
-    `group`: they are a communicator group, whose direct messages are paid for in longer rounds. `tree`: how many trees
-    have been used in this dimension before.
+    `group`: they are a communicator group, whose direct messages are paid for in longer rounds. `tree`: which of the
+    two trees, for those algorithms that have some.
     """
     return _MAKERS[plain(algorithm)](kind, algorithm, n, size, group, tree)
 

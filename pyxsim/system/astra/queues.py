@@ -1,4 +1,4 @@
-"""Which queue of its dimension a phase stands in, and which way round it goes."""
+"""Which queue of its dimension a phase stands in, which way round it goes, and which tree it takes: all in turns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pyxsim.system.astra.refuse import refuse_other_queue
+from pyxsim.system.astra.refuse import refuse_other_queue, refuse_other_tree
 from pyxsim.system.options import ASTRA_SIM_1, Options
 
 ANY, FIRST_HALF, SECOND_HALF = range(3)
@@ -63,3 +64,30 @@ class Turns:
         direction = -1 if back else 1
         plane = next((other.plane for other in (queue, *own) if other.direction == direction), queue.plane)
         return Place(number, plane, direction)
+
+
+class Trees:
+    """The two trees of a dimension are taken in turns, by each NPU for itself, for each kind of collective."""
+
+    def __init__(self, npus: int) -> None:
+        self._npus = npus
+        self._next: dict[tuple[str, int], NDArray[np.int8]] = {}
+
+    @property
+    def matter(self) -> bool:
+        """Whether one has been taken."""
+        return bool(self._next)
+
+    def take(self, kind: str, dim: int, members: Sequence[int]) -> int:
+        """The next tree for these NPUs, 0 or 1. Raises InputError if they do not agree on one."""
+        turns = self._next.setdefault((kind, dim), np.zeros(self._npus, np.int8))
+        own = turns[list(members)]
+        if (own != own[0]).any():
+            refuse_other_tree(kind)
+        turns[list(members)] = 1 - own
+        return int(own[0])
+
+    def follow(self, kind: str, dim: int, npu: int, tree: int) -> None:
+        """An NPU comes to a phase that others are in. Raises InputError if it would take the other tree."""
+        if tree >= 0 and self.take(kind, dim, (npu,)) != tree:
+            refuse_other_tree(kind)

@@ -81,6 +81,16 @@ def refuse_other_queue() -> None:
     )
 
 
+def refuse_other_tree(kind: str) -> None:
+    """Raise InputError for NPUs of a group whose turns have come to different trees."""
+    raise InputError(
+        "the NPUs of a group have used its double-binary-tree differently often: in ASTRA-sim they would take "
+        "different trees",
+        key=f"system.{kind.replace('-', '_')}",
+        allowed="another algorithm, or the same collectives along a dimension on all NPUs",
+    )
+
+
 def refuse_other_ways(npu: int, name: str, kind: str) -> None:
     """Raise InputError for an NPU that Themis sends other ways than those before it."""
     raise InputError(

@@ -280,12 +280,13 @@ class AstraSystem:
         if not self._cutter.follow(collective.kind, collective.size, team, issued.key, issued.serial, issued.cuts):
             refuse_other_ways(npu, collective.name, collective.kind)
         serials[npu] += len(issued.shared)
-        if not self._turns.matter:
+        if not (self._turns.matter or self._cutter.trees.matter):
             return
         for stream in issued.shared:
             chunk = self.chunks[stream]
             for step, place in zip(chunk.steps, chunk.places, strict=True):
                 self._turns.follow(chunk.team.dims[step.axis], npu, step.half, place)
+                self._cutter.trees.follow(collective.kind, chunk.team.dims[step.axis], npu, step.tree)
 
     def _serial_numbers(self, issued: Issued) -> Longs:
         """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
@@ -404,7 +405,7 @@ class AstraSystem:
         tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         if npu is None:
             self._cutter.new_cycle(collective.start)
-        pieces = self._cutter.chunks(collective.kind, collective.size, team, issued.key, issued.serial, len(takers))
+        pieces = self._cutter.chunks(collective.kind, collective.size, team, issued.key, issued.serial, takers)
         for cut, steps in pieces:
             if not steps:
                 return

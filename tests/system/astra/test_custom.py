@@ -46,6 +46,13 @@ def test_the_ring_that_ships_with_version_2(tmp_path: Path, backend: str) -> Non
     assert result.time_ns == 90174 == 14 * 2941 + 7 * 7000
 
 
+def test_an_addition_without_a_duration_takes_a_nanosecond(tmp_path: Path) -> None:
+    """The original asks its clock for one at least."""
+    system = {"compat": "astra-sim-2", "endpoint_delay": "10 ns", "all_reduce": ring_files(tmp_path, 8, 2**20, 0)}
+    result = run(experiment(RING, system, {"kind": "all-reduce", "size": "1 MiB"}), backend="analytical")
+    assert result.time_ns == 14 * 2941 + 7 * 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "who", [{}, {"npus": [6, 1, 3, 4, 0]}, {"dims": [0]}, {"dims": [1]}], ids=["all", "list", "first", "second"]

@@ -274,6 +274,37 @@ def test_a_plain_collective_tells_who_is_through() -> None:
     assert (layer.ends(collective) == collective.end).all()
 
 
+@pytest.mark.parametrize("open_ones", [False, True])
+def test_each_npu_takes_its_trees_in_turns(open_ones: bool) -> None:
+    """Whole, along the second dimension, whole: the third time that each NPU uses a tree there, so the first of two."""
+    net = network("astra-sim-2", ["Ring", "Switch"], (4, 2), [50, 50], [HOP, HOP])
+    layer = system(net, "astra-sim-2", ["ring", "double-binary-tree"], chunks=1)
+    along = Communicator.along((1,), (4, 2))
+    groups: list[Communicator | None] = [None, *along, None]
+    issued = [layer.issue("all-reduce", 3840, communicator=group, open=open_ones) for group in groups]
+    for npu in range(8 * open_ones):
+        for each in issued:
+            if npu in each.communicator.members:
+                layer.enter(each, npu)
+    layer.run()
+    used = [next(step.tree for step in chunk.steps if step.tree >= 0) for chunk in layer.chunks]
+    assert sorted(used) == [0, 0, 1, 1, 1, 1]
+    assert [tree for tree, chunk in zip(used, layer.chunks, strict=True) if len(chunk.team.members) == 2] == [1] * 4
+
+
+def test_other_trees_are_refused() -> None:
+    layer = system(
+        network("astra-sim-2", ["Ring", "Switch"], (4, 2), [50, 50], [HOP, HOP]),
+        "astra-sim-2",
+        ["ring", "double-binary-tree"],
+        chunks=1,
+    )
+    layer.issue("all-reduce", 3840, communicator=Communicator.along((1,), (4, 2))[0])
+    layer.issue("all-reduce", 3840)
+    with pytest.raises(InputError, match="have used its double-binary-tree differently often"):
+        layer.run()
+
+
 # -- what never ends, and what must not be -----------------------------------------------------------------------------
 
 
