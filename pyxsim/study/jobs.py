@@ -94,8 +94,7 @@ def _text(
     cycles_per_ns = experiment.network.clock / 10**9
     system = experiment.system
     compat = system.compat is not None
-    # ASTRA-sim takes scales as doubles over packets; over its analytical networks in single precision.
-    number = Fraction if not compat else float if packets else _single
+    number = _single if compat else Fraction  # what ASTRA-sim 1 takes scales as, over Garnet, too
     if text.parallelism == "MICRO":
         return Micro(text, workload, cycles_per_ns, start=start, number=number)
     dims = logical(text, topology.shape)

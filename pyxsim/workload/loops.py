@@ -37,7 +37,7 @@ class Manner:
     cycles_per_ns  of the network's clock
     start          cycles until the NPUs begin
     step           cycles of a step
-    number         what scales are taken as: ASTRA-sim has doubles, or rounds them to single precision first
+    number         what scales are taken as: ASTRA-sim rounds them to single precision first
     alone          NPUs also issue the collectives in which they are alone, and wait for none of them: in ASTRA-sim they
                    count where dimensions are taken in turns, or in the order of their loads
     """

@@ -162,8 +162,11 @@ def refuse_themis_over_all(algorithm: Algorithm, kind: str, shape: Sequence[int]
 def refuse_program(program: Program, options: Options, key: str) -> None:
     """Raise InputError for sizes that the original cannot hold."""
     if program.smallest < 1:
+        first = options.compat == ASTRA_SIM_1
+        there = "stops at an assertion" if not first else "1 counts the way of such over its analytical network alone"
         raise InputError(
-            f"ASTRA-sim stops at an assertion: {program.entering} bytes make messages of 0 bytes on {program.n} NPUs",
+            f"{program.entering} bytes make messages of 0 bytes on {program.n} NPUs, which no network here carries: "
+            f"ASTRA-sim {there}",
             key=key,
             allowed="more bytes, or fewer chunks",
         )
