@@ -18,7 +18,7 @@ from pyxsim.topology.build import build
 from pyxsim.workload.export import export, star
 from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.parallel import Plan, program, training_plan
-from pyxsim.workload.parallel.statistics import Stage, Traffic, stages, traffic
+from pyxsim.workload.parallel.statistics import Stage, Traffic, accesses, stages, traffic
 from pyxsim.workload.parallel.text import astra_text
 from pyxsim.workload.passes import repeated
 
@@ -48,8 +48,8 @@ def generate_workload(
     if target is not None and not is_text:
         star(target)  # a name that is none is told before anything is made
     graph = repeated(program(plan), settings.workload.passes)
-    rows, kinds = stages(plan), traffic(graph)
-    _tell(talk, plan, graph, rows, kinds)
+    rows, kinds, remote = stages(plan), traffic(graph), accesses(graph)
+    _tell(talk, plan, graph, rows, {"communication": kinds, "remote memory": remote})
     if target is not None and is_text:
         check_writable(target).write_text(text, encoding="ascii")
         talk.say("", f"wrote {target}")
@@ -60,7 +60,7 @@ def generate_workload(
             "", f"wrote {plural(written.traces, 'trace')}, {plural(written.nodes, 'node')}: {written.files}{groups}"
         )
         told.update(file=written.files, groups=None if written.groups is None else str(written.groups))
-    talk.put({**told, **_json(plan, graph, rows, kinds)})
+    talk.put({**told, **_json(plan, graph, rows, kinds, remote)})
 
 
 def _settings(
@@ -92,10 +92,11 @@ def _plan(settings: Experiment, folder: Path) -> Plan:
     assert workload is not None
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
     topology = build(network.topology, network.shape, dims or None, network.options, folder)
-    return training_plan(workload, settings.system.npu, topology.shape, network.clock, folder)
+    system = settings.system
+    return training_plan(workload, system.npu, topology.shape, network.clock, folder, system.remote_memory)
 
 
-def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: list[Traffic]) -> None:
+def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: dict[str, list[Traffic]]) -> None:
     if talk.silent:
         return
     from rich.table import Table
@@ -110,7 +111,8 @@ def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: li
     )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = ("stage", "NPUs", "blocks", "TFLOP", "weights", "gradients", "optimizer", "activations", "held", "memory")
-    for column in columns:
+    remote = plan.offload is not None
+    for column in (*columns, "remote") if remote else columns:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows[:MAX_STAGES]:
         sizes = (row.weights, row.gradients, row.optimizer, row.activations)
@@ -122,14 +124,17 @@ def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: li
             *map(_bytes, sizes),
             str(row.held),
             _bytes(row.memory),
+            *([_bytes(row.remote)] if remote else []),
         )
     talk.say(table)
     if len(rows) > MAX_STAGES:
         talk.say(f"  and {plural(len(rows) - MAX_STAGES, 'more stage')}; --json has all of them")
-    if kinds:
+    for title, kinds in moves.items():
+        if not kinds:
+            continue
         moved = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for column in ("communication", "tasks", "bytes"):
-            moved.add_column(column, justify="left" if column == "communication" else "right", no_wrap=True)
+        for column in (title, "tasks", "bytes"):
+            moved.add_column(column, justify="left" if column == title else "right", no_wrap=True)
         for each in kinds:
             moved.add_row(each.kind, f"{each.tasks:,}", _bytes(each.bytes))
         talk.say("", moved)
@@ -139,7 +144,9 @@ def _bytes(size: int) -> str:
     return rounded(size, "B", 1024)
 
 
-def _json(plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: list[Traffic]) -> dict[str, Any]:
+def _json(
+    plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: list[Traffic], remote: list[Traffic]
+) -> dict[str, Any]:
     own, grid = plan.parallelism, plan.grid
     return {
         "model": plan.model.name,
@@ -153,5 +160,6 @@ def _json(plan: Plan, graph: TaskGraph, rows: list[Stage], kinds: list[Traffic])
         "samples": plan.samples,
         "tasks": {kind.name.lower(): len(graph.of_kind(kind)) for kind in Kind},
         "communication": {each.kind: {"tasks": each.tasks, "bytes": each.bytes} for each in kinds},
+        "remote_memory": {each.kind: {"tasks": each.tasks, "bytes": each.bytes} for each in remote},
         "stages": [{**asdict(row), "memory": row.memory} for row in rows],
     }

@@ -63,12 +63,17 @@ def state_bytes(parameters: int, element: int) -> int:
 
     Momentum and variance; in mixed precision also a copy of the parameter (Rajbhandari et al. 2020, ZeRO): 12 bytes.
     """
-    return parameters * max(element, _STATE) * (3 if element < _STATE else 2)
+    return parameters * max(element, _STATE) * (3 if has_copy(element) else 2)
+
+
+def has_copy(element: int) -> bool:
+    """Whether the optimizer has a longer copy of parameters of so many bytes."""
+    return element < _STATE
 
 
 def _update_bytes(element: int) -> int:
     """A step reads the gradient, reads and writes parameter, momentum and variance, and writes a short copy if any."""
-    return element + 6 * max(element, _STATE) + (element if element < _STATE else 0)
+    return element + 6 * max(element, _STATE) + (element if has_copy(element) else 0)
 
 
 def roofline(settings: NpuSettings) -> Roofline:

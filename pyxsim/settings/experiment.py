@@ -87,10 +87,13 @@ class Experiment(Table):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
-        if self.system.remote_memory is not None and (workload is None or workload.model is not None):
-            raise InputError(
-                "nothing accesses it", key="system.remote_memory", allowed="with traces as [workload] file"
-            )
+        offloaded = workload is not None and workload.offloaded
+        if self.system.remote_memory is None and offloaded:
+            allowed = '"none", or a table [system.remote_memory]'
+            raise InputError("there is no remote memory", key="workload.offload", allowed=allowed)
+        if self.system.remote_memory is not None and not offloaded and (workload is None or workload.file is None):
+            allowed = 'with [workload] offload = "optimizer" or "parameters", or traces as [workload] file'
+            raise InputError("nothing accesses it", key="system.remote_memory", allowed=allowed)
         endpoint = self.system.endpoint
         if endpoint is not None and self.traffic is not None:
             allowed = "with collectives, messages or [workload]"

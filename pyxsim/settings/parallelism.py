@@ -106,6 +106,12 @@ class Training(Table):
         description="What the backward pass computes forward once more, as its activations are not kept: nothing (if "
         "left out), or each block.",
     )
+    offload: Literal["none", "optimizer", "parameters"] | None = Field(
+        default=None,
+        description="What is kept in [system.remote_memory] (ZeRO-Offload, ZeRO-Infinity): nothing (if left out), "
+        "gradients and the state of the optimizer, or parameters, too. What is loaded and stored when: "
+        "[memory.md](memory.md).",
+    )
     parallelism: Parallelism | None = Field(
         default=None, description="How the NPUs divide the model. Left out: each has a replica."
     )
@@ -113,6 +119,11 @@ class Training(Table):
     def given(self) -> list[str]:
         """The keys that are given."""
         return [key for key in Training.model_fields if getattr(self, key) is not None]
+
+    @property
+    def offloaded(self) -> bool:
+        """Whether anything is kept in remote memory."""
+        return self.offload not in (None, "none")
 
     @property
     def element_bytes(self) -> int:

@@ -45,7 +45,9 @@ def make_job(experiment: Experiment, topology: Topology, folder: Path, backend: 
 
 def _model(workload: Workload, experiment: Experiment, topology: Topology, folder: Path) -> GraphJob:
     clock = experiment.network.clock
-    graph = training_graph(workload, experiment.system.npu, topology.shape, clock, folder)
+    graph = training_graph(
+        workload, experiment.system.npu, topology.shape, clock, folder, experiment.system.remote_memory
+    )
     return GraphJob(graph, place="workload.model")
 
 

@@ -71,6 +71,58 @@ def test_traces_run_to_the_same_end(pyxsim: Command, folder: Path, keys: str, ow
     assert sum(told["tasks"].values()) > 16
 
 
+MEMORY = """[system.remote_memory]
+kind = "hierarchical"
+latency = "300 ns"
+bandwidth = "20 GB/s"
+groups = 4
+switches = 2
+memory_link = "10 GB/s"
+node_link = "25 GB/s"
+npu_link = "15 GB/s"
+npus_per_node = 4
+chunk = "1 KiB"
+in_switch = {in_switch}
+"""
+
+
+@pytest.mark.parametrize(
+    ("offload", "own", "in_switch", "kinds"),
+    [
+        ("optimizer", "tensor = 2\npipeline = 2", "false", {"load", "store"}),
+        ("optimizer", "zero = 1", "true", {"load", "store", "gather", "reduce"}),
+        ("parameters", "pipeline = 2\nzero = 3", "false", {"load", "store"}),
+        ("parameters", "zero = 3", "true", {"load", "store", "gather", "reduce"}),
+    ],
+)
+def test_what_is_offloaded_stays_so(
+    pyxsim: Command, folder: Path, offload: str, own: str, in_switch: str, kinds: set[str]
+) -> None:
+    """Traces access remote memory as the model itself does, and what is told of it is what is accessed."""
+    write(folder, f'offload = "{offload}"', own)
+    system = MEMORY.format(in_switch=in_switch)
+    text = (folder / "model.toml").read_text().replace("[system.npu]", f"{system}[system.npu]")
+    (folder / "model.toml").write_text(text)
+    ended = pyxsim("workload", "generate", "model.toml")
+    assert ended.code == 0
+    assert "remote memory" in ended.err
+    told = json.loads(pyxsim("workload", "generate", "model.toml", "-o", "traces/step.*.et", "--json").out)
+    assert set(told["remote_memory"]) == kinds
+    assert all(stage["remote"] > 0 for stage in told["stages"])
+    groups = f'groups = "{told["groups"]}"\n' if told["groups"] else ""
+    network = NETWORK.format(system=system).partition("[system.npu]")[0]
+    (folder / "traces.toml").write_text(network + f'[workload]\nfile = "traces/step"\n{groups}')
+    direct, again = (
+        json.loads(pyxsim("run", name, "--backend", "analytical", "--json").out)
+        for name in ("model.toml", "traces.toml")
+    )
+    assert again["time_ns"] == direct["time_ns"] > 0
+    assert again["memory"] == direct["memory"]
+    bytes_of = {kind: each["bytes"] for kind, each in told["remote_memory"].items()}
+    assert direct["memory"]["loaded"] == bytes_of["load"] + bytes_of.get("gather", 0)
+    assert direct["memory"]["stored"] == bytes_of["store"] + bytes_of.get("reduce", 0)
+
+
 def test_what_is_told(pyxsim: Command, folder: Path) -> None:
     write(folder, "", "tensor = 2\npipeline = 2")
     ended = pyxsim("workload", "generate", "model.toml")

@@ -7,8 +7,10 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pyxsim.models import load_model
 from pyxsim.report.comparison import page as markdown
 from pyxsim.study import run
 from pyxsim.study.compare import compare
@@ -54,6 +56,26 @@ def test_backends_agree_where_there_are_no_messages() -> None:
     assert len(times) == len(found.backends) > 1
     assert len(set(times.values())) == 1
     assert "safe" in markdown(found)
+
+
+TRAINED = re.compile(
+    r"^\| `(mixtral_\w+)\.toml` \| ([\d.]+) ms \| ([\d.]+) ms \| ([\d.]+) ms \| ([\d.]+) ms \|$", re.MULTILINE
+)
+ROWS = {match[1]: [float(each) for each in match.groups()[1:]] for match in TRAINED.finditer(PAGE)}
+
+
+@pytest.mark.parametrize("name", ["mixtral_zero_infinity", "mixtral_hierarchical", "mixtral_in_switch"])
+def test_the_table_of_a_model(name: str) -> None:
+    result = run(ROOT / "inputs" / "training" / f"{name}.toml", backend="analytical-congestion")
+    means = [float(np.mean(result.npus[column])) for column in ("compute", "memory", "exposed")]
+    assert ROWS[name] == [round(each / 1e6, 1) for each in (float(result.time_ns), *means)]
+
+
+def test_what_the_page_says_of_them() -> None:
+    """The step of the optimizer moves 28 bytes of each parameter, a 64th of them at each NPU, with 100 GB/s."""
+    assert f"{load_model('mixtral-8x7b').parameters / 64 * 28 / 100e6:.0f} ms for 28 bytes" in PAGE
+    times = [row[0] for row in ROWS.values()]
+    assert f"{times[0] / times[2]:.2f} times as fast" in PAGE
 
 
 def test_what_is_shipped_is_what_the_program_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

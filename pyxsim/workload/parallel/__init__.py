@@ -11,6 +11,7 @@ from pyxsim.models import load_model
 from pyxsim.models.npu import processor
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import join
+from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.npu import Npu
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.parallel.plan import Plan, make_plan
@@ -21,9 +22,16 @@ __all__ = ["Plan", "make_plan", "program", "training_graph", "training_plan"]
 
 
 def training_plan(
-    workload: Workload, npu: Npu | None, shape: Sequence[int], clock: Fraction, folder: Path = Path()
+    workload: Workload,
+    npu: Npu | None,
+    shape: Sequence[int],
+    clock: Fraction,
+    folder: Path = Path(),
+    memory: RemoteMemory | None = None,
 ) -> Plan:
     """How the model of a workload is trained on a network. `folder`: where the path of a table counts from.
+
+    `memory`: where it keeps what it offloads.
 
     Raises InputError with the key that is wrong.
     """
@@ -42,14 +50,20 @@ def training_plan(
         machine = processor(npu)
     except InputError as error:
         raise _below("system.npu", error) from None
-    return make_plan(model, workload, machine, shape, clock)
+    in_switch = workload.offloaded and memory is not None and bool(memory.in_switch)
+    return make_plan(model, workload, machine, shape, clock, in_switch=in_switch)
 
 
 def training_graph(
-    workload: Workload, npu: Npu | None, shape: Sequence[int], clock: Fraction, folder: Path = Path()
+    workload: Workload,
+    npu: Npu | None,
+    shape: Sequence[int],
+    clock: Fraction,
+    folder: Path = Path(),
+    memory: RemoteMemory | None = None,
 ) -> TaskGraph:
     """The graph of all its steps (`passes`). Raises InputError, as `training_plan`."""
-    return repeated(program(training_plan(workload, npu, shape, clock, folder)), workload.passes)
+    return repeated(program(training_plan(workload, npu, shape, clock, folder, memory)), workload.passes)
 
 
 def _below(table: str, error: InputError) -> InputError:

@@ -15,6 +15,7 @@ from pyxsim.models.layer import Split
 from pyxsim.settings import Workload
 from pyxsim.settings.parallelism import Parallelism
 from pyxsim.workload.parallel.grid import Grid
+from pyxsim.workload.parallel.offload import Offload, offload_faults, offload_of
 from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
 from pyxsim.workload.parallel.stages import balanced
 from pyxsim.workload.passes import MOST_TASKS
@@ -49,6 +50,7 @@ class Plan:
     micro_batches: int
     npu: Machine
     clock: Fraction
+    offload: Offload | None = None
 
     @property
     def stages(self) -> int:
@@ -148,6 +150,35 @@ class Plan:
             others = layer.parameters.whole
         return others, experts
 
+    def replicated(self, layers: Sequence[Layer], stage: int, *, used: bool = False) -> Iterator[tuple[int, str]]:
+        """Parameters of some layers at an NPU of a stage, and the axis of those that have the same.
+
+        `used`: those of another layer, too, if a layer uses them.
+        """
+        here = [layer for layer in layers if layer.kind != Kind.TABLES]
+        held = [layer.held(self.share(layer)) if used else self.held(layer, stage) for layer in here]
+        if others := sum(count for count, _ in held):
+            yield others, "data"
+        if experts := sum(count for _, count in held):
+            yield experts, "replica"
+
+    def shard(self, count: int, axis: str) -> int:
+        """What one of those that have the same parameters has of them where they are divided."""
+        return -(-count // (self.grid.data if axis == "data" else self.grid.data // self.grid.expert))
+
+    def updated(self, layer: Layer, stage: int) -> int:
+        """Parameters of a layer that an NPU of a stage updates."""
+        divided = self.parallelism.zero > 0
+        return sum(self.shard(*each) if divided else each[0] for each in self.replicated([layer], stage))
+
+    def parted(self, layer: Layer) -> bool:
+        """Whether a layer shares its parameters with one of another stage."""
+        return any(layer is each for each, _ in self.tied)
+
+    def stored(self, layer: Layer) -> int:
+        """How often the gradients of a layer go to remote memory. What stages share waits for its sum."""
+        return self.micro_batches if self.parallelism.zero >= 2 and not self.parted(layer) else 1
+
     @cached_property
     def tied(self) -> tuple[tuple[Layer, int], ...]:
         """Layers that share parameters and are on different stages, with these; empty if there are none."""
@@ -159,8 +190,18 @@ class Plan:
         return ()
 
 
-def make_plan(model: Model, workload: Workload, npu: Machine, shape: Sequence[int], clock: Fraction) -> Plan:
-    """The plan. Raises InputError for what does not come out even, with the key that says it."""
+def make_plan(
+    model: Model,
+    workload: Workload,
+    npu: Machine,
+    shape: Sequence[int],
+    clock: Fraction,
+    *,
+    in_switch: bool = False,
+) -> Plan:
+    """The plan. `in_switch`: its remote memory has collectives.
+
+    Raises InputError for what does not come out even, with the key that says it."""
     own, npus = workload.parallelism or Parallelism(), prod(shape)
     part = own.tensor * own.pipeline
     data = own.data if own.data is not None else npus // part
@@ -178,6 +219,8 @@ def make_plan(model: Model, workload: Workload, npu: Machine, shape: Sequence[in
     grid = Grid(own.tensor, data, own.pipeline, own.expert, own.order)
     micro_batches, rest = divmod(replica, samples)
     faults = [*_division_faults(model, own, data), *_kind_faults(model, workload, own)]
+    if (offload := offload_of(workload, own, in_switch=in_switch)) is not None:
+        faults += offload_faults(offload, model, own, data, npus)
     if rest:
         problem = f"{samples} samples are no divisor of the {replica} of a replica"
         faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
@@ -190,7 +233,7 @@ def make_plan(model: Model, workload: Workload, npu: Machine, shape: Sequence[in
     if tasks > MOST_TASKS:
         problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
         raise InputError(problem, key="workload.batch", allowed=f"some {MOST_TASKS} tasks; or larger micro-batches")
-    return Plan(model, workload, own, grid, tuple(shape), samples, micro_batches, npu, clock)
+    return Plan(model, workload, own, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
 
 
 def _division_faults(model: Model, own: Parallelism, data: int) -> Iterator[InputError]:

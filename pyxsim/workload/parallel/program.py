@@ -6,23 +6,27 @@ order of its schedule. What is begun and not waited for goes on beside it. docs/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyxsim.models import Kind as LayerKind
 from pyxsim.models import Layer, Part
-from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Longs, TaskGraph
 from pyxsim.workload.parallel.grid import Groups, dims_of
+from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import Turn
 
 Tasks = list[Longs]
-RESOURCES = (("compute", 1),)  # communication goes on beside computing; the system layer orders it
+COMPUTE = ("compute", 1)  # communication goes on beside computing; the system layer orders it
+MEMORY = ("memory", 1)  # accesses of an NPU to remote memory, one after the other
+_OF = {"data": "", "replica": " of experts"}  # what parameters are called, by who has the same
 
 
 def program(plan: Plan) -> TaskGraph:
     """One step of training, all NPUs."""
     names = [layer.name for layer in plan.model.layers]
-    builder = GraphBuilder(len(plan.grid), RESOURCES, layers=names)
+    resources = [COMPUTE] if plan.offload is None else [COMPUTE, MEMORY]
+    builder = GraphBuilder(len(plan.grid), resources, layers=names)
     shared: dict[tuple[int, ...], int] = {}
     for stage in range(plan.parallelism.pipeline):
         _Stage(plan, builder, stage, shared).write()
@@ -45,6 +49,7 @@ class _Stage:
         self._synced: dict[str, Tasks] = {}
         self._fetched: Tasks = []  # parameters of the block that comes next
         self._vectors: Tasks = []  # of tables, on their way
+        self._together: Tasks = []  # the last access of all NPUs: in the same order at each, or they wait for ever
         self._label = ""
 
     def write(self) -> None:
@@ -54,6 +59,7 @@ class _Stage:
         visits = [block for turn in turns for block in self._blocks(turn)]
         following = iter([*visits[1:], None])
         if visits:
+            self._label = f"micro-batch {turns[0].micro_batch}"
             self._fetched = self._fetch(visits[0])
         for turn in turns:
             self._label = f"micro-batch {turn.micro_batch}"
@@ -138,6 +144,25 @@ class _Stage:
             groups = self.plan.grid.groups(axis, stages or (self.stage,))
             self._groups[axis, stages] = groups, dims_of(groups, self.plan.shape)
         return self._groups[axis, stages]
+
+    def _access(self, access: Access, size: int, what: str, layer: Layer, part: Part, before: Tasks) -> Tasks:
+        """An access to remote memory, after some tasks."""
+        if access.together:
+            before = _joined(before, self._together)
+        task = self.builder.tasks(
+            self.npus,
+            Kind.MEMORY,
+            self._name(f"{layer.name}, {what}"),
+            size=size,
+            match=access,
+            resource="memory",
+            layer=self._number[layer.name],
+            part=part,
+            before=before,
+        )
+        if access.together:
+            self._together = [task]
+        return [task]
 
     # -- what goes from stage to stage --
 
@@ -280,76 +305,107 @@ class _Stage:
 
     # -- what the replicas communicate --
 
-    def _replicated(self, layers: Sequence[Layer], *, used: bool = False) -> Iterator[tuple[int, str, str]]:
-        """Parameters of some layers at one NPU, the axis of those that have the same, and what they are called.
-
-        `used`: those of another layer, too, if a layer uses them.
-        """
-        plan, here = self.plan, [layer for layer in layers if layer.kind != LayerKind.TABLES]
-        held = [layer.held(plan.share(layer)) if used else plan.held(layer, self.stage) for layer in here]
-        if others := sum(count for count, _ in held):
-            yield others, "data", ""
-        if experts := sum(count for _, count in held):
-            yield experts, "replica", " of experts"
-
-    def _shard(self, count: int, axis: str) -> int:
-        """What one of those that have the same parameters has of them where they are divided."""
-        grid = self.plan.grid
-        return -(-count // (grid.data if axis == "data" else grid.data // grid.expert))
-
     def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks, *, used: bool = False) -> Tasks:
-        """Parameters of which each replica has a part."""
+        """Parameters of which each replica has a part. `used`: those of another layer, too, if a layer uses them."""
         found: Tasks = []
-        for count, axis, which in self._replicated(layers, used=used):
-            size = self.plan.bytes(self._shard(count, axis))
-            found += self._collective("all-gather", size, axis, f"{what}{which}", layers[0], part, before)
+        for count, axis in self.plan.replicated(layers, self.stage, used=used):
+            size = self.plan.bytes(self.plan.shard(count, axis))
+            found += self._collective("all-gather", size, axis, what + _OF[axis], layers[0], part, before)
         return found
 
     def _fetch(self, block: Sequence[Layer]) -> Tasks:
-        """ZeRO-3: the parameters of a block, for the time in which they are needed."""
+        """The parameters of a block, for the time in which they are needed: from the replicas, or remote memory."""
+        offload = self.plan.offload
+        if offload is not None and offload.parameters:
+            return self._fetch_remote(block, offload)
         if self.plan.parallelism.zero < 3:
             return []
         return self._gathered(block, Part.FORWARD, "parameters", self.front, used=True)
 
+    def _fetch_remote(self, block: Sequence[Layer], offload: Offload) -> Tasks:
+        """Each NPU loads its part, and the network brings the others'; or all load all."""
+        plan, layer, part, found = self.plan, block[0], Part.FORWARD, list[Longs]()
+        for count, axis in plan.replicated(block, self.stage, used=True):
+            what = f"parameters{_OF[axis]}"
+            if offload.in_switch:
+                found += self._access(Access.GATHER, count * offload.element, what, layer, part, self.front)
+            else:
+                shard = plan.shard(count, axis)
+                own = self._access(Access.LOAD, shard * offload.element, what, layer, part, self.front)
+                found += self._collective("all-gather", plan.bytes(shard), axis, what, layer, part, own)
+        return found
+
     def _arrive(self, following: Sequence[Layer] | None) -> None:
-        """Come to a block. ZeRO-3: wait for its parameters; while it computes, those of the next one are fetched."""
+        """Come to a block: wait for its parameters if they are fetched; while it computes, so are the next one's."""
         self.front = _joined(self.front, self._fetched)
         self._fetched = [] if following is None else self._fetch(following)
 
     def _synchronize(self, layer: Layer) -> None:
         """The gradients of a layer's parameters are added up, while other layers compute theirs."""
-        zero, scaled = self.plan.parallelism.zero, self.plan.scaled
-        kind = "reduce-scatter" if zero else "all-reduce"
-        synced = self._synced.setdefault(layer.name, [])
-        for count, axis, which in self._replicated([layer]):
-            size = scaled(count * self.plan.workload.gradient_bytes)
-            synced += self._collective(kind, size, axis, f"gradients{which}", layer, Part.WEIGHT_GRADIENT, self.front)
+        plan, part, synced = self.plan, Part.WEIGHT_GRADIENT, self._synced.setdefault(layer.name, [])
+        kind, offload = "reduce-scatter" if plan.parallelism.zero else "all-reduce", plan.offload
+        for count, axis in plan.replicated([layer], self.stage):
+            size, what = count * plan.workload.gradient_bytes, f"gradients{_OF[axis]}"
+            if offload is not None and offload.in_switch:
+                synced += self._access(Access.REDUCE, size, what, layer, part, self.front)
+                continue
+            summed = self._collective(kind, plan.scaled(size), axis, what, layer, part, self.front)
+            if offload is not None and not plan.parted(layer):
+                own = plan.shard(count, axis) if plan.parallelism.zero else count
+                summed = self._access(Access.STORE, own * offload.gradient, what, layer, part, summed)
+            synced += summed
 
     def _synchronize_tied(self) -> None:
         """First and last stage have the same parameters for embedding and head: their gradients are added up, too."""
-        for layer, stage in self.plan.tied:
+        plan, part = self.plan, Part.WEIGHT_GRADIENT
+        for layer, stage in plan.tied:
             if stage == self.stage:
-                count = -(-layer.parameters.divided // self.plan.grid.tensor)
-                if self.plan.parallelism.zero:
-                    count = self._shard(count, "data")
-                size = self.plan.scaled(count * self.plan.workload.gradient_bytes)
-                stages = [each for _, each in self.plan.tied]
-                synced, part = self._synced[layer.name], Part.WEIGHT_GRADIENT
-                self._synced[layer.name] = self._collective(
-                    "all-reduce", size, "pipeline", "tied gradients", layer, part, synced, stages
+                count = -(-layer.parameters.divided // plan.grid.tensor)
+                if plan.parallelism.zero:
+                    count = plan.shard(count, "data")
+                size = plan.scaled(count * plan.workload.gradient_bytes)
+                stages = [each for _, each in plan.tied]
+                synced = self._collective(
+                    "all-reduce", size, "pipeline", "tied gradients", layer, part, self._synced[layer.name], stages
                 )
+                if plan.offload is not None:
+                    own = plan.updated(layer, stage) * plan.offload.gradient
+                    synced = self._access(Access.STORE, own, "tied gradients", layer, part, synced)
+                self._synced[layer.name] = synced
 
     def _update(self) -> None:
         """The step of the optimizer, each layer when its gradients are there; those that came first go first."""
         self._synchronize_tied()
-        plan, zero, end = self.plan, self.plan.parallelism.zero, self.front
+        plan, ahead, last = self.plan, self.front, self.front
         for layer in reversed(plan.layers(self.stage)):
-            own = sum(self._shard(count, axis) if zero else count for count, axis, _ in self._replicated([layer]))
+            own = plan.updated(layer, self.stage)
             if own:
-                synced = _joined(end, self._synced.get(layer.name, []))
-                updated = self._compute(layer, Part.UPDATE, plan.update_cost(own), synced)
-                if zero in (1, 2):
-                    self._gathered([layer], Part.UPDATE, "updated parameters", updated)
+                synced = self._synced.get(layer.name, [])
+                if plan.offload is None:
+                    self._step(layer, own, _joined(self.front, synced))
+                else:
+                    ready = _joined(ahead, synced)
+                    ahead, last = last, self._step_remote(layer, own, plan.offload, ready)
+
+    def _step(self, layer: Layer, own: int, before: Tasks) -> None:
+        """Update a layer, and tell the replicas."""
+        updated = self._compute(layer, Part.UPDATE, self.plan.update_cost(own), before)
+        if self.plan.parallelism.zero in (1, 2):
+            self._gathered([layer], Part.UPDATE, "updated parameters", updated)
+
+    def _step_remote(self, layer: Layer, own: int, offload: Offload, before: Tasks) -> Tasks:
+        """Load a layer's state, update it, store it; returns the updating, while which the next layer's is loaded."""
+        plan, part = self.plan, Part.UPDATE
+        old = offload.old(own, plan.stored(layer))
+        there = self._access(Access.LOAD, old, "gradients and state", layer, part, before)
+        updated = self._compute(layer, part, plan.update_cost(own), there)
+        stored = self._access(Access.STORE, offload.new(own), "new state", layer, part, updated)
+        if offload.hands_out:
+            size = sum(count for count, _ in plan.replicated([layer], self.stage)) * offload.element
+            self._access(Access.GATHER, size, "updated parameters", layer, part, stored)
+        elif plan.parallelism.zero in (1, 2):
+            self._gathered([layer], part, "updated parameters", updated)
+        return updated
 
 
 def _joined(one: Tasks, other: Tasks) -> Tasks:

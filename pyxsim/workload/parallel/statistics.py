@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pyxsim.models import Kind, Layer
 from pyxsim.models.npu import state_bytes
+from pyxsim.workload.graph import Access, TaskGraph
 from pyxsim.workload.graph import Kind as Task
-from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import held_at_most
 
@@ -21,7 +22,8 @@ _KEPT = 2  # bytes of an element where a layer says what it keeps
 class Stage:
     """What each NPU of a stage has to do in a step, and holds at most. Bytes; `held`: micro-batches on their way.
 
-    `operations`: of matrix products, a multiplication and an addition being two.
+    `operations`: of matrix products, a multiplication and an addition being two. `remote`: what it keeps in remote
+    memory; the others are then what is in the NPU at a time.
     """
 
     stage: int
@@ -34,16 +36,17 @@ class Stage:
     optimizer: int
     activations: int
     held: int
+    remote: int = 0
 
     @property
     def memory(self) -> int:
-        """All of it."""
+        """All that is in the NPU."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Tasks that communicate in one way: how many, and the bytes of all of them, as buffers."""
+    """Tasks that communicate, or access remote memory, in one way: how many, and the bytes of all, as buffers."""
 
     kind: str
     tasks: int
@@ -68,7 +71,7 @@ def _stage(plan: Plan, stage: int) -> Stage:
     kept = [sum(_kept(plan, block) for block in plan.of_chunk(stage, chunk)) for chunk in range(own.virtual)]
     again = [block for chunk in range(own.virtual) for block in plan.of_chunk(stage, chunk) if plan.recomputed(block)]
     work = [work for layer in layers for part in plan.parts(layer) for work in plan.work(layer, part)]
-    return Stage(
+    row = Stage(
         stage=stage,
         npus=len(plan.grid.stage(stage)),
         blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(own.virtual)),
@@ -81,6 +84,28 @@ def _stage(plan: Plan, stage: int) -> Stage:
         + max((sum(_activations(plan, layer) for layer in block) for block in again), default=0),
         held=held_at_most(turns),
     )
+    return row if plan.offload is None else _offloaded(plan, plan.offload, row, tables)
+
+
+def _offloaded(plan: Plan, offload: Offload, row: Stage, tables: int) -> Stage:
+    """The same with what is elsewhere: of that, only what is worked on is in the NPU."""
+    here = [layer for layer in plan.layers(row.stage) if layer.kind != Kind.TABLES]
+    own = [(plan.updated(layer, row.stage), layer) for layer in here]
+    blocks = [block for chunk in range(plan.parallelism.virtual) for block in plan.of_chunk(row.stage, chunk)]
+    used = [sum(count for count, _ in plan.replicated(block, row.stage, used=True)) for block in blocks]
+    weights, gradients = row.weights, row.gradients
+    if offload.parameters:  # of a block, and of the one that comes next
+        weights = (_largest_two(used) + tables) * offload.element
+    if plan.parallelism.zero >= 2 or plan.micro_batches == 1:  # a block's; and what waits for another stage's
+        waiting = sum(count for count, layer in own if plan.parted(layer))
+        gradients = (max(used, default=0) + waiting) * offload.gradient
+    state = _largest_two([offload.old(count, plan.stored(layer)) for count, layer in own])
+    kept = sum(offload.kept(count, plan.stored(layer)) for count, layer in own)
+    return replace(row, weights=weights, gradients=gradients, optimizer=state, remote=kept)
+
+
+def _largest_two(sizes: Sequence[int]) -> int:
+    return sum(sorted(sizes)[-2:])
 
 
 def _kept(plan: Plan, block: Sequence[Layer]) -> int:
@@ -107,3 +132,10 @@ def traffic(graph: TaskGraph) -> list[Traffic]:
     if len(sends):
         rows.append(Traffic("message", len(sends), int(graph.size[sends].sum())))
     return rows
+
+
+def accesses(graph: TaskGraph) -> list[Traffic]:
+    """A row for each kind of access to remote memory."""
+    tasks = graph.of_kind(Task.MEMORY)
+    found = {access: tasks[graph.match[tasks] == access] for access in Access}
+    return [Traffic(each.name.lower(), len(own), int(graph.size[own].sum())) for each, own in found.items() if len(own)]

@@ -41,6 +41,8 @@ def _faults(plan: Plan) -> Iterator[InputError]:
         yield InputError(problem, key="workload.micro_batch", allowed="one; or traces, PREFIX.*.et")
     if plan.workload.recompute == "full":
         yield InputError(said, key="workload.recompute", allowed='"none"; or traces, PREFIX.*.et')
+    if plan.offload is not None:
+        yield InputError(said, key="workload.offload", allowed='"none"; or traces, PREFIX.*.et')
     if own.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
         problem = f"replicas are the nearest, and dimension 0 has {plan.shape[0]} NPUs: {said}"
         yield InputError(problem, key=f"{_P}.order", allowed="tensor before data; or traces, PREFIX.*.et")

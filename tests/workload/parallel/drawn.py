@@ -76,10 +76,10 @@ def transformer(blocks: int, hidden: int = 8, tokens: int = 4, *, tied: bool = F
     return Model("transformer", tuple(layers), "a sequence", tokens)
 
 
-def planned(model: Model, shape: tuple[int, ...], npu: Any = None, **keys: Any) -> Plan:
+def planned(model: Model, shape: tuple[int, ...], npu: Any = None, *, in_switch: bool = False, **keys: Any) -> Plan:
     """A plan with an element of a byte, and whatever else is given."""
     workload = Workload.model_validate({"model": model.name, "element": "1 B", **keys})
-    return make_plan(model, workload, npu or Rows(), shape, GHZ)
+    return make_plan(model, workload, npu or Rows(), shape, GHZ, in_switch=in_switch)
 
 
 def built(plan: Plan) -> TaskGraph:

@@ -1,0 +1,80 @@
+"""Which model states a training step keeps in remote memory: what it loads and stores, and whether that can be.
+
+ZeRO-Offload: Ren et al. 2021. ZeRO-Infinity: Rajbhandari et al. 2021. docs/memory.md tells the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyxsim.errors import InputError
+from pyxsim.models import Kind, Model
+from pyxsim.models.npu import has_copy, state_bytes
+from pyxsim.settings import Workload
+from pyxsim.settings.parallelism import Parallelism
+
+_ZERO = "workload.parallelism.zero"
+
+
+@dataclass(frozen=True)
+class Offload:
+    """What is in remote memory beside gradients and the optimizer's state.
+
+    `parameters`: they too, and are fetched from there. `in_switch`: what all NPUs have in common is loaded by a gather
+    and stored by a reduce. `element`, `gradient`: bytes of a parameter and of its gradient.
+    """
+
+    parameters: bool
+    in_switch: bool
+    zero: int
+    element: int
+    gradient: int
+
+    @property
+    def hands_out(self) -> bool:
+        """Whether parameters come whole out of the memory when they are new: then the network need not gather them."""
+        return self.in_switch and self.zero in (1, 2)
+
+    def new(self, own: int) -> int:
+        """Bytes that an optimizer's step over so many parameters stores."""
+        return state_bytes(own, self.element) + (own * self.element if self.parameters or self.hands_out else 0)
+
+    def old(self, own: int, gradients: int) -> int:
+        """Bytes that it loads, where its gradients were stored so many times. A copy stands for the parameters."""
+        parameters = own * self.element if self.parameters and not has_copy(self.element) else 0
+        return gradients * own * self.gradient + state_bytes(own, self.element) + parameters
+
+    def kept(self, own: int, gradients: int) -> int:
+        """Bytes that so many parameters take in remote memory."""
+        return gradients * own * self.gradient + self.new(own)
+
+
+def offload_of(workload: Workload, own: Parallelism, *, in_switch: bool) -> Offload | None:
+    """What the settings say; None where everything stays with the NPUs."""
+    if not workload.offloaded:
+        return None
+    parameters = workload.offload == "parameters"
+    return Offload(parameters, in_switch, own.zero, workload.element_bytes, workload.gradient_bytes)
+
+
+def offload_faults(offload: Offload, model: Model, own: Parallelism, data: int, npus: int) -> Iterator[InputError]:
+    """What makes no sense together."""
+    learned = (layer for layer in model.layers if layer.kind != Kind.TABLES)
+    if not any(sum(layer.held()) for layer in learned):
+        problem = f"{model.name} has no parameters that an optimizer updates"
+        yield InputError(problem, key="workload.offload", allowed='"none"')
+    if offload.parameters and data > 1 and own.zero < 3:
+        problem = f"ZeRO-{own.zero} has parameters whole at each NPU" if own.zero else "each NPU has all its parameters"
+        yield InputError(problem, key=_ZERO, allowed='3 with offload = "parameters"')
+    if not offload.in_switch:
+        return
+    if data != npus:
+        problem = f"switches add up what all {npus} NPUs have, and {data} are replicas"
+        yield InputError(problem, key="system.remote_memory.in_switch", allowed="false, or tensor = 1 and pipeline = 1")
+    elif not own.zero:
+        problem = "in_switch: one sum is stored, and each replica would update all of it"
+        yield InputError(problem, key=_ZERO, allowed="1, 2 or 3, or in_switch = false")
+    if own.expert > 1:
+        problem = "in_switch: switches add up what all NPUs have, and not all have the same experts"
+        yield InputError(problem, key="workload.parallelism.expert", allowed="1, or in_switch = false")
