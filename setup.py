@@ -34,6 +34,7 @@ COMPILED = (
     "pyxsim.analytical",
     "pyxsim.system",
     "pyxsim.system.astra",
+    "pyxsim.system.memory",
     "pyxsim.workload",
 )
 

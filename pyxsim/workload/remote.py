@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory
+from pyxsim.system.memory import MOST_BYTES, Access, MemoryOptions, Used, make_memory
 from pyxsim.workload.graph import MOST_CYCLES, Kind, Longs, TaskGraph
 from pyxsim.workload.hands import Hands, Tell
 
@@ -44,6 +44,10 @@ class RemoteStation:
         if options.most(graph.size[tasks].tolist()) > MOST_CYCLES:
             problem = "the accesses may take more cycles than can be counted"
             raise InputError(problem, key="system.remote_memory", allowed=f"at most {MOST_CYCLES}")
+        largest = int(tasks[np.argmax(graph.size[tasks])])
+        if graph.size[largest] > MOST_BYTES:
+            problem = f"{graph.label(largest)}: it accesses {graph.size[largest]} bytes of remote memory"
+            raise InputError(problem, allowed=f"at most {MOST_BYTES}")
         self._memory = make_memory(options)
         self.together = _together(graph, tasks)
         self._came: list[list[int]] = [[] for _ in self.together]

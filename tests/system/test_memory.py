@@ -16,7 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment
 from pyxsim.settings.memory import BANDWIDTHS, KINDS, RemoteMemory
 from pyxsim.study.prepare import prepare
-from pyxsim.system.memory import Access, MemoryOptions, Used, make_memory, resolve_memory
+from pyxsim.system.memory import MOST_BYTES, Access, MemoryOptions, Used, make_memory, resolve_memory
 from pyxsim.system.memory.flows import Flows
 from tests.system.slow_memory import SlowMemory
 
@@ -256,3 +256,34 @@ def test_nothing_is_looked_at_for_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     accesses = [(7 * number, number % 5, 100 + number, Access.LOAD) for number in range(200)]
     served(memory(table, 5), accesses)
     assert looked <= 2 * len(accesses)
+
+
+@pytest.mark.parametrize("kind", ["pool", "hierarchical"])
+def test_many_of_different_sizes(kind: str) -> None:
+    """1024 NPUs behind a link of a byte a cycle: when the k-th smallest ends, all larger ones have moved as much."""
+    rate, npus = Fraction(1), 1024
+    table: dict[str, Any] = {"kind": "pool", "latency": 3, "bandwidth": rate, "sharing": "fair"}
+    if kind == "hierarchical":
+        wide = dict.fromkeys(("memory_link", "node_link", "npu_link"), Fraction(10**6))
+        table = {**table, "kind": kind, "npus_per_node": 8, "groups": 1, "switches": 2, "chunk": 1, **wide}
+        del table["sharing"]
+    sizes = [1 + 1000003 * npu % 99991 for npu in range(npus)]
+    assert len(set(sizes)) == npus
+    ends, used = served(memory(table, npus), [(0, npu, size, Access.LOAD) for npu, size in enumerate(sizes)])
+    ordered = sorted(range(npus), key=lambda npu: sizes[npu])
+    moved = 0
+    # The first byte of each goes through the three other stages alone, a cycle each.
+    head, first = (3 + npus + 3, 1) if kind == "hierarchical" else (3, 0)
+    for place, npu in enumerate(ordered):
+        moved += sizes[npu] - first
+        assert ends[npu] == head + moved + (npus - 1 - place) * (sizes[npu] - first)
+    assert used[0].bytes == sum(sizes)
+
+
+def test_the_largest_numbers() -> None:
+    """A link carries at most 2^60 bytes a cycle, and never gets tired: two accesses share it, 65 cycles long."""
+    table = {"kind": "pool", "latency": 0, "bandwidth": Fraction(2**62, 10**9), "sharing": "fair"}
+    largest = [(at, 1, MOST_BYTES, Access.LOAD) for at in range(64)]
+    ends, used = served(memory(table, 2, clock=Fraction(1)), [(0, 0, MOST_BYTES // 2, Access.LOAD), *largest])
+    assert ends == [1, *range(2, 66)]
+    assert (used[0].bytes, used[0].busy) == (64 * MOST_BYTES + MOST_BYTES // 2, 65)

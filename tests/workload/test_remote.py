@@ -116,6 +116,12 @@ REFUSED = {
     ),
     "a member": (IN_SWITCH, (Access.GATHER, Access.LOAD), (4, 4), r"NPU 0 has 1 accesses of kind gather, NPU 1 0"),
     "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses may take more cycles than can be c"),
+    "bytes": (
+        {**FAIR, "bandwidth": Fraction(2**30)},
+        (Access.LOAD,) * 2,
+        (4, 2**61),
+        r"NPU 1, .* 1\): it accesses 2305843009213693952 bytes .* most 1152",
+    ),
     "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, and they are one reduce"),
 }
 

@@ -6,5 +6,6 @@ A memory is told of accesses as they begin, and asked in which cycle something e
 from pyxsim.system.memory.flows import Used
 from pyxsim.system.memory.models import Memory, make_memory
 from pyxsim.system.memory.options import Access, MemoryOptions, resolve_memory
+from pyxsim.system.memory.shares import MOST_BYTES
 
-__all__ = ["Access", "Memory", "MemoryOptions", "Used", "make_memory", "resolve_memory"]
+__all__ = ["MOST_BYTES", "Access", "Memory", "MemoryOptions", "Used", "make_memory", "resolve_memory"]

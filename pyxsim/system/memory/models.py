@@ -135,4 +135,4 @@ class Shared:
         return self._wakes[0][0] if self._wakes else -1
 
     def used(self) -> list[Used]:
-        return [each for links in self._layout.parts for each in links]
+        return [link for part in self._parts for link in part.used()]
