@@ -26,7 +26,9 @@ _OPTIONS = {
     "workload.comm_scale": "--comm-scale",
     "workload.compute_scale": "--compute-scale",
     "system.queues": "--num-queues-per-dim",
+    "system.rendezvous": "--rendezvous-protocol",
 }
+_FLAGS = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
 LOG = "log.log"  # in the folder of --logging-folder, as version 2 calls it
 _HINT = "; --allow-deadlock"  # what `prepare` says for `pyxsim run`
 
@@ -106,12 +108,9 @@ class Words:
         if not 0 <= self.row < self.rows:
             allowed = f"0 to {max(self.rows, 1) - 1}"
             raise InputError(f"there is no row {self.row} of {self.rows}", key="--stat-row", allowed=allowed)
-        if self.rendezvous is not None and self.rendezvous.lower() not in ("false", "0"):
-            raise InputError(
-                "messages are sent without asking first; a rendezvous is not in this version",
-                key="--rendezvous-protocol",
-                allowed="false, or to leave it out",
-            )
+        if self.rendezvous is not None and self.rendezvous.lower() not in _FLAGS:
+            problem = f"'{self.rendezvous}' is neither of two"
+            raise InputError(problem, key="--rendezvous-protocol", allowed=["true", "false"])
         if self.log_settings not in (None, "empty"):
             problem = "the lines of the log have no levels and patterns that could be set"
             raise InputError(problem, key="--logging-configuration", allowed="empty, or to leave it out")
@@ -152,6 +151,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
                 overrides=files.overrides,
                 groups=files.groups,
                 memory=files.memory,
+                rendezvous=words.rendezvous is not None and _FLAGS[words.rendezvous.lower()],
                 dimensions={key: value for key, value in words.dimensions.items() if value is not None},
             )
         except InputError as error:

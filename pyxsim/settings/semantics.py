@@ -18,6 +18,7 @@ _UNKNOWN: dict[str, dict[str, str]] = {
         "start_skew": "all NPUs begin together",
         "stragglers": "all NPUs are alike",
         "groups": "collectives concern all NPUs, or dimensions",
+        "rendezvous": "its messages are not asked for; version 2's are",
         "endpoint": "its endpoints have delays",
         "remote_memory": "its workloads only say how long memory takes",
     },

@@ -155,6 +155,11 @@ class _Scheduling(Table):
         default=False,
         description="Simulate only the NPUs that share a dimension's group with NPU 0, and take the others for alike.",
     )
+    rendezvous: Flag = Field(
+        default=False,
+        description="Each message is asked for first, by a message of 8 KiB from whoever receives it (ASTRA-sim: "
+        '--rendezvous-protocol). With compat = "astra-sim-2" only.',
+    )
     queues: PerDimension[_Count] | None = Field(
         default=None,
         description="Queues per dimension, a number or a list. Left out: one for each direction of the block; with "
@@ -205,6 +210,9 @@ def _without_effect(system: System) -> list[InputError]:
     """Settings that cannot matter beside others. What stands in a system file is not known yet."""
     if system.file is not None:
         return []
+    if system.rendezvous and system.compat is None:
+        problem = "a protocol of ASTRA-sim 2"
+        return [InputError(problem, key="rendezvous", allowed='false, or compat = "astra-sim-2"')]
     delays = [key for key in ("endpoint_delay", "reduction_delay", "local_memory_bandwidth") if not _zero(system, key)]
     if system.shared_bus is not None:
         return [InputError("the shared bus stands for it", key=key, allowed="one of them") for key in delays]

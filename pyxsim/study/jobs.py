@@ -21,6 +21,7 @@ from pyxsim.workload.involved import logical
 from pyxsim.workload.loops import Manner
 from pyxsim.workload.parallel import training_graph
 from pyxsim.workload.passes import repeated
+from pyxsim.workload.rendezvous import Rendezvous
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
@@ -74,7 +75,7 @@ def _traces(name: str, workload: Workload, experiment: Experiment, topology: Top
     )
     dims = seen_dims(name, topology.shape)
     graph = repeated(read_traces(name, dims.shape, rules), workload.passes)
-    carry_out = GraphJob if compat is None else InTurn
+    carry_out = GraphJob if compat is None else Rendezvous if experiment.system.rendezvous else InTurn
     job = carry_out(graph, place="workload.file")
     job.dims = dims
     return job

@@ -82,6 +82,7 @@ class Options:
     shared_bus: SharedBus | None = None
     endpoint: Endpoint | None = None
     boost: bool = False
+    rendezvous: bool = False
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()
     confined: bool = False
@@ -170,6 +171,7 @@ def resolve(
         shared_bus=_shared_bus(settings, clock),
         endpoint=_endpoint(settings, clock),
         boost=settings.boost,
+        rendezvous=settings.rendezvous,
         start_skew=_start_skew(settings, topology.npus, clock, seed),
         slowdown=_slowdown(settings, topology.npus),
         confined=topology.confined,

@@ -137,7 +137,7 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
         (("--injection-scale=x",), "pyxsim: --injection-scale: 'x' is no scale; allowed: a number from 0 to 1e9"),
         (("--num-queues-per-dim=x",), "pyxsim: --num-queues-per-dim: 'x' is no number; allowed: a whole number from 1"),
         (("--num-queues-per-dim=0",), "pyxsim: --num-queues-per-dim: '0' is no number; allowed: a whole number from 1"),
-        (("--rendezvous-protocol=true",), "pyxsim: --rendezvous-protocol: messages are sent without asking first"),
+        (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is neither of two"),
         (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: packet, analytical"),
     ],
 )

@@ -85,13 +85,15 @@ def read_astra(
     overrides: tuple[str, ...] = (),
     groups: PathLike | None = None,
     memory: PathLike | None = None,
+    rendezvous: bool = False,
     dimensions: Mapping[str, str] = _NOTHING,
 ) -> AstraRun:
     """What the files of ASTRA-sim say. Raises InputError.
 
     `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one, but over Garnet one for
     each ring); `backend`: another one than the network file is for. `groups`, `memory`: the files of groups of NPUs and
-    of the remote memory. `dimensions`: lists of numbers in place of those of the network JSON of version 1.
+    of the remote memory. `rendezvous`: messages are asked for first. `dimensions`: lists of numbers in place of those
+    of the network JSON of version 1.
     """
     library.load_all()
     form = form_of(network)
@@ -109,6 +111,8 @@ def read_astra(
     _costs(table, form, injection_scale)
     if queues is not None:
         table["queues"] = queues
+    if rendezvous:
+        table["rendezvous"] = True
     data: dict[str, Any] = {
         "network": tables,
         "system": table,

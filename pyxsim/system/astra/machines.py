@@ -79,6 +79,11 @@ class Program:
         """Bytes of the smallest message."""
         return min(self.table[0 : 2 * self.sends : 2]) if self.machine == HALVING else self.size
 
+    def load(self, asking: int) -> int:
+        """Bytes that all members of a group send, with so many more for each message."""
+        messages = 2 * (self.n - 1) if self.machine == TREE else self.n * self.sends
+        return self.total + messages * asking
+
     @property
     def total(self) -> int:
         """Bytes that all members of a group send."""

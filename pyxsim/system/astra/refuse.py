@@ -53,8 +53,24 @@ def refuse_join(phase: Phase, key: str) -> None:
         raise InputError(problem, key=key, allowed="another algorithm, or no compat")
 
 
-def refuse_message(options: Options) -> None:
-    """Raise InputError where there are no messages from NPU to NPU."""
+def refuse_rendezvous(options: Options, kind: str) -> None:
+    """Raise InputError for collectives that are carried out message by message where each message is asked for."""
+    if options.rendezvous:
+        raise InputError(
+            f"{kind} is carried out message by message here, and nothing says when its messages are asked for",
+            key="system.rendezvous",
+            allowed="false, or an algorithm of ASTRA-sim's own",
+        )
+
+
+def refuse_message(options: Options, *, asked: bool) -> None:
+    """Raise InputError where there are no messages from NPU to NPU. `asked`: somebody can ask for this one."""
+    if options.rendezvous and not asked:
+        raise InputError(
+            "with system.rendezvous whoever receives a message asks for it, and nobody receives this one",
+            key="message",
+            allowed="traces, which have receives",
+        )
     if options.compat == ASTRA_SIM_1:
         raise InputError("astra-sim-1 has collectives only", key="message", allowed="no messages, or astra-sim-2")
 

@@ -20,6 +20,7 @@ cdef enum What:      # entries of the agenda
     READY            # the machine has one message more in its hands
     RECEIVED         # a message that had come before it was expected
     BUS              # something on the shared bus
+    OFFERED          # a message that had been asked for before
     CALL             # of Python
 
 

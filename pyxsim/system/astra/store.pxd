@@ -22,17 +22,24 @@ cdef class Store:
     cdef int64_t endpoint_delay, group_delay, reduction_delay
     cdef double rate, scale
     cdef int32_t npus, queues, intra
-    cdef bint together, boost
+    cdef bint together, boost, rendezvous
     cdef int32_t* room            # per queue
     cdef object outgoing          # int64[5, room]: source, destination, bytes, plane, tag
     cdef int64_t[:, ::1] out
     cdef int64_t out_count
     cdef list kept, ended         # rows; (stream, NPU) that have just gone through all phases
     cdef public object bus
+    cdef dict asked               # rendezvous: per (step, slot of mail) requests that came before their messages,
+    cdef dict held                # messages that wait for one: what `hand_over` is to get,
+    cdef dict offered             # and those that leave in this cycle, by a number
+    cdef int64_t offers
     cdef object through           # called with (stream, rank, time) of who is through
 
     cdef Mail* mail_of(self, Member* m) except NULL
     cdef void drop_mail(self, Mail* mail) noexcept
+    cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t tag, int32_t member,
+                           int64_t slot, int64_t step) except -1
+    cdef int flush(self, network) except -1
 
 
 cdef inline Phase* phase_of(Store s, Member* m) noexcept:

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
 from pyxsim.system.astra.agenda cimport close_agenda, grown, open_agenda
-from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Line, Mail, Member, Phase, Stream
+from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, Line, Mail, Member, Phase, Stream
 
 from pyxsim.system.astra.store cimport phase_of
 
@@ -16,12 +16,13 @@ INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-firs
 
 cdef class Store:
     def __cinit__(self, int npus, room, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, together,
-                  boost):
+                  boost, rendezvous=False):
         cdef int32_t i
         self.npus, self.queues, self.intra = npus, len(room), INTRA[intra]
         self.endpoint_delay, self.group_delay, self.reduction_delay = endpoint_delay, group_delay, reduction_delay
         self.rate, self.scale = rate, scale
-        self.together, self.boost = together, boost
+        self.together, self.boost, self.rendezvous = together, boost, rendezvous
+        self.asked, self.held, self.offered = {}, {}, {}
         self.bus = None
         self.base = -1
         open_agenda(&self.agenda, npus)
@@ -136,6 +137,52 @@ cdef class Store:
         free(mail.last)
         mail.balance = mail.surplus = NULL
         mail.first = mail.last = NULL
+
+    # -- messages --
+
+    cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t tag, int32_t member,
+                           int64_t slot, int64_t step) except -1:
+        """A message for the network; it gets it with all others of this cycle. Returns its number, from 0."""
+        cdef Flight* f
+        cdef int64_t i, room, number = self.messages
+        cdef Flight* fresh
+        if number - self.oldest == self.flight_room:
+            while self.oldest < number and self.flights[self.oldest & (self.flight_room - 1)].at < 0:
+                self.oldest += 1
+        if number - self.oldest == self.flight_room:
+            room = max(1024, 2 * self.flight_room)
+            fresh = <Flight*> grown(NULL, room, sizeof(Flight))
+            for i in range(self.oldest, number):
+                fresh[i & (room - 1)] = self.flights[i & (self.flight_room - 1)]
+            free(self.flights)
+            self.flights, self.flight_room = fresh, room
+        if self.out_count == self.out.shape[1]:
+            self.outgoing = np.concatenate((self.outgoing, np.empty_like(self.outgoing)), axis=1)
+            self.out = self.outgoing
+        self.out[0, self.out_count], self.out[1, self.out_count] = src, dst
+        self.out[2, self.out_count], self.out[3, self.out_count] = size, plane
+        self.out[4, self.out_count] = tag
+        self.out_count += 1
+        self.messages += 1
+        self.agenda.turn += 1
+        f = &self.flights[number & (self.flight_room - 1)]
+        f.turn, f.at, f.slot, f.step, f.member = self.agenda.turn, self.now, slot, step, member
+        f.next = NONE
+        return number
+
+    cdef int flush(self, network) except -1:
+        cdef int64_t first
+        if not self.out_count:
+            return 0
+        rows = self.outgoing[:, : self.out_count].copy()
+        first = network.send_many(rows[0], rows[1], rows[2], rows[3], self.now, rows[4])
+        if self.base < 0:
+            self.base = first
+        if first - self.base != self.flushed:
+            raise RuntimeError("somebody else sends on this network")
+        self.flushed += self.out_count
+        self.out_count = 0
+        return 0
 
     # -- what there is to see --
 

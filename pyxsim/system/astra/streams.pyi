@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 
 from pyxsim.network.protocol import Network
 
+REQUEST_BYTES: int
+
 class Bus(Protocol):
     """What lies between an NPU and its endpoint, if not a fixed delay."""
 
@@ -17,6 +19,7 @@ class Streams:
 
     `rate`, `scale`: a reduction of b bytes takes `reduction_delay + 3 * trunc(b / rate * scale)` cycles (rate 0: the
     delay alone). `together`: all members of a stream go into a phase at once. `boost`: only groups with NPU 0 work.
+    `rendezvous`: each message is asked for first, by whoever expects it.
     """
 
     bus: Bus | None
@@ -34,6 +37,7 @@ class Streams:
         intra: str,
         together: bool,
         boost: bool,
+        rendezvous: bool = False,
     ) -> None: ...
     def add_phase(
         self,

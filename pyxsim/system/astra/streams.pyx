@@ -8,9 +8,8 @@ work: a small machine per algorithm sends, and expects what the others send. str
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
 
-from pyxsim.system.astra.agenda cimport Agenda, Entry, add, grown, take
+from pyxsim.system.astra.agenda cimport Agenda, Entry, add, take
 from pyxsim.system.astra.state cimport (
     ALL_GATHER,
     ALL_REDUCE,
@@ -28,6 +27,7 @@ from pyxsim.system.astra.state cimport (
     FROM_TWO,
     HALVING,
     NEVER,
+    OFFERED,
     READY,
     RECEIVED,
     REDUCE_SCATTER,
@@ -48,6 +48,8 @@ from pyxsim.system.astra.state cimport (
 from pyxsim.system.astra.store cimport Store, flight_of, phase_of, row_of
 
 cdef int32_t NONE = -1
+cdef int32_t REQUEST = -2  # the receiver of a flight that asks for a message
+REQUEST_BYTES = 8192
 
 
 cdef class Streams(Store):
@@ -148,6 +150,8 @@ cdef class Streams(Store):
             return self.ready(&self.members[entry.who])
         if entry.what == RECEIVED:
             return self.received(&self.members[entry.who])
+        if entry.what == OFFERED:
+            return self.release(self.offered.pop(entry.who))
         if entry.what == BUS:
             self.bus.event(entry.who, self.now)
         else:
@@ -155,50 +159,6 @@ cdef class Streams(Store):
         return 0
 
     # -- messages --
-
-    cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t tag, int32_t member,
-                           int64_t slot, int64_t step) except -1:
-        """A message for the network; it gets it with all others of this cycle. Returns its number, from 0."""
-        cdef Flight* f
-        cdef int64_t i, room, number = self.messages
-        cdef Flight* fresh
-        if number - self.oldest == self.flight_room:
-            while self.oldest < number and self.flights[self.oldest & (self.flight_room - 1)].at < 0:
-                self.oldest += 1
-        if number - self.oldest == self.flight_room:
-            room = max(1024, 2 * self.flight_room)
-            fresh = <Flight*> grown(NULL, room, sizeof(Flight))
-            for i in range(self.oldest, number):
-                fresh[i & (room - 1)] = self.flights[i & (self.flight_room - 1)]
-            free(self.flights)
-            self.flights, self.flight_room = fresh, room
-        if self.out_count == self.out.shape[1]:
-            self.outgoing = np.concatenate((self.outgoing, np.empty_like(self.outgoing)), axis=1)
-            self.out = self.outgoing
-        self.out[0, self.out_count], self.out[1, self.out_count] = src, dst
-        self.out[2, self.out_count], self.out[3, self.out_count] = size, plane
-        self.out[4, self.out_count] = tag
-        self.out_count += 1
-        self.messages += 1
-        self.agenda.turn += 1
-        f = &self.flights[number & (self.flight_room - 1)]
-        f.turn, f.at, f.slot, f.step, f.member = self.agenda.turn, self.now, slot, step, member
-        f.next = NONE
-        return number
-
-    cdef int flush(self, network) except -1:
-        cdef int64_t first
-        if not self.out_count:
-            return 0
-        rows = self.outgoing[:, : self.out_count].copy()
-        first = network.send_many(rows[0], rows[1], rows[2], rows[3], self.now, rows[4])
-        if self.base < 0:
-            self.base = first
-        if first - self.base != self.flushed:
-            raise RuntimeError("somebody else sends on this network")
-        self.flushed += self.out_count
-        self.out_count = 0
-        return 0
 
     cdef int arrival(self, int64_t message, told) except -1:
         cdef Flight* f = flight_of(self, message)
@@ -210,6 +170,8 @@ cdef class Streams(Store):
         if f.member == NONE:
             told(f.slot, self.now)
             return 0
+        if f.member == REQUEST:
+            return self.requested(f.step, f.slot)
         m = &self.members[f.member]
         row = row_of(self, m, <int32_t> (f.step - self.streams[m.stream].step))
         row.messages += 1
@@ -228,6 +190,10 @@ cdef class Streams(Store):
         cdef Mail* mail = self.mail_of(m)
         cdef int64_t number
         slot += <int64_t> rank * p.slots
+        if self.rendezvous:
+            way = (m.npu, self.members[s.first + rank].npu, size, p.plane, m.tag, s.first + rank, slot,
+                   s.step + m.phase)
+            return self.offer(s.step + m.phase, slot, way)
         number = self.hand_over(m.npu, self.members[s.first + rank].npu, size, p.plane, m.tag,
                                 <int32_t> (s.first + rank), slot, s.step + m.phase)
         if self.together:
@@ -239,15 +205,46 @@ cdef class Streams(Store):
             mail.last[slot] = number
         return 0
 
-    cdef int expect(self, Member* m, Phase* p, int64_t slot) except -1:
-        """Be ready for a message; if it is there already, it is taken in this cycle, after what is to be done before.
+    # -- rendezvous: who expects a message asks for it, and it leaves when it is ready and has been asked for --
+
+    cdef int offer(self, int64_t step, int64_t slot, tuple way) except -1:
+        """A message is ready. If it has been asked for, it leaves in this cycle, after what is to be done before."""
+        cdef object key = (step, slot)
+        if not self.asked.get(key, 0):
+            self.held.setdefault(key, []).append(way)
+            return 0
+        self.asked[key] -= 1
+        self.offered[self.offers] = way
+        self.offers += 1
+        return add(&self.agenda, NONE, self.now, OFFERED, self.offers - 1, 0)
+
+    cdef int requested(self, int64_t step, int64_t slot) except -1:
+        """A request has come for a message into a slot."""
+        cdef object key = (step, slot), held = self.held.get(key)
+        if held:
+            return self.release(held.pop(0))
+        self.asked[key] = self.asked.get(key, 0) + 1
+        return 0
+
+    cdef int release(self, tuple way) except -1:
+        src, dst, size, plane, tag, member, slot, step = way
+        self.hand_over(src, dst, size, plane, tag, member, slot, step)
+        return 0
+
+    cdef int expect(self, Member* m, Phase* p, int64_t slot, int32_t whose) except -1:
+        """Be ready for a message of the member of a rank; if it is there already, it is taken in this cycle, after what
+        is to be done before. With rendezvous it is asked for.
 
         ASTRA-sim 1 puts the arrival on its agenda when it has been both sent and expected.
         """
+        cdef Stream* s = &self.streams[m.stream]
         cdef Mail* mail = self.mail_of(m)
         cdef Flight* f
         slot += <int64_t> m.rank * p.slots
         row_of(self, m, m.phase).awaited -= self.now
+        if self.rendezvous:
+            self.hand_over(m.npu, self.members[s.first + whose].npu, REQUEST_BYTES, p.plane, m.tag, REQUEST, slot,
+                           s.step + m.phase)
         if self.together:
             if mail.surplus[slot] > 0 and mail.balance[slot] <= 0 and mail.first[slot] != NONE:
                 self.agenda.turn += 1
@@ -358,13 +355,13 @@ cdef class Streams(Store):
             bit = self.tables[p.table + 2 * m.sent + 1]
             to = place ^ (1 << bit)
             self.send(m, p, origin + to * p.stride, bit, self.tables[p.table + 2 * m.sent])
-            self.expect(m, p, bit)
+            self.expect(m, p, bit, origin + to * p.stride)
         else:
             ahead = p.direction * (1 + m.sent % (p.n - 1) if p.machine == DIRECT else 1)
             to = (place + ahead + p.n) % p.n
             fro = (place - ahead + p.n) % p.n
             self.send(m, p, origin + to * p.stride, place if p.machine == DIRECT else 0, p.size)
-            self.expect(m, p, fro if p.machine == DIRECT else 0)
+            self.expect(m, p, fro if p.machine == DIRECT else 0, origin + fro * p.stride)
         m.left -= 1
         m.free -= 1
         m.sent += 1
@@ -384,13 +381,13 @@ cdef class Streams(Store):
         if m.state == BEGIN:
             if root:
                 m.state = FROM_ONE
-                return self.expect(m, p, 0 if left >= 0 else 1)
+                return self.expect(m, p, 0 if left >= 0 else 1, origin + <int32_t> only * p.stride)
             if leaf:
                 m.state = SENDING_UP
                 return self.bundle(m, p, p.size, False, False, True)
             m.state = FROM_TWO
-            self.expect(m, p, 0)
-            return self.expect(m, p, 1)
+            self.expect(m, p, 0, origin + <int32_t> left * p.stride)
+            return self.expect(m, p, 1, origin + <int32_t> right * p.stride)
         if m.state == FROM_TWO and message:
             m.state = FROM_ONE
             return self.bundle(m, p, p.size, True, False, False)
@@ -407,7 +404,7 @@ cdef class Streams(Store):
             m.state = FROM_PARENT
             family = &self.tables[p.table + 3 * parent]
             self.send(m, p, origin + <int32_t> parent * p.stride, 0 if family[1] == place else 1, p.size)
-            return self.expect(m, p, 2)
+            return self.expect(m, p, 2, origin + <int32_t> parent * p.stride)
         if m.state == SENDING_DOWN:
             if root:
                 self.send(m, p, origin + <int32_t> only * p.stride, 2, p.size)

@@ -30,8 +30,9 @@ from pyxsim.system.astra.refuse import (
     refuse_options,
     refuse_other_order,
     refuse_other_ways,
+    refuse_rendezvous,
 )
-from pyxsim.system.astra.streams import Streams
+from pyxsim.system.astra.streams import REQUEST_BYTES, Streams
 from pyxsim.system.astra.table import chunk_table, stuck, traffic
 from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.program import Programs
@@ -138,7 +139,9 @@ class AstraSystem:
             intra=options.intra_dimension,
             together=first,
             boost=options.boost,
+            rendezvous=options.rendezvous,
         )
+        self._asking = REQUEST_BYTES if options.rendezvous else 0  # bytes besides those of a message
         if options.shared_bus is not None:
             self._streams.bus = SharedBuses(self._streams, options.shared_bus, math.prod(self.shape))
         self._cutter = Cutter(self.shape, options)
@@ -229,6 +232,7 @@ class AstraSystem:
 
     def _issue_custom(self, collective: Collective, plan: Plan) -> Collective:
         """One that is carried out message by message (custom.py)."""
+        refuse_rendezvous(self.options, collective.kind)
         custom = Custom(collective, len(self.collectives), plan, self._programs, self._hands)
         self._custom[collective] = custom
         self.collectives.append(collective)
@@ -323,7 +327,7 @@ class AstraSystem:
 
         It pays no endpoint delay, and is done when it arrives. Raises ValueError for an open one with a time.
         """
-        refuse_message(self.options)
+        refuse_message(self.options, asked=open)
         if open and at:
             raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
         start, number = -1 if open else at, len(self.messages)
@@ -418,7 +422,7 @@ class AstraSystem:
             streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted, told))
             gone = np.full(len(npus), -1, np.int64)
             self.chunks.append(Chunk(owner[npus], cut.size, team, steps, places, rows, gone))
-            self.bytes_planned += sum(step.program.total * self._groups(team, step) for step in steps)
+            self.bytes_planned += sum(step.program.load(self._asking) * self._groups(team, step) for step in steps)
         issued.streams = streams
         serials[list(takers)] += len(streams)
         for index in together:

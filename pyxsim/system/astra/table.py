@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.system.astra.machines import DIRECT, HALVING, TREE
+from pyxsim.system.astra.streams import REQUEST_BYTES
 from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
 
@@ -76,15 +77,18 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
             example[key] = chunk, number
     rows = [np.zeros((0, 5), np.int64)]
     for phase, times in alike.items():
-        rows.append(_messages(*example[phase], boost=system.options.boost))
-        rows[-1][:, 4] *= times
+        sent = _messages(*example[phase], boost=system.options.boost)
+        sent[:, 4] *= times
+        rows.append(sent)
+        if system.options.rendezvous:  # the same the other way round, of another size
+            rows.append(np.column_stack([sent[:, [1, 0, 2]], np.full(len(sent), REQUEST_BYTES), sent[:, 4]]))
     for message in system.messages if collective is None else ():
         plane = system.plane_between(message.src, message.dst)
         rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
     for custom in system.customs:
         if collective in (None, custom.number):
-            sent = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
-            rows.append(np.array(sent, np.int64).reshape(-1, 5))
+            own = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
+            rows.append(np.array(own, np.int64).reshape(-1, 5))
     every = np.concatenate(rows)
     if collective is not None:
         every = every[np.isin(every[:, 0], system.collectives[collective].communicator.members)]

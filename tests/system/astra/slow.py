@@ -104,24 +104,41 @@ class World:
 
     # -- messages: the k-th that is sent is the k-th that is expected --
 
-    def send(self, key: tuple[int, int, int, int]) -> None:
+    def send(self, key: tuple[Any, int, int, int]) -> None:
+        if self.options.rendezvous:
+            stream, src, dst, _ = key
+            self.await_one((("request", stream), dst, src, 8192), lambda: self.transmit(key))
+        else:
+            self.transmit(key)
+
+    def expect(self, key: tuple[Any, int, int, int], action: Action) -> None:
+        if self.options.rendezvous:
+            stream, src, dst, _ = key
+            self.transmit((("request", stream), dst, src, 8192), lambda: self.await_one(key, action))
+        else:
+            self.await_one(key, action)
+
+    def transmit(self, key: tuple[Any, int, int, int], over: Action | None = None) -> None:
+        """`over`: what the sender does when it has arrived."""
         number = self.sent[key] = self.sent.get(key, 0) + 1
         name = (*key, number)
         time = self.now + self.delay(*key[1:])
         if not self.first:
-            self.at(time, lambda: self.arrive(name))
+            self.at(time, lambda: self.arrive(name, over))
         elif name in self.posted:
             self.at(time, self.posted.pop(name))
         else:
             self.arrived[name] = time
 
-    def arrive(self, name: Any) -> None:
+    def arrive(self, name: Any, over: Action | None) -> None:
+        if over is not None:
+            over()
         if name in self.posted:
             self.posted.pop(name)()
         else:
             self.arrived[name] = self.now
 
-    def expect(self, key: tuple[int, int, int, int], action: Action) -> None:
+    def await_one(self, key: tuple[Any, int, int, int], action: Action) -> None:
         number = self.expected[key] = self.expected.get(key, 0) + 1
         name = (*key, number)
         if name in self.arrived:

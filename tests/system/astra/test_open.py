@@ -63,6 +63,7 @@ def pairs(draw: st.DrawFn, compat: str) -> tuple[AstraSystem, AstraSystem, Any]:
         "intra_dimension": draw(st.sampled_from(INTRA)) if first else "FIFO",
         "inter_dimension": draw(st.sampled_from(orders)) if first else "ascending",
         "bandwidths": [Fraction(1)] * dims,
+        "rendezvous": not first and draw(st.booleans()),
     }
     nets = [network(compat, blocks, npus, rates, latency) for _ in range(3)]
     one, other = (system(net, compat, names, **options) for net in nets[:2])

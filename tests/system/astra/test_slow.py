@@ -45,6 +45,7 @@ def layers(draw: st.DrawFn) -> Any:
         intra_dimension=draw(st.sampled_from(INTRA)) if first else "FIFO",
         inter_dimension=draw(st.sampled_from(["ascending", "round-robin", "themis"])) if first else "ascending",
         bandwidths=[Fraction(1)] * dims,
+        rendezvous=not first and draw(st.booleans()),
     )
     for _ in range(draw(st.integers(1, 4))):
         kind = draw(st.sampled_from(["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]))
