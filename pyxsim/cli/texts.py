@@ -15,6 +15,7 @@ from pyxsim.report.facts import plural
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import translate
 from pyxsim.settings.load import replaced_key
+from pyxsim.settings.network import MAX_NPUS
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload.astra1 import CUSTOMIZED, DLRM, RECOMPUTING, TRANSFORMER, Layer, Pass, TextWorkload
 from pyxsim.workload.export import export
@@ -55,8 +56,8 @@ class Loop:
         if self.shape is not None:
             return tuple(shape_of(self.shape))
         if self.npus is not None:
-            if self.npus < 1:
-                raise InputError(f"{self.npus} NPUs", key="--npus", allowed="1 and more")
+            if not 1 <= self.npus <= MAX_NPUS:
+                raise InputError(f"{self.npus} NPUs", key="--npus", allowed=f"1 to {MAX_NPUS}")
             return (self.npus,)
         return _of_file(str(self.network))
 

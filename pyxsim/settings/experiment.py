@@ -87,6 +87,9 @@ class Experiment(Table):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
+        if npu is not None and npu.roofline and workload is not None and workload.model is not None:
+            problem = "the layers of a model are always computed by a roofline, or as `compute` says"
+            raise InputError(problem, key="system.npu.roofline", allowed="true with traces")
         offloaded = workload is not None and workload.offloaded
         if self.system.remote_memory is None and offloaded:
             allowed = '"none", or a table [system.remote_memory]'

@@ -93,6 +93,9 @@ def _text(
     if experiment.system.remote_memory is not None:
         problem = f"{text.file} is a text, which accesses none"
         raise InputError(problem, key="system.remote_memory", allowed="with traces")
+    if experiment.system.npu is not None:
+        problem = f"{text.file} is a text, which says how long everything takes"
+        raise InputError(problem, key="system.npu", allowed="with traces, or with [workload] model")
     start = START if packets else 0
     cycles_per_ns = experiment.network.clock / 10**9
     system = experiment.system

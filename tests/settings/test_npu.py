@@ -45,6 +45,11 @@ def test_it_is_refused_where_nothing_computes(npu: dict[str, Any], load: dict[st
     assert text in str(caught.value)
 
 
+def test_a_roofline_of_traces_beside_a_model_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^system\.npu\.roofline: the layers of a .*; allowed: true with traces"):
+        load_experiment(experiment({"device": "h100", "roofline": True}, workload={"model": "resnet50"}))
+
+
 def test_faults_name_their_keys() -> None:
     npu = {"device": "h100", "compute": "scalsim", "efficiency": 0, "array": {**ARRAY, "dataflow": "ns"}}
     with pytest.raises(InputError) as caught:

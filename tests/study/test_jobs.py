@@ -79,6 +79,8 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match=r"^workload.groups: .*text is a text, which names no groups"):
         run(experiment(tmp_path / "text", groups="g.json"))
+    with pytest.raises(InputError, match=r"^system.npu: .*text is a text, which says how long everything takes"):
+        run(experiment(tmp_path / "text", system={"npu": {"device": "h100", "roofline": True}}))
 
 
 def test_version_1_has_no_traces(tmp_path: Path) -> None:
