@@ -25,7 +25,8 @@ class Sheet:
     marked: frozenset[tuple[int, int]] = frozenset()
 
     def rich(self, most: int | None = None, width: int = WIDTH) -> RenderableType:
-        """For a terminal of so many columns; at most so many rows. Too wide texts are cut off, never numbers."""
+        """For a terminal of so many columns; at most so many rows. Too wide texts go on in the next line, names are cut
+        off, numbers are always whole."""
         from rich.table import Table
         from rich.text import Text
 
@@ -35,7 +36,8 @@ class Sheet:
         widths[0] = max(widths[0], len(more))
         for number, (title, wide) in enumerate(zip(self.head, widths, strict=True)):
             look: Any = {"justify": "left" if self._is_text(number) else "right", "width": wide}
-            table.add_column(title, no_wrap=True, overflow="ellipsis", **look)
+            wrap = title in self.words
+            table.add_column(title, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis", **look)
         for row, cells in enumerate(self.rows[:most]):
             styles = ("bold yellow" if (row, column) in self.marked else "" for column in range(len(cells)))
             table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))

@@ -69,6 +69,13 @@ def test_numbers_are_never_cut_off() -> None:
     assert shown(sheet.rich(width=30), 30)[1].endswith("n\u2026  123456789")
 
 
+def test_texts_go_on_in_the_next_line() -> None:
+    sheet = Sheet(("name", "number", "for"), [("n", "123456789", "buffer full 60, uninterrupted 20")], words=("for",))
+    lines = shown(sheet.rich(width=30), 30)
+    assert lines[1].split() == ["n", "123456789", "buffer", "full"]
+    assert "".join(lines[2:]).replace(" ", "") == "60,uninterrupted20"
+
+
 def test_the_overview_has_a_row_for_each_point(two: Comparison) -> None:
     sheet = tables.overview(two)
     labels = ["buffer=8", "buffer=512"]
