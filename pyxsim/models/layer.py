@@ -7,7 +7,7 @@ many bytes an element has is a matter of the run. docs/models.md tells where the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 
@@ -49,13 +49,18 @@ class Split(StrEnum):
 class Share:
     """How many NPUs divide a layer's work: `tensor` of them its matrices, `expert` of them its experts.
 
-    `sequence`: what tensor parallelism leaves whole (norms, residuals) is divided along the tokens (Megatron's
+    `sequence`: what tensor parallelism leaves whole (norms, residuals, routers) is divided along the tokens (Megatron's
     sequence parallelism).
     """
 
     tensor: int = 1
     expert: int = 1
     sequence: bool = False
+
+    @property
+    def dispatches_own(self) -> bool:
+        """Whether each tensor-parallel NPU sends its own tokens, no other's, to who has their experts."""
+        return self.sequence and self.expert > 1
 
 
 ALONE = Share()
@@ -133,7 +138,10 @@ class Gemm:
             # An NPU has its share of the experts, and these get the tokens of all NPUs that share them.
             own = _part(self.experts, share.expert)
             return _part(self.m * samples * share.expert, self.experts), n, k, own * count
-        return (self.m * samples, n, k, count) if self.weights else (self.m, n, k, count * samples)
+        if not self.weights:
+            return self.m, n, k, count * samples
+        own = share.tensor if share.sequence and self.split == Split.NONE else 1  # then it has its own tokens only
+        return _part(self.m * samples, own), n, k, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +218,12 @@ class Layer:
         if moved and part in (Part.FORWARD, Part.INPUT_GRADIENT):
             found.append(Work(elements=moved if part == Part.FORWARD else 2 * moved))
         return tuple(found)
+
+    def kept_at(self, share: Share = ALONE) -> int:
+        """Bytes that one NPU keeps of a sample. What experts have gathered of others' tokens they keep whole."""
+        if self.kind == Kind.EXPERTS and share.dispatches_own:
+            share = replace(share, sequence=False)
+        return self.kept.of_one(share)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,20 @@ def test_experts_get_the_tokens_of_all_who_share_them(experts: int, expert: int,
     assert work.elements == work.count * (work.m * 7 + 7 * 5 + work.m * 5)  # but reads fewer weights
 
 
+def test_routers_and_experts_with_sequence_parallelism() -> None:
+    """Each NPU routes its own tokens. Experts that are divided compute the rows of all, and keep what they gathered."""
+    router, experts = load_model("mixtral-8x7b").layers[2:4]
+    rows, hidden, inner = 3 * 4096, 4096, 3 * 14336
+    for share, own in ((Share(4), 1), (Share(4, sequence=True), 4)):
+        product, _ = router.work(FORWARD, 3, share)
+        assert (product.m, product.n, product.k) == (rows // own, 8, hidden)
+    for share in (Share(4, 2), Share(4, 2, sequence=True)):
+        up, *_ = experts.work(FORWARD, 3, share)
+        assert (up.m * up.count, up.n) == (2 * rows * 2 // 2, 2 * 14336 // 4)
+        assert experts.kept_at(share) == 2 * 4096 * (2 * hidden + 2 * inner // 4)
+    assert experts.kept_at(Share(4, sequence=True)) == 2 * 4096 * (2 * hidden + 2 * inner) // 4
+
+
 def test_what_stays_on_the_chip_is_not_moved() -> None:
     scores = Gemm("", 100, 100, 8, 4, weights=False, result=0)
     (work,) = scores.work(FORWARD, 3)

@@ -218,12 +218,9 @@ class _Stage:
 
     def _layer_forward(self, layer: Layer) -> None:
         part = Part.FORWARD
-        if self.plan.parallelism.sequence:
-            self.front = self._gather(layer, layer.backward_sum, part, "inputs", self.front)
-        self.front = self._exchange(layer, part, "tokens to experts", self.front)
+        self.front = self._collect(layer, layer.backward_sum, part, ("inputs", "tokens"), self.front)
         self.front = self._work(layer, part, self.front)
-        self.front = self._exchange(layer, part, "tokens from experts", self.front)
-        self.front = self._sum(layer, layer.forward_sum, part, "sum of outputs", self.front)
+        self.front = self._hand_back(layer, layer.forward_sum, part, ("outputs", "tokens"), self.front)
         self.front = self._gather(layer, layer.gathered, part, "outputs", self.front)
 
     def _backward(self, block: Sequence[Layer], *, final: bool) -> None:
@@ -243,18 +240,14 @@ class _Stage:
         """The gradient of the inputs travels while that of the weights is computed."""
         part, weights = Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT
         parts = self.plan.parts(layer)
-        sequence = self.plan.parallelism.sequence
-        if sequence:
-            self.front = self._gather(layer, layer.forward_sum, part, "gradients of outputs", self.front)
-        self.front = self._exchange(layer, part, "gradients to experts", self.front)
+        self.front = self._collect(layer, layer.forward_sum, part, ("gradients of outputs", "gradients"), self.front)
         inputs: Tasks = []
-        if sequence and layer.backward_sum:  # which were kept divided, too
+        if self.plan.parallelism.sequence and layer.backward_sum and not self._own_tokens(layer):  # kept divided, too
             inputs = self._gather(layer, layer.backward_sum, weights, "inputs again", self.front)
         passed: Tasks = []
         if part in parts:
             self.front = self._work(layer, part, self.front)
-            passed = self._exchange(layer, part, "gradients from experts", self.front)
-            passed = self._sum(layer, layer.backward_sum, part, "sum of input gradients", passed)
+            passed = self._hand_back(layer, layer.backward_sum, part, ("input gradients", "gradients"), self.front)
         self.front = self._work(layer, weights, _joined(self.front, inputs))
         self.front = _joined(self.front, passed)
 
@@ -281,6 +274,28 @@ class _Stage:
 
     # -- what the layers' NPUs communicate --
 
+    def _own_tokens(self, layer: Layer) -> bool:
+        """Whether tensor-parallel NPUs dispatch their own tokens each, and gather them where the experts are."""
+        return layer.kind == LayerKind.EXPERTS and self.plan.share(layer).dispatches_own
+
+    def _collect(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
+        """What a layer needs of others before it computes. `what`: the elements, and what goes to experts, in words."""
+        whole, sent = what
+        own = self._own_tokens(layer)
+        if self.plan.parallelism.sequence and not own:
+            before = self._gather(layer, elements, part, whole, before)
+        before = self._exchange(layer, part, f"{sent} to experts", before)
+        return self._gather(layer, layer.dispatched, part, f"{sent} of experts", before) if own else before
+
+    def _hand_back(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
+        """The same with what it has computed, the other way round."""
+        whole, sent = what
+        own = self._own_tokens(layer)
+        if own:
+            before = self._sum(layer, layer.dispatched, part, f"sum of {whole}", before)
+        before = self._exchange(layer, part, f"{sent} from experts", before)
+        return before if own else self._sum(layer, elements, part, f"sum of {whole}", before)
+
     def _gather(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
         """Elements of which each tensor-parallel NPU has a part."""
         if not elements:
@@ -300,7 +315,8 @@ class _Stage:
         """Tokens, or their gradients, to those who have the experts, or back."""
         if not layer.dispatched or layer.kind != LayerKind.EXPERTS:
             return before
-        size = self.plan.bytes(layer.dispatched * self.plan.samples)
+        among = self.plan.grid.tensor if self._own_tokens(layer) else 1
+        size = self.plan.bytes(-(-layer.dispatched * self.plan.samples // among))
         return self._collective("all-to-all", size, "expert", what, layer, part, before)
 
     # -- what the replicas communicate --

@@ -117,7 +117,7 @@ def _kept(plan: Plan, block: Sequence[Layer]) -> int:
 
 
 def _activations(plan: Plan, layer: Layer) -> int:
-    return layer.kept.of_one(plan.share(layer)) * plan.samples * plan.workload.element_bytes // _KEPT
+    return layer.kept_at(plan.share(layer)) * plan.samples * plan.workload.element_bytes // _KEPT
 
 
 def traffic(graph: TaskGraph) -> list[Traffic]:

@@ -14,6 +14,7 @@ from pyxsim.models import Elements, Gemm, Kind, Layer, Model
 from pyxsim.workload.graph import Kind as Task
 from pyxsim.workload.graph import Part, TaskGraph
 from pyxsim.workload.run import GraphJob
+from tests.workload.hands import FixedHands
 from tests.workload.parallel.drawn import Rows, built, end, equal_blocks, planned, transformer
 
 SENT = {  # of a collective of so many bytes among n, what each sends at least
@@ -148,6 +149,75 @@ def test_bytes_of_experts() -> None:
     experts = 4 * 8 * 8 * layers
     others = plan.model.parameters - experts
     assert sent(graph, 3, "all-reduce") == SENT["all-reduce"](others, 8) + SENT["all-reduce"](experts // 4, 2)
+
+
+@settings(max_examples=25)
+@given(
+    tensor=st.sampled_from((2, 4)),
+    expert=st.sampled_from((1, 2, 4)),
+    alike=st.integers(1, 2),
+    micro_batches=st.integers(1, 2),
+    samples=st.integers(1, 3),
+    recompute=st.booleans(),
+)
+def test_bytes_of_experts_with_sequence_parallelism(
+    tensor: int, expert: int, alike: int, micro_batches: int, samples: int, *, recompute: bool
+) -> None:
+    """Each NPU dispatches its own tokens, and those with the same experts gather and scatter them; nothing twice."""
+    blocks, data = 2, expert * alike
+    plan = planned(
+        transformer(blocks, experts=4),
+        (tensor * data,),
+        batch=data * micro_batches * samples,
+        micro_batch=samples,
+        recompute="full" if recompute else "none",
+        parallelism={"tensor": tensor, "expert": expert, "sequence": True},
+    )
+    tokens = 4 * 8 * samples
+    forward = 2 if recompute else 1
+    if expert > 1:  # each token goes to two experts; who has them keeps them
+        gathered, summed = (forward + 1) * 2 * tokens, (forward + 1) * 2 * tokens
+    else:  # as an MLP does it: no token goes twice, and they are gathered again for the gradients of the weights
+        gathered, summed = (forward + 2) * tokens, (forward + 1) * tokens
+    # Attention, and once the embedding and the head.
+    gathered = blocks * (gathered + (forward + 2) * tokens) + 3 * tokens
+    summed = blocks * (summed + (forward + 1) * tokens) + 2 * tokens
+    sharing, graph = Fraction(tensor - 1, tensor), built(plan)
+    exchanged = blocks * 2 * (forward + 1) * Fraction(2 * tokens, tensor) * Fraction(expert - 1, expert)
+    for npu in range(len(plan.grid)):
+        assert sent(graph, npu, "all-gather") == micro_batches * sharing * gathered
+        assert sent(graph, npu, "reduce-scatter") == micro_batches * sharing * summed
+        assert sent(graph, npu, "all-to-all") == micro_batches * exchanged
+
+
+def test_bytes_of_experts_without_sequence_parallelism() -> None:
+    """Each tensor-parallel NPU has all tokens and dispatches all; behind the way back one sum for each token."""
+    plan = planned(transformer(2, experts=4), (8,), batch=4, parallelism={"tensor": 2, "expert": 4})
+    graph, size = built(plan), 4 * 8
+    assert sent(graph, 5, "all-to-all") == 2 * 4 * SENT["all-to-all"](2 * size, 4)
+    assert sent(graph, 5, "all-gather") == sent(graph, 5, "reduce-scatter") == 0
+    sums = {call.size for call in graph.calls if call.name.startswith("block 0: experts, sum")}
+    assert sums == {size}
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_the_way_of_tokens_to_experts(*, sequence: bool) -> None:
+    """What an NPU does of a layer of experts, in the order of time; the weights' gradient while the others travel."""
+    own = {"tensor": 2, "expert": 2, "sequence": sequence}
+    job = GraphJob(built(planned(transformer(1, experts=2), (4,), batch=2, parallelism=own)))
+    hands = FixedHands((4,), lambda size: 1000, lambda size: 0)
+    job.begin(hands)
+    hands.run()
+    graph, times = job.graph, job.times()
+    mine = np.flatnonzero((graph.npu == 3) & (graph.layer == graph.layers.index("block 0: experts")))
+    told = [
+        graph.calls[graph.call[task]].kind if graph.kind[task] == Task.COLLECTIVE else Part(graph.part[task]).name
+        for task in sorted(mine.tolist(), key=lambda task: (times.start[task], graph.kind[task]))
+    ]
+    there, back = ["all-to-all"], ["all-to-all", "all-reduce"]
+    if sequence:
+        there, back = ["all-to-all", "all-gather"], ["reduce-scatter", "all-to-all"]
+    assert told == [*there, "FORWARD", *back, *there, "INPUT_GRADIENT", "WEIGHT_GRADIENT", *back]
 
 
 def test_bytes_of_a_pipeline() -> None:

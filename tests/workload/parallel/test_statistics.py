@@ -60,6 +60,20 @@ def test_operations_of_gpt() -> None:
     assert total == pytest.approx(float(wanted), rel=1e-3)
 
 
+@pytest.mark.parametrize("expert", [1, 4])
+def test_activations_of_experts(expert: int) -> None:
+    """With sequence parallelism NPUs keep their part of a layer's inputs, and all tokens that experts have gathered."""
+    own = {"tensor": 4, "sequence": True, "expert": expert}
+    workload = Workload.model_validate({"model": "x", "batch": 8, "parallelism": own})
+    (row,) = stages(make_plan(load_model("mixtral-8x7b"), workload, Rows(), (32,), GHZ))
+    tokens, hidden, ffn, keys = 4096, 4096, 14336, 1024
+    attention = 4 * hidden + 2 * (2 * hidden + 2 * keys)
+    router, inputs, inner = 4 * hidden, 2 * 2 * hidden, 2 * 2 * 3 * ffn
+    ends = 4 * hidden + 4 * 32000
+    block = Fraction(attention + router + inner + inputs, 4) + (Fraction(3 * inputs, 4) if expert > 1 else 0)
+    assert row.activations == tokens * (32 * block + Fraction(ends, 4))
+
+
 def test_parameters_are_all_there() -> None:
     """Of all stages and tensor-parallel NPUs together; norms are everywhere, so there are some more."""
     for experts in (0, 4):
