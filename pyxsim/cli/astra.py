@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from time import strftime
 
@@ -12,6 +13,7 @@ from pyxsim.cli.faults import by_hand, each
 from pyxsim.cli.simulate import Job, Outputs, Tables, carry_out
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
+from pyxsim.models import roofline
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
@@ -19,6 +21,7 @@ from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import backend_tables, form_of, read_astra
 from pyxsim.study.astra.finished import Lines, finished
 from pyxsim.study.prepare import Prepared
+from pyxsim.workload.in_turn import InTurn
 
 RUN_NAME = "run"
 _OPTIONS = {
@@ -161,9 +164,10 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         return read.experiment
 
     def last_words(prepared: Prepared, result: Result) -> None:
-        lines = finished(prepared.job, result)
+        npu = prepared.experiment.system.npu
+        lines = finished(prepared.job, result, roofline(npu) if npu is not None and npu.roofline else None)
         if not talk.silent:
-            talk.write("".join(f"{line}\n" for _, line in lines))
+            talk.write("".join(f"{line}\n" for line in _as_printed(prepared, lines)))
         if log is not None:
             _write(log, lines)
         if costs and outputs.tables is not None and len(result.layers.get("name", ())):
@@ -185,6 +189,16 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         if _HINT in text:
             raise DeadlockError(f"{text.partition(_HINT)[0]}; without --strict it is run", error.cycle) from None
         raise
+
+
+def _as_printed(prepared: Prepared, lines: Lines) -> Iterator[str]:
+    """The lines on stdout: those of version 2 have a head, which scripts count on."""
+    if not isinstance(prepared.job, InTurn):
+        yield from (line for _, line in lines)
+        return
+    now = datetime.now()
+    when = f"{now:%Y-%m-%d %H:%M:%S}.{now.microsecond // 1000:03}"
+    yield from (f"[{when}] [{who}] [info] {line}" for who, line in lines)
 
 
 def _write(log: Path, lines: Lines) -> None:

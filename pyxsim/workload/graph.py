@@ -76,7 +76,8 @@ class TaskGraph:
 
     `resources`: the name of each, and how many tasks of an NPU it takes at a time; `resource`: one of them, or -1.
     `size`: bytes of a message; of a remote access, where MEMORY has one; of what COMPUTE moves through its NPU's own
-    memory. `match`: the tag of a message, the Access of a remote one. `call`: a row of `calls`. `layer`: a number of
+    memory. `match`: the tag of a message, the Access of a remote one, the
+    operations of a computation whose time a roofline told. `call`: a row of `calls`. `layer`: a number of
     whoever made the graph, -1 for none; its name in `layers`, if layers have names. `part`: a Part of it. `node`: what
     the tasks were read from, by its number there, where faults should be told so.
     """

@@ -264,7 +264,9 @@ class _Reader:
         elif not size:
             return {"kind": Kind.MARK}
         else:
-            ticks = place.countable(rules.cycles(rules.roofline.seconds(place.whole("num_ops", 0), size)))
+            operations = place.whole("num_ops", 0)
+            ticks = place.countable(rules.cycles(rules.roofline.seconds(operations, size)))
+            return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "match": operations, "resource": "compute"}
         return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
 
     def _memory(self, place: _Place) -> dict[str, Any]:

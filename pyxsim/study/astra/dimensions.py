@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from pyxsim.study.astra.blocks import BLOCKS, dimension
 from pyxsim.study.astra.entries import PathLike
 from pyxsim.study.astra.yaml_file import Yaml
+
+_NO_TIME = Fraction(1, 10**20)  # ns: a link takes some time, and this is less than any double of the original tells
 
 
 def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
@@ -16,7 +19,7 @@ def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     dims = len(blocks) or None
     npus = file.counts("npus_count", dims, least=2)
     bandwidth = file.numbers("bandwidth", dims, above=True)
-    latency = file.numbers("latency", dims, above=True)
+    latency = [each or _NO_TIME for each in file.numbers("latency", dims)]
     file.finish()
     rows = zip(blocks, npus, bandwidth, latency, strict=True)
     return {"dims": [dimension(*row) for row in rows], "clock": "1 GHz"}, len(blocks)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pyxsim.models import Roofline
 from pyxsim.output.result import Result
 from pyxsim.workload import Job
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
@@ -13,18 +15,21 @@ from pyxsim.workload.run import GraphJob, Times
 from pyxsim.workload.spans import merged
 from pyxsim.workload.training import TrainingLoop
 
+Doubles = NDArray[np.float64]
 Lines = list[tuple[str, str]]
 """Who tells something, and what."""
 
 
-def finished(job: Job, result: Result) -> Lines:
-    """Of a complete run. Version 2 tells of each NPU when it has finished; version 1 of all together."""
+def finished(job: Job, result: Result, roofline: Roofline | None = None) -> Lines:
+    """Of a complete run. Version 2 tells of each NPU when it has finished; version 1 of all together. With a roofline
+    version 2 also tells how well NPUs were used.
+    """
     if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
         return [("workload", f"all passes finished at time: {result.time_ns}")]
-    return list(_of_npus(job.graph, job.times(), result))
+    return list(_of_npus(job.graph, job.times(), result, roofline))
 
 
-def _of_npus(graph: TaskGraph, times: Times, result: Result) -> Iterator[tuple[str, str]]:
+def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
     """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
     npus, kind = graph.npus, graph.kind
     cpu = np.array([name == "cpu" for name, _ in graph.resources] + [False])[graph.resource]
@@ -45,6 +50,7 @@ def _of_npus(graph: TaskGraph, times: Times, result: Result) -> Iterator[tuple[s
     np.add.at(computed, graph.npu[types["GPU"]], (times.end - times.start)[types["GPU"]])
     wall, gpu = ns(end), ns(computed)
     there = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
+    used = () if roofline is None else _used(graph, times, roofline, result)
     spent = {name: ns(_covered(graph, times, of)) for name, of in types.items()}
     for npu in np.lexsort((np.arange(npus), end)).tolist():
         exposed = wall[npu] - gpu[npu]
@@ -56,6 +62,30 @@ def _of_npus(graph: TaskGraph, times: Times, result: Result) -> Iterator[tuple[s
         overlap = spent["GPU"][npu] + spent["Comm"][npu] - wall[npu]
         if overlap > 0:
             yield "statistics", f"sys[{npu}], Total compute-communication overlap: {overlap}"
+        for what, unit, values in used:
+            yield "statistics", f"sys[{npu}], {what}: {values[npu]:.3f}{unit}"
+
+
+def _used(graph: TaskGraph, times: Times, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
+    """What was reached of the roofline: averages over the time of the computations of each NPU, and 1 ns."""
+    tasks = np.flatnonzero((graph.kind == Kind.COMPUTE) & (times.end >= 0))
+    took = (times.end - times.start)[tasks] * float(10**9 / result.clock_hz)
+    told = (graph.match[tasks] > 0) & (graph.size[tasks] > 0)
+    peak, bandwidth = float(roofline.peak), float(roofline.bandwidth)
+    intensity = np.where(told, graph.match[tasks] / np.maximum(graph.size[tasks], 1), 0)
+    reached = np.minimum(bandwidth * intensity, peak)
+    busy = reached / np.where(told, intensity, 1) / bandwidth
+    every = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
+
+    def mean(values: Doubles) -> Doubles:
+        return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / every
+
+    return [
+        ("Compute bound percentage", "%", 100 * mean((told & (reached >= peak)).astype(np.float64))),
+        ("Average compute utilization", "%", 100 * mean(reached / peak)),
+        ("Average memory utilization", "%", 100 * mean(busy)),
+        ("Average operation intensity", "", mean(intensity)),
+    ]
 
 
 def _covered(graph: TaskGraph, times: Times, which: np.ndarray) -> Longs:

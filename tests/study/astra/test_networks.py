@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.settings import Network
+from pyxsim.settings import Network, load_experiment
+from pyxsim.study import run
 from pyxsim.study.astra.dimensions import yaml_tables
 from pyxsim.study.astra.hierarchical import hierarchical_tables
 from tests.study.astra.files import HIERARCHICAL, YAML, WriteJson
@@ -155,3 +156,18 @@ latency: [500, 1.0, 93625e-2]
 def test_faults_of_yaml(tmp_path: Path, old: str, new: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         read(tmp_path, YAML.replace(old, new, 1))
+
+
+def test_a_latency_of_0(tmp_path: Path) -> None:
+    """The original takes it: a message of 4096 bytes at 2^30 bytes a second, cut off to whole ns."""
+    file = tmp_path / "net.yml"
+    file.write_text("topology: [Ring]\nnpus_count: [2]\nbandwidth: [1]\nlatency: [0]\n", encoding="utf-8")
+    tables, _ = yaml_tables(file)
+    made = load_experiment(
+        {
+            "network": tables,
+            "system": {"compat": "astra-sim-2", "endpoint_delay": "1 ns"},
+            "message": [{"src": 0, "dst": 1, "size": "4 KiB"}],
+        }
+    )
+    assert run(made, backend="analytical").time_ns == 4096 * 10**9 // 2**30
