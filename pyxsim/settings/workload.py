@@ -45,6 +45,12 @@ class Workload(Training):
         default=None,
         description='The NPUs of the groups that traces name (pg_name), a JSON file: {"1": [0, 1], "2": [2, 3]}.',
     )
+    algorithms: Word | None = Field(
+        default=None,
+        description="Algorithms of single collectives of traces, a YAML file: lines `number of the node: PREFIX`, of "
+        "Chakra traces as in [custom_collectives.md](custom_collectives.md) "
+        "(per-node-custom-implementation of ASTRA-sim 2).",
+    )
     replay: Flag = Field(
         default=False,
         description="Each node of a trace takes its recorded duration, whatever it does (replay-only of ASTRA-sim 2).",
@@ -68,6 +74,8 @@ class Workload(Training):
             faults.append(InputError("`file` is given, too", key="model", allowed="one of them"))
         if self.groups is not None and self.file is None:
             faults.append(InputError("only traces name groups", key="groups", allowed="beside `file`"))
+        if self.algorithms is not None and self.file is None:
+            faults.append(InputError("only traces have nodes", key="algorithms", allowed="beside `file`"))
         if self.replay and self.file is None:
             faults.append(InputError("only traces are recorded", key="replay", allowed="beside `file`"))
         if self.model is None:

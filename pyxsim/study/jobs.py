@@ -13,6 +13,7 @@ from pyxsim.chakra.groups import read_groups
 from pyxsim.errors import InputError
 from pyxsim.models import roofline
 from pyxsim.settings import Experiment, Workload
+from pyxsim.study.astra.node_algorithms import node_algorithms
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.topology import Topology
 from pyxsim.workload import START, Communication, Job, Micro, TextWorkload, read_text_workload
@@ -72,6 +73,7 @@ def _traces(name: str, workload: Workload, experiment: Experiment, topology: Top
         comm_scale=workload.comm_scale,
         compute_scale=workload.compute_scale,
         replay=workload.replay,
+        algorithms=_node_algorithms(workload.algorithms, folder),
     )
     dims = seen_dims(name, topology.shape)
     graph = repeated(read_traces(name, dims.shape, rules), workload.passes)
@@ -81,12 +83,24 @@ def _traces(name: str, workload: Workload, experiment: Experiment, topology: Top
     return job
 
 
+def _node_algorithms(name: str | None, folder: Path) -> dict[int, str]:
+    if name is None:
+        return {}
+    try:
+        return node_algorithms(folder / name, folder)
+    except InputError as error:
+        raise error.named_by("workload.algorithms") from None
+
+
 def _text(
     text: TextWorkload, workload: Workload, experiment: Experiment, topology: Topology, *, packets: bool
 ) -> Micro | TrainingLoop:
     if workload.groups is not None:
         problem = f"{text.file} is a text, which names no groups"
         raise InputError(problem, key="workload.groups", allowed="with traces")
+    if workload.algorithms is not None:
+        problem = f"{text.file} is a text, which has no nodes"
+        raise InputError(problem, key="workload.algorithms", allowed="with traces")
     if workload.replay:
         problem = f"{text.file} is a text, in which nothing was recorded"
         raise InputError(problem, key="workload.replay", allowed="with traces")

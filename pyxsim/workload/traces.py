@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, prod
 from pathlib import Path
@@ -66,6 +66,7 @@ class Rules:
     `groups`: NPUs by the name of their group (chakra.groups reads them). `exact`: False for the times of ASTRA-sim 2,
     which has whole nanoseconds, and 1 for a duration of 0. `comm_scale`, `compute_scale`: factors for all that is
     communicated, or computed. `replay`: whatever a node does, it takes its duration and nothing else happens.
+    `algorithms`: of collectives, by the number of their node; they count before what a node itself says.
     """
 
     clock: Fraction
@@ -75,6 +76,7 @@ class Rules:
     comm_scale: Fraction = Fraction(1)
     compute_scale: Fraction = Fraction(1)
     replay: bool = False
+    algorithms: Mapping[int, str] = field(default_factory=dict)
 
     def cycles(self, seconds: Fraction) -> int:
         """Whole cycles that cover the time of a computation."""
@@ -318,6 +320,8 @@ class _Reader:
             isinstance(algorithms, list) and all(isinstance(each, str) for each in algorithms)
         ):
             place.refuse("has algorithms that are no list of names")
+        if place.node.id in self.rules.algorithms:
+            algorithms = [self.rules.algorithms[place.node.id]]
         call = Call(
             kind,
             size,

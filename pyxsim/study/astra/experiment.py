@@ -21,7 +21,7 @@ from pyxsim.study.astra.garnet import network_tables
 from pyxsim.study.astra.hierarchical import hierarchical_tables
 from pyxsim.study.astra.memory_json import memory_table
 from pyxsim.study.astra.system import read_system
-from pyxsim.study.astra.system_json import replays
+from pyxsim.study.astra.system_json import of_workload
 from pyxsim.study.astra.system_text import REDUCTION
 from pyxsim.workload import read_text_workload
 
@@ -123,8 +123,8 @@ def read_astra(
             "compute_scale": str(compute_scale),
         },
     }
-    if traces and form.compat == "astra-sim-2" and replays(located(system)):
-        data["workload"]["replay"] = True
+    if traces and form.compat == "astra-sim-2":
+        data["workload"] |= of_workload(located(system))
     if groups is not None and str(groups) != NO_GROUPS:
         data["workload"]["groups"] = str(groups)
     cost = network_cost(located(network), dimensions) if form.given else None

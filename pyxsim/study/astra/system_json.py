@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from pyxsim.errors import raise_all
 from pyxsim.study.astra.algorithms import KINDS, algorithms
 from pyxsim.study.astra.entries import MANY, PathLike
 from pyxsim.study.astra.json_file import Json
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
+_NODES = "per-node-custom-implementation"
 _READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
 
 
@@ -20,7 +22,7 @@ def json_system(
     """The table [system] for a system JSON, and warnings. Raises InputError.
 
     `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
-    have to exist. What it says of traces: see `replays`.
+    have to exist. What it says of traces: see `of_workload`.
     """
     file = Json(path)
     table: dict[str, Any] = {
@@ -58,9 +60,18 @@ def json_system(
     return table, file.warnings
 
 
-def replays(path: PathLike) -> bool:
-    """Whether the nodes of traces take their recorded durations: what the file says of the workload."""
-    return Json(path).flag("replay-only", False)
+def of_workload(path: PathLike) -> dict[str, Any]:
+    """What the file says of the workload, as keys of [workload]: traces that are replayed, algorithms of nodes."""
+    file = Json(path)
+    found: dict[str, Any] = {"replay": True} if file.flag("replay-only", False) else {}
+    if file.given(_NODES):
+        name = file.raw(_NODES)
+        if not isinstance(name, str) or not name:
+            file.fault(_NODES, "is no name of a file", "a YAML file with lines 'node: PREFIX'")
+        found["algorithms"] = name
+    if file.faults:
+        raise_all(file.faults)
+    return found
 
 
 def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]) -> list[str] | str | None:
@@ -99,11 +110,8 @@ def _off(file: Json) -> None:
     file.unused("local-mem-trace-filename")  # for track-local-mem only
     if file.flag("trace-enabled", False):
         file.warn("trace-enabled", "its lines of debugging are not written; /chunks of the result has the times")
-    file.refuse(
-        "per-node-custom-implementation",
-        "algorithms for single NPUs are not in this version",
-        "an algorithm for all NPUs: <collective>-implementation-custom",
-    )
+    if file.given(_NODES):
+        file.warn(_NODES, "belongs to the workload: `pyxsim astra` sets [workload] algorithms")
     if file.flag("boost-mode", False):
         file.warn("boost-mode", "version 2 does not read it; all NPUs are simulated")
     for key in _READ_BY_NOBODY:

@@ -15,7 +15,7 @@ from pyxsim.study.astra.entries import Entries, PathLike
 from pyxsim.textfile import read_text
 
 _WHAT = "lines such as 'key: [ 1, 2 ]'"
-_KEY = re.compile(r"(?P<key>[A-Za-z_][\w-]*)\s*:(?:\s+(?P<rest>.*))?", re.ASCII)
+_KEY = re.compile(r"(?P<key>[A-Za-z_][\w-]*|\d{1,18})\s*:(?:\s+(?P<rest>.*))?", re.ASCII)
 _ITEM = re.compile(r"\s*-\s+(?P<rest>.*)")
 _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?", re.ASCII)
 _SCALAR = re.compile(r"""'[^']*'|"[^"\\]*"|[^\s,\[\]{}#&*!|>'"%@`:-][^,\[\]{}#:'"]*|[+-]?[\d.]\S*""")

@@ -142,7 +142,6 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ({"roofline-enabled": 1}, "peak-perf: is 0, and roofline-enabled wants it; allowed: a number above 0"),
         ({"roofline-enabled": 2}, "roofline-enabled: '2' is none of what is allowed; allowed: 0, 1"),
         ({"peak-perf": "900"}, "peak-perf: '900' is none of what is allowed"),
-        ({"per-node-custom-implementation": "f.yml"}, "per-node-custom-implementation: algorithms for single NPUs"),
         ({"all-reduce-implementation-custom": ["a", "b"]}, "2 prefixes; allowed: a list with one"),
         ({"num-queues": 2}, "num-queues: unknown key; allowed: "),
     ],
