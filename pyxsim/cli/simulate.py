@@ -184,7 +184,7 @@ def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any]) -
         written = outputs.write(result)
     except InputError as error:  # the numbers are worth showing all the same
         fault = error
-    talk.put({**numbers(result), **more})
+    talk.put({**numbers(result), **more} if talk.json else {})
     if not talk.silent:
         from pyxsim.report.summary import print_summary
 

@@ -46,27 +46,55 @@ def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> 
 
     `kinds`: (collective, phase) -> what the phase is.
     """
-    keys = np.stack([chunks["collective"], chunks["phase"], chunks["dimension"]], axis=1)
-    found, which = np.unique(keys, axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(which.ravel(), minlength=len(found)))[:-1])
-    rows: dict[str, list[float]] = {name: [] for name in ("npus", "chunks", "start", "end")}
-    means: dict[str, list[float]] = {name: [] for name in ("time", "queueing", "network")}
-    for part in parts if len(found) else ():
-        mine = {name: values[part] for name, values in chunks.items()}
-        rows["npus"].append(len(np.unique(mine["rank"])))
-        rows["chunks"].append(len(np.unique(mine["chunk"])))
-        begun, done = mine["start"] >= 0, mine["end"] >= 0
-        rows["start"].append(int(mine["start"][begun].min()) if begun.any() else -1)
-        rows["end"].append(int(mine["end"].max()) if done.all() else -1)
-        means["time"].append(_mean((mine["end"] - mine["start"])[done]))
-        means["queueing"].append(_queueing(mine))
-        means["network"].append(_network(mine))
-    places = {name: found[:, column] for column, name in enumerate(("collective", "phase", "dimension"))}
-    whole: Columns = {name: np.array(values, dtype=np.int64) for name, values in rows.items()}
-    words = [kinds.get((collective, phase), "") for collective, phase, _ in found.tolist()]
+    names = ("collective", "phase", "dimension")
+    order = np.lexsort([chunks[name] for name in reversed(names)])
+    mine = {name: values[order] for name, values in chunks.items()}
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([mine[name][1:] != mine[name][:-1] for name in names], axis=0)
+    first, row = np.flatnonzero(new), np.cumsum(new) - 1  # of each row of the table; and to which each part belongs
+    places = {name: mine[name][first] for name in names}
+    begun, done, some = mine["start"] >= 0, mine["end"] >= 0, mine["messages"] > 0
+    waited = begun & (mine["ready"] >= 0)
+    never = np.iinfo(np.int64).max
+    start = _of_rows(np.minimum, np.where(begun, mine["start"], never), first)
+    whole: Columns = {
+        "npus": _different(mine["rank"], row, len(first)),
+        "chunks": _different(mine["chunk"], row, len(first)),
+        "start": np.where(start < never, start, -1),
+        "end": np.where(_of_rows(np.minimum, mine["end"], first) >= 0, _of_rows(np.maximum, mine["end"], first), -1),
+    }
+    words = [
+        kinds.get((collective, phase), "")
+        for collective, phase in zip(*(places[name].tolist() for name in names[:2]), strict=True)
+    ]
     whole["kind"] = np.array(words, dtype=object)
-    return {**places, **whole, **{name: np.array(values, dtype=np.float64) for name, values in means.items()}}
+    return {
+        **places,
+        **whole,
+        "time": _share(np.where(done, mine["end"] - mine["start"], 0), done, first),
+        "queueing": _share(np.where(waited, mine["start"] - mine["ready"], 0), waited, first),
+        "network": _share(np.where(some, mine["network"], 0), np.where(some, mine["messages"], 0), first),
+    }
+
+
+def _of_rows(what: np.ufunc, values: NDArray[Any], first: Longs) -> Longs:
+    """Of each row of a table, whose parts follow each other: their sum, or whatever is asked."""
+    found: Longs = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
+    return found
+
+
+def _different(values: Longs, row: Longs, rows: int) -> Longs:
+    """How many different values each row has."""
+    span = int(values.max(initial=0)) + 1
+    return np.bincount(np.unique(row * span + values) // span, minlength=rows).astype(np.int64)
+
+
+def _share(values: Longs, counted: NDArray[Any], first: Longs) -> NDArray[np.float64]:
+    """The sum of each row over what was counted; NaN where there was nothing."""
+    counts = _of_rows(np.add, counted, first)
+    told: NDArray[np.float64] = np.full(len(first), np.nan)
+    np.divide(_of_rows(np.add, values, first), counts, out=told, where=counts > 0)
+    return told
 
 
 def differing(traffic: Longs, shape: Sequence[int]) -> Longs:

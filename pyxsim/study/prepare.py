@@ -149,7 +149,8 @@ def prepare(
     if experiment.traffic is not None:
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, tick)
     raise_all(list(_boost_faults(experiment)))
-    job = make_job(experiment, topology, folder, backend)
+    with nothing_to_collect():
+        job = make_job(experiment, topology, folder, backend)
     network = make_network(backend, experiment, topology, window, tick)
     output, of_system = experiment.output, experiment.system
     options = resolve(
@@ -160,7 +161,7 @@ def prepare(
         options = fitted(options, job)
         shape = shape if job.dims is None else job.dims.shape
     system = make_system(network, shape, options)
-    with _nothing_to_collect():
+    with nothing_to_collect():
         job.begin(system)
     _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system, job)]
@@ -181,8 +182,8 @@ def prepare(
 
 
 @contextmanager
-def _nothing_to_collect() -> Iterator[None]:
-    """All that is made here stays: to look for garbage among it would take as long as making it."""
+def nothing_to_collect() -> Iterator[None]:
+    """All that is made meanwhile stays: to look for garbage among it would take as long as making it."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -301,10 +302,13 @@ def _without_classes(relation: Relation) -> Relation:
 def _check_joins(job: Job, topology: Topology) -> None:
     """Messages are added up on their way by a switch, and by nothing else. Raises InputError."""
     seen: set[tuple[Phase, tuple[int, ...]]] = set()
+    plans: set[tuple[int, tuple[int, ...]]] = set()  # most have the same few
     for asked in job.asked:
         for issued in asked.issued:
             group = issued.communicator
-            for phase in (phase for chunk in issued.chunks for phase in chunk.plan.phases):
+            new = {id(c.plan): c.plan for c in issued.chunks if (id(c.plan), group.dims) not in plans}
+            plans |= {(plan, group.dims) for plan in new}
+            for phase in (phase for plan in new.values() for phase in plan.phases):
                 dims = tuple(group.dims[d] for d in phase.dims) if group.is_grid else tuple(range(len(topology.dims)))
                 if (phase, dims) in seen:
                     continue

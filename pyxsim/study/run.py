@@ -26,7 +26,7 @@ from pyxsim.settings.load import Source
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.detail import detail
-from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, prepare
+from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.units import format_time_ns
 from pyxsim.workload import Asked, Micro
@@ -121,7 +121,8 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
     prepared.network.finish(end)
     if complete:
         check_bytes(prepared)
-    result = _result(prepared, end, complete, cpu, backend)
+    with nothing_to_collect():
+        result = _result(prepared, end, complete, cpu, backend)
     if complete and prepared.carrier is not None:
         prepared.carrier.finish()
         members = [each.communicator.members for each in prepared.system.collectives]

@@ -27,8 +27,11 @@ class Task(Protocol):
     live: bool
     admitted: bool
     kind: str  # of its phase
-    size: int  # the most bytes that an NPU of the group has in the phase
     phases_left: int  # of its chunk, with this one
+
+    @property
+    def size(self) -> int:
+        """The most bytes that an NPU of the group has in the phase."""
 
     @property
     def priority(self) -> int:

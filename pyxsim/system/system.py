@@ -66,6 +66,8 @@ class System:
         self._algorithms: dict[Any, Sequence[str]] = {}
         self._plans_of: dict[Any, list[Plan]] = {}
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
+        self._traffic: tuple[int, NDArray[np.int64]] | None = None  # of how many tasks
+        self._planes: dict[tuple[int, int], int] = {}
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -416,9 +418,12 @@ class System:
 
     def plane_between(self, src: int, dst: int) -> int:
         """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
-        places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
-        differs = next((dim for dim, (a, b) in enumerate(places) if a != b), 0)
-        return self.options.queues[differs][0].plane
+        pair = src, dst
+        if pair not in self._planes:
+            places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
+            differs = next((dim for dim, (a, b) in enumerate(places) if a != b), 0)
+            self._planes[pair] = self.options.queues[differs][0].plane
+        return self._planes[pair]
 
     def stages(self) -> Iterator[Stage]:
         """Every phase of every chunk of every collective, in order of issue."""
@@ -437,7 +442,9 @@ class System:
 
     def traffic(self) -> NDArray[np.int64]:
         """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]."""
-        return traffic(self)
+        if self._traffic is None or self._traffic[0] != len(self.tasks):
+            self._traffic = len(self.tasks), traffic(self)
+        return self._traffic[1]
 
     def chunk_table(self) -> dict[str, NDArray[np.int64]]:
         """One row per chunk, phase and NPU that takes part: the columns of /chunks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,44 +34,51 @@ COLUMNS = (
 
 def chunk_table(system: System) -> dict[str, Longs]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
-    parts: dict[str, list[Longs]] = {name: [] for name in COLUMNS}
+    measured: dict[str, list[int]] = {name: [] for name in ("ready", "start", "end", "messages", "network")}
+    ranks: list[int] = []
+    sizes: list[Longs] = [np.zeros(0, np.int64)]
+    rows: list[tuple[int, int, int, int, int]] = []  # what is the same for all NPUs of a phase of a chunk
+    counts: list[int] = []
     chunks = 0
     for number, collective in enumerate(system.collectives):
-        members = np.array(collective.communicator.members)
+        members = collective.communicator.members
         for chunk in collective.chunks:
             for stage in chunk.stages:
-                part = np.array([position for task in stage.tasks for position in task.positions])
-                part.sort()
-                same = {
-                    "collective": number,
-                    "chunk": chunks,
-                    "phase": stage.number,
-                    "dimension": stage.dimension,
-                    "queue": stage.place,
-                }
-                for name, value in same.items():
-                    parts[name].append(np.full(len(part), value))
-                parts["rank"].append(members[part])
-                parts["bytes"].append(stage.phase.bytes_in[part])
-                for name in ("ready", "start", "end", "messages", "network"):
-                    parts[name].append(np.array(getattr(stage, name))[part])
+                part = sorted(position for task in stage.tasks for position in task.positions)
+                rows.append((number, chunks, stage.number, stage.dimension, stage.place))
+                counts.append(len(part))
+                if len(part) == len(members):  # the rule, and quicker
+                    ranks += members
+                    sizes.append(stage.phase.bytes_in)
+                    for name, values in measured.items():
+                        values += getattr(stage, name)
+                    continue
+                ranks += [members[position] for position in part]
+                sizes.append(stage.phase.bytes_in[part])
+                for name, values in measured.items():
+                    own = getattr(stage, name)
+                    values += [own[position] for position in part]
             chunks += 1
-    empty = np.zeros(0, dtype=np.int64)
-    return {name: np.concatenate([empty, *columns]).astype(np.int64) for name, columns in parts.items()}
+    same = np.repeat(np.array(rows, np.int64).reshape(len(rows), 5), counts, axis=0).T
+    found = dict(zip(("collective", "chunk", "phase", "dimension", "queue"), same, strict=True))
+    found |= {name: np.array(values, np.int64) for name, values in measured.items()}
+    found |= {"rank": np.array(ranks, np.int64), "bytes": np.concatenate(sizes).astype(np.int64)}
+    return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
 
 
 def traffic(system: System) -> Longs:
     """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once."""
     alike: dict[tuple[int, int, int, tuple[int, ...]], int] = {}
     programs: dict[int, Program] = {}
-    rows = [np.zeros((0, 5), np.int64)]
+    alone: Counter[tuple[int, int, int, int]] = Counter()
     for task in system.tasks:
         if isinstance(task, PointToPoint):
-            rows.append(np.array([[task.src, task.dst, system.plane_between(task.src, task.dst), task.size, 1]]))
+            alone[task.src, task.dst, system.plane_between(task.src, task.dst), task.size] += 1
             continue
         programs[id(task.program)] = task.program
         key = (id(task.program), *task.planes, tuple(task.members))
         alike[key] = alike.get(key, 0) + 1
+    rows = [np.array([(*message, count) for message, count in alone.items()], np.int64).reshape(len(alone), 5)]
     for (program_id, forward, back, npus), count in alike.items():
         program, members = programs[program_id], np.array(npus)
         sent = (program.src != program.dst) & (program.size > 0)

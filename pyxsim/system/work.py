@@ -9,6 +9,7 @@ An NPU goes from stage to stage as its own data come in. Here are positions: ran
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -217,15 +218,19 @@ class GroupTask:
         self.number = number  # the executor's
         self.planes = planes  # of messages that go clockwise, and anticlockwise
         self.rank = {position: rank for rank, position in enumerate(positions)}
-        chunk, phase = stage.chunk, stage.phase
-        self.kind = phase.kind
-        self.size = int(np.maximum(phase.bytes_in, phase.bytes_out)[positions].max())
-        self.phases_left = len(chunk.plan.phases) - stage.number
+        self.kind = stage.phase.kind
+        self.phases_left = len(stage.chunk.plan.phases) - stage.number
         self.live = False
         self.admitted = False
         self.queued = False
         self.missing = len(positions)
         self.unfinished = len(positions)
+
+    @cached_property
+    def size(self) -> int:
+        """The most bytes that an NPU has before or after it."""
+        phase = self.stage.phase
+        return int(np.maximum(phase.bytes_in, phase.bytes_out)[self.positions].max())
 
     @property
     def priority(self) -> int:
@@ -250,10 +255,11 @@ class GroupTask:
             if self.live:
                 self.line.turned_live()
             self._start(self.rank[position])
-        elif not self.queued:
-            self.queued = True
-            self.line.join(self)
-        self.line.serve()
+        elif self.live or not self.queued:  # else nothing is new for the line
+            if not self.queued:
+                self.queued = True
+                self.line.join(self)
+            self.line.serve()
 
     def admit(self) -> None:
         for rank, position in enumerate(self.positions):

@@ -55,6 +55,44 @@ def test_phases_by_hand() -> None:
     assert table["time"] == [(10 + 8 + 8) / 3, 5.0]
 
 
+@given(
+    st.lists(
+        st.tuples(
+            *(st.integers(0, 2) for _ in range(4)),  # collective, chunk, phase, rank
+            st.integers(-1, 1),
+            *(st.integers(-1, 5) for _ in range(5)),
+        ),
+        max_size=20,
+    )
+)
+def test_phases_one_by_one(rows: list[tuple[int, ...]]) -> None:
+    """Each row of the table from the parts that belong to it."""
+    table = {name: values.tolist() for name, values in phase_table(chunks(*rows), {}).items()}
+    places = sorted({(row[0], row[2], row[4]) for row in rows})
+    assert list(zip(table["collective"], table["phase"], table["dimension"], strict=True)) == places
+
+    def mean(of: list[int], over: int) -> float | None:
+        return sum(of) / over if over > 0 else None
+
+    for number, place in enumerate(places):
+        mine = [row for row in rows if (row[0], row[2], row[4]) == place]
+        begun = [row for row in mine if row[6] >= 0]
+        ended = [row for row in mine if row[7] >= 0]
+        waited = [row for row in begun if row[5] >= 0]
+        got = [row for row in mine if row[8] > 0]
+        wanted = {
+            "npus": len({row[3] for row in mine}),
+            "chunks": len({row[1] for row in mine}),
+            "start": min((row[6] for row in begun), default=-1),
+            "end": max(row[7] for row in mine) if len(ended) == len(mine) else -1,
+            "time": mean([row[7] - row[6] for row in ended], len(ended)),
+            "queueing": mean([row[6] - row[5] for row in waited], len(waited)),
+            "network": mean([row[9] for row in got], sum(row[8] for row in got)),
+        }
+        found = {name: table[name][number] for name in wanted}
+        assert {name: None if math.isnan(value) else value for name, value in found.items()} == wanted
+
+
 def test_nothing() -> None:
     table = dimension_table(chunks(), NO_TRAFFIC, (4,), 0)
     assert table["dimension"].tolist() == [0]

@@ -70,6 +70,15 @@ def test_a_collective_of_one_npu_is_over_at_once() -> None:
     assert s.traffic().shape == (0, 5)
 
 
+def test_traffic_is_all_that_was_issued_so_far() -> None:
+    s = system([4], T)
+    for count in (1, 2, 3):
+        s.send(0, 1, 100)
+        assert s.traffic().tolist() == [[0, 1, 0, 100, count]]
+    s.issue("all-gather", 400)
+    assert s.traffic()[:, 4].sum() == 3 + 4 * 3
+
+
 def test_npus_without_bytes_are_done_when_they_begin() -> None:
     """3 bytes on 5 NPUs: two of them get nothing in a reduce-scatter, and still have an end."""
     s = system([5], T, "direct")
