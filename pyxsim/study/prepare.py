@@ -40,6 +40,11 @@ from pyxsim.workload.training import fitted
 
 PathLike = str | Path
 
+_TOGETHER = (
+    "system.endpoint: without contention on links the blocks of a chain (reduce, broadcast) come all at once, share the "
+    "memory, and are handed on together: too slow; analytical-congestion, flow and packet have them one after the other"
+)
+
 
 @dataclass
 class Prepared:
@@ -174,6 +179,8 @@ def prepare(
         warnings += _prove_routes(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
+        if backend == "analytical" and of_system.endpoint is not None:
+            warnings.append(_TOGETHER)
     carrier = None
     if output.carry and isinstance(system, System):  # what the settings refuse otherwise
         carrier = Carrier(system, output.seed)

@@ -21,6 +21,7 @@ from pyxsim.workload.run import GraphJob
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "endpoint.md").read_text(encoding="utf-8")
+BACKENDS = ("analytical", "analytical-congestion", "flow", "packet")
 MIB = 2**20
 ENGINE = {"offload": "engine", "engine_memory": "4 MiB"}
 
@@ -51,6 +52,26 @@ def all_reduce(bandwidth: int, engine: bool) -> tuple[int, dict[str, int], int]:
     if isinstance(made.system, System) and made.system.endpoint is not None:
         own = {name: int(row[0]) for name, row in made.system.endpoint.totals().items()}
     return end, own, made.system.bytes_planned // 64
+
+
+def test_a_chain_without_contention_is_too_slow_and_warned_of() -> None:
+    network = {"topology": "ring", "shape": [8], "bandwidth": "50 GB/s", "latency": "100 ns"}
+    found: dict[tuple[str, str, bool], int] = {}
+    for kind in ("reduce", "all-reduce"):
+        for backend in BACKENDS:
+            for limited in (True, False):
+                system = {"endpoint": {"memory_bandwidth": "200 GB/s"}} if limited else {}
+                data = {"network": network, "system": system, "collective": {"kind": kind, "size": "100 kB"}}
+                made = prepare(load_experiment(data), backend=backend)
+                warned = any(line.startswith("system.endpoint: without contention") for line in made.warnings)
+                assert warned == (limited and backend == "analytical")
+                assert isinstance(made, Prepared)
+                found[kind, backend, limited] = made.system.run()
+    told = "takes 16.95 us; 6.45 us with `analytical-congestion` and `flow`, 6.61 us with packets."
+    assert f"{told} With memories that are never short it is 2.45 us, 4.20 us and 4.36 us." in PAGE
+    of_reduce = [[found["reduce", backend, limited] for backend in BACKENDS] for limited in (True, False)]
+    assert of_reduce == [[16950, 6450, 6450, 6610], [2450, 4200, 4200, 4360]]
+    assert len({found["all-reduce", backend, True] for backend in BACKENDS[:3]}) == 1
 
 
 def test_bandwidth_of_the_memory_against_that_of_the_network() -> None:
