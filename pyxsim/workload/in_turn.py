@@ -7,14 +7,16 @@ the other things of its NPU.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pyxsim.workload.graph import TIMED, TaskGraph
-from pyxsim.workload.hands import Hands, Tell
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.desk import Desk
+from pyxsim.workload.graph import TIMED, Kind, Longs, TaskGraph
+from pyxsim.workload.hands import Hands, Station, Tell
+from pyxsim.workload.run import GraphJob, Times
 from pyxsim.workload.stations import STATIONS
 
 
@@ -23,11 +25,34 @@ class InTurn(GraphJob):
 
     def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
         super().__init__(graph, place=place)
-        self.makers = (*STATIONS, _Clock)
+        self.makers = (*STATIONS, _Clock, self._make_desk)
         self._waiting: list[int] = []
         self._busy = False
+        self._desk: Desk | None = None
+
+    def _make_desk(self, graph: TaskGraph, system: Hands, tell: Tell) -> Station | None:
+        tasks = np.flatnonzero(np.isin(graph.kind, (Kind.SEND, Kind.RECEIVE)))
+        self._desk = self.desk(graph, tasks, system, tell) if len(tasks) else None
+        return self._desk
+
+    def desk(self, graph: TaskGraph, tasks: Longs, system: Hands, tell: Tell) -> Desk:
+        """The station of sends and receives."""
+        return Desk(graph, tasks, system, tell, self._messages)
+
+    def times(self) -> Times:
+        """When what happened."""
+        times = super().times()
+        if self._desk is None:
+            return times
+        partner = times.partner.copy()
+        for send, receive in self._desk.pairs:
+            partner[send], partner[receive] = receive, send
+        return replace(times, partner=partner)
 
     def _hear(self, task: int, message: Any = None) -> None:
+        if message is not None and self._desk is not None:
+            self._desk.arrived(task)
+            return
         self._waiting.append(task)
         if self._busy:  # it ended while something was started
             return

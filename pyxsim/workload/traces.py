@@ -78,6 +78,14 @@ class Rules:
     replay: bool = False
     algorithms: Mapping[int, str] = field(default_factory=dict)
 
+    def operations(self, roofline: Roofline, operations: int, size: int) -> Fraction:
+        """Seconds of so many operations on so many bytes; ASTRA-sim 2's with its doubles."""
+        if self.exact or not operations:
+            return roofline.seconds(operations, size)
+        intensity = float(operations) / float(size)
+        reached = min(float(roofline.bandwidth) * intensity, float(roofline.peak))
+        return Fraction(int(operations / reached * 1e9), _NS_PER_S)
+
     def cycles(self, seconds: Fraction) -> int:
         """Whole cycles that cover the time of a computation."""
         seconds *= self.compute_scale
@@ -267,7 +275,7 @@ class _Reader:
             return {"kind": Kind.MARK}
         else:
             operations = place.whole("num_ops", 0)
-            ticks = place.countable(rules.cycles(rules.roofline.seconds(operations, size)))
+            ticks = place.countable(rules.cycles(rules.operations(rules.roofline, operations, size)))
             return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "match": operations, "resource": "compute"}
         return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
 
