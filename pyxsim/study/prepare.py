@@ -41,8 +41,8 @@ from pyxsim.workload.training import fitted
 PathLike = str | Path
 
 _TOGETHER = (
-    "system.endpoint: without contention on links the blocks of a chain (reduce, broadcast) come all at once, share the "
-    "memory, and are handed on together: too slow; analytical-congestion, flow and packet have them one after the other"
+    "system.endpoint: without contention on links the blocks of a chain (reduce, broadcast) come all at once, share "
+    "the memory, and are handed on together: too slow; analytical-congestion, flow and packet have one after the other"
 )
 
 
