@@ -144,7 +144,9 @@ class _Scheduling(Table):
         "Left out: no time.",
     )
     shared_bus: SharedBus | None = Field(
-        default=None, description="The bus of each NPU instead of its endpoint and reduction delays. Left out: none."
+        default=None,
+        description="The bus of each NPU instead of its endpoint and reduction delays. Left out: none. With "
+        'compat = "astra-sim-2" reductions take what local_memory_bandwidth says, too.',
     )
     endpoint: Endpoint | None = Field(
         default=None,
@@ -215,7 +217,13 @@ def _without_effect(system: System) -> list[InputError]:
         return [InputError(problem, key="rendezvous", allowed='false, or compat = "astra-sim-2"')]
     delays = [key for key in ("endpoint_delay", "reduction_delay", "local_memory_bandwidth") if not _zero(system, key)]
     if system.shared_bus is not None:
-        return [InputError("the shared bus stands for it", key=key, allowed="one of them") for key in delays]
+        # ASTRA-sim 2 adds what the memory takes.
+        both = ("local_memory_bandwidth",) if system.compat == "astra-sim-2" else ()
+        return [
+            InputError("the shared bus stands for it", key=key, allowed="one of them")
+            for key in delays
+            if key not in both
+        ]
     if delays:
         return []
     return [

@@ -108,7 +108,7 @@ def read_astra(
         warnings.append(f"{system}: roofline-enabled: the nodes of traces compute so; a text has its own times")
     if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:
         table["remote_memory"] = remote
-    _costs(table, form, injection_scale)
+    warnings += _costs(table, form, injection_scale)
     if queues is not None:
         table["queues"] = queues
     if rendezvous:
@@ -157,8 +157,8 @@ def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **
     return read_astra(network, system, workload, **options).experiment
 
 
-def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> None:
-    """What reductions and endpoints take: partly a matter of the backend, and of the command line."""
+def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> list[str]:
+    """What reductions and endpoints take: partly a matter of the backend, and of the command line. Warnings."""
     if form.compat == "astra-sim-2" or form.backend != "packet":
         table.pop("reduction_delay", None)
     if form.compat == "astra-sim-1" and not table.keys() & {"shared_bus", "local_memory_bandwidth"}:
@@ -171,10 +171,9 @@ def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> 
         raise InputError(
             f"'{injection_scale}' is no scale", key="--injection-scale", allowed="a number from 0 to 1e9, such as 0.5"
         )
-    if scale != 1 and "endpoint_delay" not in table:
-        raise InputError(
-            "there is no endpoint delay where a shared bus stands for it", key="--injection-scale", allowed="1"
-        )
     if "endpoint_delay" in table:
         # Cut off to whole ns, as there.
         table["endpoint_delay"] = f"{int(Fraction(table['endpoint_delay'].removesuffix(' ns')) * scale)} ns"
+    elif scale != 1:
+        return ["--injection-scale: there is no endpoint delay to scale, as a shared bus stands for it"]
+    return []

@@ -53,7 +53,6 @@ def json_system(
     if file.flag("model-shared-bus", False):
         # It stands for the delays of the endpoint.
         del table["endpoint_delay"]
-        table.pop("local_memory_bandwidth", None)
         table["shared_bus"] = bus
     _off(file)
     file.finish()

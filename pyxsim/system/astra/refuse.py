@@ -18,7 +18,7 @@ _MOST = 2**31 - 1  # bytes of a chunk in version 1, which keeps them in an int
 def refuse_options(options: Options) -> None:
     """Raise InputError for options that the original has not, or dies of."""
     compat = str(options.compat)
-    if options.compat != ASTRA_SIM_1 and options.endpoint_delay < 1:
+    if options.compat != ASTRA_SIM_1 and options.endpoint_delay < 1 and options.shared_bus is None:
         raise InputError(
             "ASTRA-sim 2 stops at an assertion of its event queue when nothing takes time",
             key="system.endpoint_delay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -270,3 +271,19 @@ def test_the_page_has_every_key_of_yaml(tmp_path: Path, page: str) -> None:
     path = tmp_path / "file.yml"
     path.write_text(f"{YAML}nonsense: 1\n", encoding="utf-8")
     assert [key for key in known(yaml_tables, path) if f"`{key}`" not in page] == []
+
+
+@pytest.mark.parametrize(("memory", "time"), [(10**9, 628), (50, 658), (5, 928), (1, 2128)])
+def test_the_shared_bus_of_version_2(tmp_path: Path, memory: int, time: int) -> None:
+    """Measured on the original: a reduce-scatter of 1000 bytes by two NPUs, with a latency of 10 ns on either bus."""
+    system = {"model-shared-bus": 1, "L": 10, "endpoint-delay": 10, "preferred-dataset-splits": 1}
+    system |= {"collective-optimization": "baseline", "local-mem-bw": memory}
+    texts = {
+        "net.yml": "topology: [Ring]\nnpus_count: [2]\nbandwidth: [50]\nlatency: [500]\n",
+        "system.json": json.dumps(system | {"reduce-scatter-implementation": ["ring"]}),
+        "work.txt": "MICRO\n1\nlayer -1 0 NONE 0 0 NONE 0 0 REDUCESCATTER 1000 0\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    read = read_astra(*(tmp_path / name for name in texts))
+    assert run(read.experiment, backend=read.backend).time_ns == time

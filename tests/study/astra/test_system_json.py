@@ -51,7 +51,8 @@ def test_the_shared_bus_stands_for_the_delays(write_object: WriteJson) -> None:
         "G": "19/5000 ns",
         "reduction_delay": "3 ns",
     }
-    assert not table.keys() & {"endpoint_delay", "local_memory_bandwidth"}
+    assert "endpoint_delay" not in table
+    assert table["local_memory_bandwidth"]  # what a reduction takes besides
 
 
 def test_traces_as_an_algorithm(write_object: WriteJson) -> None:
