@@ -54,10 +54,10 @@ class Watch:
             return
         self.talk.stop.obey()
         now = time.monotonic()
-        if now - self._last < PAUSE or not self.talk.live:
+        if now - self._last < PAUSE:
             return
         self._last = now
-        if now - self._begin >= SILENCE:
+        if self.talk.live and now - self._begin >= SILENCE:
             self._show(self._prepared, now - self._begin)
 
     def _show(self, prepared: Prepared | PreparedTraffic, elapsed: float) -> None:

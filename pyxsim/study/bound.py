@@ -272,7 +272,10 @@ class OfDelays(Times):
 
     def least(self, work: Sequence[Any]) -> Fraction:
         different = {_likeness(each): each for each in work}
-        return max((self._chain(each) for each in different.values()), default=Fraction(0))
+        for likeness, each in different.items():
+            if likeness not in self._known:
+                self._known[likeness] = self._chain(each)
+        return max((self._known[likeness] for likeness in different), default=Fraction(0))
 
     def least_of(self, traffic: Longs) -> Fraction:
         longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint

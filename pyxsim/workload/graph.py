@@ -43,6 +43,7 @@ MOST_CYCLES = 2**61  # of all tasks together
 MOST_TASKS = 2**31 - 1
 MOST_SHOWN = 8
 _BLOCK = 1 << 16  # tasks, as Python's numbers; in arrays they need a tenth of the memory
+_SMALL = 1 << 10  # blocks
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,31 @@ class TaskGraph:
         return f"NPU {self.npu[task]}, '{self.names[self.name[task]]}' ({number})"
 
 
+class _Blocks:
+    """Arrays one after the other along their last axis. Small ones are joined now and then: to join very many of them
+    takes long, and all of them at once takes twice their room."""
+
+    def __init__(self, empty: Longs) -> None:
+        self._joined: list[Longs] = [empty]
+        self._small: list[Longs] = []
+
+    def append(self, block: Longs) -> None:
+        """One more."""
+        self._small.append(block)
+        if len(self._small) == _SMALL:
+            self._join()
+
+    def row(self, *place: int) -> Longs:
+        """All of them as one; where they have rows, one of these."""
+        self._join()
+        return np.concatenate([block[place] if place else block for block in self._joined])
+
+    def _join(self) -> None:
+        if self._small:
+            self._joined.append(np.concatenate(self._small, axis=-1))
+            self._small = []
+
+
 class GraphBuilder:
     """Makes a TaskGraph, task by task or the same task for many NPUs at once. Tasks are numbered as they come."""
 
@@ -133,8 +159,10 @@ class GraphBuilder:
         self._count = 0
         self._rows: list[tuple[int, ...]] = []  # tasks that came one by one since the last block
         self._before: list[Sequence[int]] = []
-        self._blocks: list[tuple[Longs, ...]] = []
-        self._blocks_before: list[tuple[Longs, Longs]] = []  # how many for each task of a block, and which
+        # Blocks of tasks: a row for each column; how many wait for others before each of them, and which those are.
+        self._blocks = _Blocks(np.zeros((len(self._COLUMNS), 0), np.int64))
+        self._many = _Blocks(np.zeros(0, np.int64))
+        self._which = _Blocks(np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return self._count
@@ -193,15 +221,16 @@ class GraphBuilder:
         own = np.atleast_1d(np.asarray(npus, np.int64))
         place, called = self._numbers(kind, name, resource)
         columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called, part)
-        block = np.empty((len(columns), len(own)), np.int64)
-        for row, column in zip(block, columns, strict=True):
-            row[:] = column
+        alike = [column if isinstance(column, int) else 0 for column in columns]
+        block = np.repeat(np.array(alike, np.int64), len(own)).reshape(len(columns), len(own))
+        for row, column in enumerate(columns):
+            if not isinstance(column, int):
+                block[row] = column
         waits = list(before)
         which = np.empty((len(own), len(waits)), np.int64)
         for place, wait in enumerate(waits):
             which[:, place] = wait
-        self._blocks.append(tuple(block))
-        self._blocks_before.append((np.full(len(own), len(waits), np.int64), which.ravel()))
+        self._append(block, np.full(len(own), len(waits), np.int64), which.ravel())
         self._count += len(own)
         return np.arange(self._count - len(own), self._count, dtype=np.int64)
 
@@ -210,17 +239,14 @@ class GraphBuilder:
         self._close()
         columns: dict[str, Any] = {}
         for place, (column, kind) in enumerate(zip(self._COLUMNS, self._TYPES, strict=True)):
-            parts = [block[place] for block in self._blocks]
-            columns[column] = _narrow(np.concatenate(parts) if parts else np.zeros(0, np.int64), kind, column)
+            columns[column] = _narrow(self._blocks.row(place), kind, column)
         before_start = np.zeros(self._count + 1, np.int64)
-        if self._blocks_before:
-            np.cumsum(np.concatenate([many for many, _ in self._blocks_before]), out=before_start[1:])
-        before = np.concatenate([np.zeros(0, np.int64), *(which for _, which in self._blocks_before)])
+        np.cumsum(self._many.row(), out=before_start[1:])
         return TaskGraph(
             npus=self.npus,
             **columns,
             before_start=before_start,
-            before=before,
+            before=self._which.row(),
             calls=list(self._calls),
             names=list(self._names),
             resources=self.resources,
@@ -234,6 +260,11 @@ class GraphBuilder:
             raise InputError(f"there is no resource '{resource}'", allowed=list(self._resource), given=resource)
         return place, self._names.setdefault(name or kind.name.lower(), len(self._names))
 
+    def _append(self, block: Longs, many: Longs, which: Longs) -> None:
+        self._blocks.append(block)
+        self._many.append(many)
+        self._which.append(which)
+
     def _close(self) -> None:
         """Make a block of what came one by one."""
         if not self._rows:
@@ -243,8 +274,7 @@ class GraphBuilder:
             which = np.array([each for before in self._before for each in before], np.int64)
         except OverflowError:
             raise InputError("a task has a number that cannot be counted", allowed="whole numbers below 2^63") from None
-        self._blocks.append(tuple(rows.T))
-        self._blocks_before.append((np.array([len(before) for before in self._before], np.int64), which))
+        self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
         self._rows, self._before = [], []
 
 

@@ -67,6 +67,21 @@ def test_many_one_by_one() -> None:
     assert graph.before_start[:4].tolist() == [0, 0, 0, 1]
 
 
+def test_very_many_blocks_keep_their_order() -> None:
+    b = GraphBuilder(3)
+    for number in range(2500):
+        b.tasks([0, 2], Kind.COMPUTE, ticks=(number, 2 * number), match=number, before=[[0, number]] * (number % 3))
+        if number % 1000 == 7:
+            b.task(1, Kind.MARK, match=-number)
+    graph = b.graph()
+    blocks, marks = np.arange(2500), graph.npu == 1
+    assert graph.match[marks].tolist() == [-7, -1007, -2007]
+    assert graph.ticks[~marks].tolist() == np.stack([blocks, 2 * blocks], axis=1).ravel().tolist()
+    assert graph.match[~marks].tolist() == np.repeat(blocks, 2).tolist()
+    assert np.diff(graph.before_start)[~marks].tolist() == np.repeat(blocks % 3, 2).tolist()
+    assert graph.before.tolist() == [wait for n in range(2500) for wait in [0] * (n % 3) + [n] * (n % 3)]
+
+
 def test_numbers_do_not_become_others() -> None:
     b = GraphBuilder(1)
     b.task(2**40, Kind.MARK)
