@@ -22,6 +22,7 @@ from pyxsim.study.astra import backend_tables, form_of, read_astra
 from pyxsim.study.astra.finished import Lines, finished
 from pyxsim.study.prepare import Prepared
 from pyxsim.workload.in_turn import InTurn
+from pyxsim.workload.training import TrainingLoop
 
 RUN_NAME = "run"
 _OPTIONS = {
@@ -193,7 +194,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
 
 def _as_printed(prepared: Prepared, lines: Lines) -> Iterator[str]:
     """The lines on stdout: those of version 2 have a head, which scripts count on."""
-    if not isinstance(prepared.job, InTurn):
+    if not isinstance(prepared.job, InTurn) or isinstance(prepared.job, TrainingLoop):
         yield from (line for _, line in lines)
         return
     now = datetime.now()

@@ -21,33 +21,39 @@ Lines = list[tuple[str, str]]
 
 
 def finished(job: Job, result: Result, roofline: Roofline | None = None) -> Lines:
-    """Of a complete run. Version 2 tells of each NPU when it has finished; version 1 of all together. With a roofline
-    version 2 also tells how well NPUs were used.
+    """Of a complete run. Version 2 tells of each NPU when it has finished, with a roofline also how well it was used;
+    version 1 tells of each pass of a loop, and of all together.
     """
     if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
-        return [("workload", f"all passes finished at time: {result.time_ns}")]
+        ends = job.passes() if isinstance(job, TrainingLoop) else []
+        each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(ends)]
+        return [("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
     return list(_of_npus(job.graph, job.times(), result, roofline))
 
 
 def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
     """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
     npus, kind = graph.npus, graph.kind
-    cpu = np.array([name == "cpu" for name, _ in graph.resources] + [False])[graph.resource]
+    names = [name for name, _ in graph.resources]
+    cpu = np.array([name == "cpu" for name in names] + [False])[graph.resource]
+    # What is replayed is a computation, whatever it was: where it communicated its resource says so, or it has none.
+    replayed = np.array([name == "communication" for name in names] + [True])[graph.resource]
     computing = kind == Kind.COMPUTE
     types = {
         "CPU": computing & cpu,
-        "GPU": computing & ~cpu,
-        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)),
+        "GPU": computing & ~cpu & ~replayed,
+        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)) | (computing & replayed),
         "Remote mem": kind == Kind.MEMORY,
     }
 
     def ns(cycles: Longs) -> list[int]:
-        return [int(each * 10**9 / result.clock_hz) for each in cycles.tolist()]
+        return [_ns(each, result) for each in cycles.tolist()]
 
     end = np.zeros(npus, np.int64)
     np.maximum.at(end, graph.npu, times.end)
     computed = np.zeros(npus, np.int64)
-    np.add.at(computed, graph.npu[types["GPU"]], (times.end - times.start)[types["GPU"]])
+    working = computing & ~cpu
+    np.add.at(computed, graph.npu[working], (times.end - times.start)[working])
     wall, gpu = ns(end), ns(computed)
     there = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
     used = () if roofline is None else _used(graph, times, roofline, result)
@@ -64,6 +70,10 @@ def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline 
             yield "statistics", f"sys[{npu}], Total compute-communication overlap: {overlap}"
         for what, unit, values in used:
             yield "statistics", f"sys[{npu}], {what}: {values[npu]:.3f}{unit}"
+
+
+def _ns(cycles: int, result: Result) -> int:
+    return int(cycles * 10**9 / result.clock_hz)
 
 
 def _used(graph: TaskGraph, times: Times, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
