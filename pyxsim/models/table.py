@@ -88,7 +88,7 @@ def read_table(path: str | Path) -> Model:
             layers.append(_gemm(row, batch) if kind is _GEMM else _convolution(row))
         except InputError as error:
             faults.append(error)
-    raise_all(faults)
+    raise_all(list({str(fault): fault for fault in faults}.values()))  # a cell may be read twice
     if not layers:
         raise InputError("has no layers", file=file, allowed="a line for each layer below the first line")
     about = [line for line in comments if not line.startswith("source:")]

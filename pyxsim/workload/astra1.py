@@ -212,7 +212,7 @@ def _check_layers(text: TextWorkload, place: str) -> None:
 def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
     """A layer; `own`: it says itself how it is parallel."""
     fields = _FIELDS + own
-    if len(words) < fields:
+    if not fields <= len(words) <= _FIELDS + 1:  # generators write how it is parallel in any text
         raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{fields} fields")
     name = words[0]
     forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))

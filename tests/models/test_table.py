@@ -134,6 +134,12 @@ def test_all_faults_come_together(tmp_path: Path) -> None:
     assert len(str(caught.value).splitlines()) == 3
 
 
+def test_each_fault_comes_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, "Layer,m,n,k\na,99999999999999999999,64,64\n")
+    assert len(str(caught.value).splitlines()) == 1
+
+
 @given(text=st.text(alphabet="Layer,mnk0123456789\n\t#:\"'x ", max_size=200))
 def test_whatever_stands_there_is_a_model_or_a_fault(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp()

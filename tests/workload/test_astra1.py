@@ -121,6 +121,7 @@ def test_what_other_programs_write(write: Write, text: str) -> None:
         (f"MICRO\n0\n{LINE}", "work.txt:2: 0 layers are announced, 1 follow; allowed: 1"),
         (f"MICRO\n\n3\n{LINE}\n{LINE}", "work.txt:3: 3 layers are announced, 2 follow; allowed: 1 to 2"),
         (f"MICRO\n1\n{LINE.rsplit(' ', 1)[0]}", "work.txt:3: a layer with 11 fields; allowed: 12 fields"),
+        (f"MICRO\n1\n{LINE} 5 6", "work.txt:3: a layer with 14 fields; allowed: 12 fields"),
         (f"MICRO\n2\n{LINE}\nfc", "work.txt:4: a layer with 1 fields"),
         (f"MICRO\n1\n{LINE.replace('NONE', 'none')}", "work.txt:3: unknown communication 'none'; .*mean 'NONE'"),
         (f"MICRO\n1\n{LINE.replace('ALLREDUCE', 'ALLREDUCEALLTOALL')}", "work.txt:3: unknown communication"),
