@@ -163,7 +163,7 @@ class _Reader:
 
     def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
         """The nodes of one NPU: tasks in the order of their numbers."""
-        found: dict[int, tuple[str, dict[str, Any], list[int]]] = {}
+        found: dict[int, tuple[_Place, dict[str, Any], list[int]]] = {}
         self.groups = dict(self.rules.groups or {})
         for node in nodes:
             place = _Place(npu, file, node)
@@ -173,20 +173,18 @@ class _Reader:
                 place.refuse("is there twice")
             before = node.data_deps if not node.ctrl_deps else [*node.ctrl_deps, *node.data_deps]
             before = list(dict.fromkeys(before)) if len(before) > 1 else before
-            found[node.id] = (node.name, self._task(place), before)
+            found[node.id] = (place, self._task(place), before)
         first = len(self.builder)
         number = {node: first + turn for turn, node in enumerate(sorted(found))}
         self.nodes += number
         turns: defaultdict[Any, int] = defaultdict(int)
         for own in number:
-            name, task, before = found[own]
+            place, task, before = found[own]
             try:
                 waits = [number[each] for each in before]
             except KeyError as error:
-                place = _Place(npu, file, Node(id=own, name=name))
                 place.refuse(f"waits for node {error.args[0]}, which is not there")
             if task["kind"] == Kind.COLLECTIVE:
-                place = _Place(npu, file, Node(id=own, name=name))
                 name_of, said, call = task.pop("group"), task.pop("said"), task["call"]
                 members = self._members(place, name_of)
                 if members is not None:
@@ -196,7 +194,7 @@ class _Reader:
                 key = (group, turns[group]) if said is None else (None, said)
                 task["call"] = self._call(place, key, call)
                 turns[group] += said is None
-            self.builder.task(npu, name=name, before=waits, **task)
+            self.builder.task(npu, name=place.node.name, before=waits, **task)
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """What becomes of a node."""
