@@ -36,11 +36,11 @@ def in_order(words: Sequence[str]) -> list[str]:
         name, given, value = word.partition("=")
         if name in LISTS:
             values = [value] if given else []
-            while rest and not rest[0].startswith("--"):
+            while rest and not rest[0].startswith("-"):
                 values.append(rest.pop(0))
             found.append(f"{name}={','.join(values)}")
         elif word == RENDEZVOUS:
-            takes = bool(rest) and not rest[0].startswith("--")
+            takes = bool(rest) and not rest[0].startswith("-")
             found.append(f"{word}={rest.pop(0) if takes else 'true'}")
         else:
             found.append(word)

@@ -178,6 +178,8 @@ def test_words_as_scripts_write_them() -> None:
     words = ["", "../configs/example/garnet_synth_traffic.py", "--units-count", "2", "8", "4", "--num-passes", "2"]
     assert in_order(words) == ["--units-count=2,8,4", "--num-passes", "2"]
     assert in_order(["--link-latency=1", "2.5"]) == ["--link-latency=1,2.5"]
+    assert in_order(["--units-count", "4", "4", "-q"]) == ["--units-count=4,4", "-q"]
+    assert in_order(["--rendezvous-protocol", "-q"]) == ["--rendezvous-protocol=true", "-q"]
     assert in_order(["--rendezvous-protocol", "--strict"]) == ["--rendezvous-protocol=true", "--strict"]
     assert in_order(["--rendezvous-protocol", "false"]) == ["--rendezvous-protocol=false"]
 
