@@ -84,7 +84,9 @@ class RemoteMemory(Table):
                 users = [kind for kind, keys in KINDS.items() if key in (*keys[0], *keys[1])]
                 faults.append(InputError(f"{self.kind} has none", key=key, allowed=f"it with {' or '.join(users)}"))
         if self.kind == "zero-infinity" and (self.npus_per_node is None) != (self.node_bandwidth is None):
-            missing = "npus_per_node" if self.npus_per_node is None else "node_bandwidth"
-            faults.append(InputError("a node is said by both", key=missing, allowed="npus_per_node and node_bandwidth"))
+            keys = ("npus_per_node", "node_bandwidth")
+            missing, given_alone = keys if self.npus_per_node is None else keys[::-1]
+            problem = f"is missing, and {given_alone} is given"
+            faults.append(InputError(problem, key=missing, allowed="both of them, or neither"))
         raise_all(faults)
         return self

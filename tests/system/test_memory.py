@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment
@@ -233,6 +234,11 @@ def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError) as caught:
         prepare(load_experiment({**data, **work}), folder=Path(__file__).resolve().parents[2])
     assert line in str(caught.value)
+
+
+def test_a_node_without_its_bandwidth_is_told_what_is_missing() -> None:
+    with pytest.raises(ValidationError, match="node_bandwidth: is missing, and npus_per_node is given; allowed: both"):
+        RemoteMemory(kind="zero-infinity", bandwidth="1 GB/s", npus_per_node=2)
 
 
 def test_nodes_are_whole() -> None:
