@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import signal
 import sys
@@ -109,7 +110,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
     failure: SimulationError | None = None
     complete = False
     try:
-        with at_safe_points(prepared.network):
+        with at_safe_points(prepared.network), _what_is_there_stays():
             _run(prepared)
         complete = True
     except SimulationError as error:
@@ -133,6 +134,16 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
+
+
+@contextmanager
+def _what_is_there_stays() -> Iterator[None]:
+    """Garbage is looked for among what a run makes, and not, again and again, among all that was made before it."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _run(prepared: Prepared) -> None:

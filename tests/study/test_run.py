@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,22 @@ def test_what_a_result_says() -> None:
     assert len(links) == 24
     assert set(links.bandwidth.tolist()) == {64e9}
     assert set(links.latency.tolist()) == {40}
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    """During a run what was there before is not looked through; after it, it is again, also when it was interrupted."""
+    ready = prepare(load_experiment(SMALL))
+    seen: list[int] = []
+
+    def stop() -> None:
+        seen.append(gc.get_freeze_count())
+        raise KeyboardInterrupt
+
+    ready.network.tick = stop
+    assert not simulate(ready).complete
+    assert seen[0] > 0
+    assert gc.get_freeze_count() == 0
+    assert gc.isenabled()
 
 
 def test_a_clock_of_its_own() -> None:
