@@ -15,7 +15,10 @@ _NO_TIME = Fraction(1, 10**20)  # ns: a link takes some time, and this is less t
 def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     """The table [network] for such a file, and the number of dimensions. Raises InputError."""
     file = Yaml(path)
-    blocks = file.words("topology", BLOCKS)
+    if isinstance(file.raw("topology", ""), str) and file.given("topology"):
+        blocks = [file.choice("topology", BLOCKS)]  # of one dimension, as version 1 over this network has it
+    else:
+        blocks = file.words("topology", BLOCKS)
     dims = len(blocks) or None
     npus = file.counts("npus_count", dims, least=2)
     bandwidth = file.numbers("bandwidth", dims, above=True)

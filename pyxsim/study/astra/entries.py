@@ -101,8 +101,12 @@ class Entries:
         """What the words of a list stand for."""
         return [self._choice(key, words, value) for value in self.listed(key, length)]
 
-    def numbers(self, key: str, length: int | None = None, *, above: bool = False) -> list[Fraction]:
-        """The numbers of a list."""
+    def numbers(
+        self, key: str, length: int | None = None, *, above: bool = False, default: int | None = None
+    ) -> list[Fraction]:
+        """The numbers of a list. `default`: of each dimension, where there is no list."""
+        if default is not None and not self.given(key):
+            return [Fraction(default)] * (length or 1)
         return [self._number(key, value, above=above) for value in self.listed(key, length)]
 
     def counts(self, key: str, length: int | None = None, least: int = 1) -> list[int]:

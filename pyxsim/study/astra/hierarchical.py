@@ -15,6 +15,7 @@ from pyxsim.study.astra.blocks import BLOCKS, dimension, time
 from pyxsim.study.astra.entries import PathLike
 from pyxsim.study.astra.json_file import Json
 
+_MEMORY = {"latency": 0, "bandwidth": 1, "scale": 0}
 _PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: what links cost in $
 
 
@@ -36,15 +37,16 @@ def hierarchy(path: PathLike, given: Mapping[str, str] | None = None) -> Hierarc
     file = Json(path)
     for key, words in (given or {}).items():
         file.replace(key, words.split(","), f"--{key}")
-    file.choice("topology-name", {"Hierarchical": True})
-    dims = file.count("dimensions-count")
+    # What may be left out is so since the tutorial of 2023.
+    file.choice("topology-name", {"Hierarchical": True}, "Hierarchical")
+    dims = file.count("dimensions-count", 1)
     blocks = file.words("topologies-per-dim", BLOCKS, dims)
     units = file.counts("units-count", dims)
     links = file.counts("links-count", dims)
     latency = file.numbers("link-latency", dims, above=True)
     bandwidth = file.numbers("link-bandwidth", dims, above=True)
-    extra = {"nic_latency": file.numbers("nic-latency", dims), "router_latency": file.numbers("router-latency", dims)}
-    memory = {name: file.numbers(f"hbm-{name}", dims) for name in ("latency", "bandwidth", "scale")}
+    extra = {f"{name}_latency": file.numbers(f"{name}-latency", dims, default=0) for name in ("nic", "router")}
+    memory = {name: file.numbers(f"hbm-{name}", dims, default=number) for name, number in _MEMORY.items()}
     places = file.words("dimension-type", _PLACES, dims) if file.given("dimension-type") else ["N"] * dims
     for block, place in zip(blocks, places, strict=False):
         if place == "PP" and block not in (None, "switch"):

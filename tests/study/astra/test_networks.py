@@ -11,7 +11,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import Network, load_experiment
 from pyxsim.study import run
 from pyxsim.study.astra.dimensions import yaml_tables
-from pyxsim.study.astra.hierarchical import hierarchical_tables
+from pyxsim.study.astra.hierarchical import hierarchical_tables, hierarchy
 from tests.study.astra.files import HIERARCHICAL, YAML, WriteJson
 
 GIB = 2**30
@@ -45,7 +45,32 @@ def test_the_memory(write_object: WriteJson) -> None:
     assert Network.model_validate(tables).analytical.hbm_bandwidth == (370 * 10**9,) * 3
 
 
-@pytest.mark.parametrize("key", sorted(HIERARCHICAL.keys() - {"dimension-type"}))
+LEFT_OUT = {  # as the original takes a file without these keys
+    "topology-name": "Hierarchical",
+    "nic-latency": [0, 0, 0],
+    "router-latency": [0, 0, 0],
+    "hbm-latency": [0, 0, 0],
+    "hbm-bandwidth": [1, 1, 1],
+    "hbm-scale": [0, 0, 0],
+    "dimension-type": ["N", "N", "N"],
+}
+
+
+def test_what_may_be_left_out(write_object: WriteJson) -> None:
+    """The networks of ASTRA-sim's tutorial of 2023 have six keys; one of one dimension does not say how many."""
+    whole = HIERARCHICAL | LEFT_OUT
+    assert hierarchy(write_object(whole | dict.fromkeys(LEFT_OUT))) == hierarchy(write_object(whole))
+    ring = {"topologies-per-dim": ["Ring"], "units-count": [8], "links-count": [2]}
+    ring |= {"link-latency": [500], "link-bandwidth": [50]}
+    assert hierarchical_tables(write_object(ring)) == (
+        {"dims": [{"block": "ring", "npus": 8, "bandwidth": "100 GiB/s", "latency": "500 ns"}], "clock": "1 GHz"},
+        1,
+    )
+    memory = hierarchy(write_object(whole | {"hbm-scale": [1, 1, 1], "hbm-bandwidth": None})).memory
+    assert memory["bandwidth"] == [1, 1, 1]  # bytes per ns, and no division by 0
+
+
+@pytest.mark.parametrize("key", sorted(HIERARCHICAL.keys() - LEFT_OUT.keys() - {"dimensions-count"}))
 def test_what_is_missing(write_object: WriteJson, key: str) -> None:
     with pytest.raises(InputError, match=f"file.json: {key}: is missing"):
         hierarchical_tables(write_object(HIERARCHICAL | {key: None}))
@@ -156,6 +181,16 @@ latency: [500, 1.0, 93625e-2]
 def test_faults_of_yaml(tmp_path: Path, old: str, new: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         read(tmp_path, YAML.replace(old, new, 1))
+
+
+def test_one_dimension_as_a_word(tmp_path: Path) -> None:
+    """So version 1 has it over this network, and its tutorial of 2023."""
+    text = "topology: {}\nnpus_count: [64]\nbandwidth: [50]\nlatency: [500]\n"
+    assert read(tmp_path, text.format("Switch")) == read(tmp_path, text.format("[Switch]"))
+    with pytest.raises(InputError, match=r"file\.yml:1: topology: 'Mesh' is not in this version; allowed: Ring, "):
+        read(tmp_path, text.format("Mesh"))
+    with pytest.raises(InputError, match=r"file\.yml:2: npus_count: the list has 2 entries"):
+        read(tmp_path, text.format("Switch").replace("[64]", "[8, 8]"))
 
 
 def test_a_latency_of_0(tmp_path: Path) -> None:
