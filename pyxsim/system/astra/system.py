@@ -119,6 +119,7 @@ class AstraSystem:
         self.messages: list[PointToPoint] = []
         self.bytes_planned = 0
         self.chunks: list[Chunk] = []
+        self.chunks_of: tuple[int, dict[int, list[Chunk]]] = (0, {})  # each collective, of the first so many chunks
         self.issued: dict[int, Issued] = {}  # by the number of the collective
         self.customs: list[Custom] = []
         first = options.compat == ASTRA_SIM_1

@@ -94,6 +94,18 @@ def test_all_groups_along_a_dimension_are_one_collective_in_version_1() -> None:
     assert layer.traffic()[:, 4].sum() == table["messages"].sum()
 
 
+def test_traffic_of_what_is_issued_later() -> None:
+    """What belongs to which collective is found again when there is more; all of them together have all messages."""
+    layer = torus("astra-sim-1")
+    for number in range(3):
+        layer.issue("all-reduce", 4096 * (number + 1))
+        each = [layer.traffic(other) for other in range(number + 1)]
+        assert all(len(rows) for rows in each)
+        sent = [int((rows[:, 3] * rows[:, 4]).sum()) for rows in (*each, layer.traffic())]
+        assert sum(sent[:-1]) == sent[-1]
+        assert sent[number] == (number + 1) * sent[0]
+
+
 def test_a_message() -> None:
     layer = torus()
     seen: list[int] = []
