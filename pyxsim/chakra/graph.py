@@ -28,6 +28,7 @@ LARGEST = 1 << 53  # bytes, ranks, tags: whole numbers that every tool can tell 
 MANY_FAULTS = 1000  # of a file: a small one that is compressed may have a thousand million empty nodes
 COLUMNS = 7  # of a Graph: type to group
 NONE = -1  # of a peer, a kind of collective, a size that a node has not
+COMMUNICATING = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 RUNNING = tuple(NodeType)[: NodeType.COMM_COLL + 1]  # what a simulation can do; STORAGE and others are only counted
 
 
@@ -109,6 +110,7 @@ class _Loader:
         self.groups: dict[str, int] = {}
         self.kept: dict[str, str] = {}  # a name that many nodes have is there once
         self.faults: list[InputError] = []
+        self.alike: dict[str, tuple[InputError, int]] = {}
         self.own_groups: dict[str, list[int]] = {}
 
     def graph(self) -> Graph:
@@ -125,9 +127,12 @@ class _Loader:
                     before.append(rows[number])
                 else:
                     problem = f"depends on node {number}, which there is not"
-                    self._fault(self.ids[row], self.names[row], problem)
+                    self.fault_alike("dependency", self.ids[row], self.names[row], problem)
             at += count
             ptr[row + 1] = len(before)
+        for first, more in self.alike.values():
+            problem = f"{first.problem}; {more} more like it" if more else first.problem
+            self.faults.append(InputError(problem, file=self.file, allowed=first.allowed))
         kind, nanos, *others = np.frombuffer(self.columns, dtype=np.int64).reshape(-1, COLUMNS).T.copy()
         size, peer, tag, comm, group = others
         return Graph(
@@ -156,6 +161,14 @@ class _Loader:
             last = InputError(f"has {MANY_FAULTS} faults up to here, and is read no further", file=self.file)
             raise InputErrors([*self.faults, last])
 
+    def fault_alike(self, kind: str, number: int, name: str, problem: str, allowed: str | None = None) -> None:
+        """A fault that traces of real systems have at many nodes: told once, with how many more there are."""
+        if kind in self.alike:
+            first, more = self.alike[kind]
+            self.alike[kind] = first, more + 1
+        else:
+            self.alike[kind] = InputError(f"{label(number, name)} {problem}", file=self.file, allowed=allowed), 0
+
     def _add(self, node: Node) -> None:
         name = self.kept.setdefault(node.name, node.name)
         if node.id in self.rows:
@@ -181,7 +194,15 @@ class _Loader:
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
             # Types beyond those that are known are one to the arrays.
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
-        values = reader(_Asked(self, node, given))
+        asked = _Asked(self, node, given)
+        if node.type in COMMUNICATING and _flag(asked):
+            problem = "communicates, and is said to run on the CPU"
+            allowed = "nodes of the accelerator; a trace that is replayed"
+            self.fault_alike("CPU", node.id, node.name, problem, allowed)
+            if "comm_type" not in given and node.type == NodeType.COMM_COLL:
+                # The host's call of a collective, whose own node is another one.
+                return node.type, nanos, NONE, NONE, 0, NONE, NONE
+        values = reader(asked)
         return node.type, nanos, *values
 
     def _nanos(self, node: Node, given: dict[str, Any]) -> int:
@@ -288,10 +309,12 @@ def _collective(asked: _Asked) -> tuple[int, ...]:
     return size, NONE, said, comm, asked.loader.group("" if name in ALL else name)
 
 
-def _flag(asked: _Asked) -> None:
+def _flag(asked: _Asked) -> bool:
     value = asked.given.get("is_cpu_op", False)
     if not isinstance(value, bool | int) or value not in (0, 1):
         asked.fault(f"has is_cpu_op {short(value)}", "true or false")
+        return False
+    return bool(value)
 
 
 _READERS: dict[int, Callable[[_Asked], tuple[int, ...]]] = {

@@ -181,6 +181,20 @@ def test_a_file_full_of_faults_is_read_no_further(tmp_path: Path) -> None:
     assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults up to here, and is read no further")
 
 
+def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
+    """In traces of PyTorch the host's call of a collective has no kind; they may begin in the midst."""
+    calls = [node(number, NodeType.COMM_COLL, is_cpu_op=True) for number in range(1, 9)]
+    late = [comp(number, 10_000 + number) for number in range(9, 3000)]
+    other = node(3000, NodeType.COMM_COLL, is_cpu_op=False, comm_type=0, comm_size=64)
+    assert faults(tmp_path, [*calls, *late, other]) == [
+        "t.0.et: node 1 (x) communicates, and is said to run on the CPU; 7 more like it; "
+        "allowed: nodes of the accelerator; a trace that is replayed",
+        "t.0.et: node 9 depends on node 10009, which there is not; 2990 more like it",
+    ]
+    found = statistics(load(tmp_path / "t.0.et"))
+    assert (found.nodes, found.bytes) == ({"COMP": 2991, "COMM_COLL": 9}, {"all-reduce": 64})
+
+
 def test_a_rank_without_a_trace(tmp_path: Path) -> None:
     for rank in (0, 2):
         chakra.write(tmp_path / f"t.{rank}.et", [comp(0)])
