@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from time import strftime
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
@@ -19,7 +18,7 @@ from pyxsim.output.result import Result
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import backend_tables, form_of, read_astra
-from pyxsim.study.astra.finished import Lines, finished
+from pyxsim.study.astra.finished import Line, finished
 from pyxsim.study.prepare import Prepared
 from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.training import TrainingLoop
@@ -165,12 +164,15 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         return read.experiment
 
     def last_words(prepared: Prepared, result: Result) -> None:
-        npu = prepared.experiment.system.npu
-        lines = finished(prepared.job, result, roofline(npu) if npu is not None and npu.roofline else None)
+        system, shape = prepared.experiment.system, prepared.topology.shape
+        npu = system.npu
+        used = roofline(npu) if npu is not None and npu.roofline else None
+        lines = finished(prepared.job, result, system, shape, used)
+        text = "".join(f"{line}\n" for line in _as_printed(prepared, lines))
         if not talk.silent:
-            talk.write("".join(f"{line}\n" for line in _as_printed(prepared, lines)))
+            talk.write(text)
         if log is not None:
-            _write(log, lines)
+            _write(log, text)
         if costs and outputs.tables is not None and len(result.layers.get("name", ())):
             backend_tables.write(*outputs.tables, prepared, result, costs[0])
 
@@ -192,21 +194,20 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         raise
 
 
-def _as_printed(prepared: Prepared, lines: Lines) -> Iterator[str]:
-    """The lines on stdout: those of version 2 have a head, which scripts count on."""
+def _as_printed(prepared: Prepared, lines: list[Line]) -> Iterator[str]:
+    """The lines as they are written: those of version 2 have a head, which scripts count on."""
     if not isinstance(prepared.job, InTurn) or isinstance(prepared.job, TrainingLoop):
-        yield from (line for _, line in lines)
+        yield from (line.text for line in lines)
         return
     now = datetime.now()
     when = f"{now:%Y-%m-%d %H:%M:%S}.{now.microsecond // 1000:03}"
-    yield from (f"[{when}] [{who}] [info] {line}" for who, line in lines)
+    yield from (f"[{when}] [{who}] [{level}] {text}" for who, text, level in lines)
 
 
-def _write(log: Path, lines: Lines) -> None:
-    """The lines as version 2 has them in its log: when, how important, and who tells."""
-    when = strftime("%Y-%m-%dT%H:%M:%S%z")
+def _write(log: Path, text: str) -> None:
+    """The log of version 2, which has what stdout has."""
     try:
         log.parent.mkdir(exist_ok=True)
-        log.write_text("".join(f"[{when}] [I] <{who}>: {line}\n" for who, line in lines), encoding="utf-8")
+        log.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=str(log)) from None

@@ -220,10 +220,10 @@ def traces(newer: Path) -> Path:
 def plain(text: str) -> list[str]:
     """The lines of ASTRA-sim 2 without their heads: when, who, how important."""
     found = [
-        re.fullmatch(r"\[[-0-9]{10} [:.0-9]{12}\] \[(workload|statistics)\] \[info\] (.*)", line)
+        re.fullmatch(r"\[[-0-9]{10} [:.0-9]{12}\] \[(?:[a-zR:]+Topology|[a-z]+)\] \[(?:info|warning)\] (.*)", line)
         for line in text.splitlines()
     ]
-    return [match[2] for match in found if match]
+    return [match[1] for match in found if match]
 
 
 def test_the_lines_of_version_2(pyxsim: Command, traces: Path) -> None:
@@ -232,23 +232,31 @@ def test_the_lines_of_version_2(pyxsim: Command, traces: Path) -> None:
     assert ended.code == 0, ended.err
     lines = plain(ended.out)
     assert len(lines) == len(ended.out.splitlines())
-    last = int(lines[0].split()[2])
+    ring = "ring of node 0, id: 0 dimension: local total nodes in ring: 8 index in ring: 0 offset: 1"
+    assert (lines[0], lines[-1]) == (f"{ring} total nodes in ring: 8", "Exiting")
+    first = sum(line.startswith("ring") for line in lines)
+    last = int(lines[first].split()[2])
     begin = lines.index(f"sys[0] finished, {last + 1999} cycles, exposed communication {last - 1001} cycles.")
-    assert lines[0] == f"sys[1] finished, {last} cycles, exposed communication {last - 2} cycles."
-    assert lines[1:4] == [
+    assert lines[first : first + 6] == [
+        f"sys[1] finished, {last} cycles, exposed communication {last - 2} cycles.",
+        "sys[1]. Post statistics processing start.",
+        "sys[1]. Post statistics processing end.",
         f"sys[1], Wall time: {last}",
         "sys[1], GPU time: 2",
         f"sys[1], Comm time: {last - 1}",
     ]
-    assert lines[begin + 1 : begin + 5] == [
+    assert lines[begin + 3 : begin + 7] == [
         f"sys[0], Wall time: {last + 1999}",
         "sys[0], GPU time: 3000",
         f"sys[0], Comm time: {last - 1}",
         "sys[0], Total compute-communication overlap: 1000",
     ]
-    log = (traces / "log" / "log.log").read_text().splitlines()
-    assert [line.partition(">: ")[2] for line in log] == lines
-    assert log[0].partition("] ")[2].startswith("[I] <workload>: sys[1] finished")
+    assert (traces / "log" / "log.log").read_text() == ended.out
+    heads = [line.partition("] ")[2] for line in ended.out.splitlines()]
+    assert heads[0].startswith("[system::topology::RingTopology] [info] ring of node 0")
+    assert heads[first].startswith("[workload] [info] sys[1] finished")
+    assert heads[first + 3].startswith("[statistics] [info] sys[1], Wall time")
+    assert heads[-1] == "[system] [warning] Exiting"
     assert pyxsim(*TRACES, "--comm-group-configuration=groups.json", "--quiet").out == ""
 
 
@@ -277,6 +285,22 @@ def test_what_the_system_file_says_of_traces(pyxsim: Command, newer: Path) -> No
         assert told == (["49.950%", "99.900%", "0.250"] if wall is None else [])
         if wall is not None:
             assert f"sys[3] finished, {wall} cycles, exposed communication 0 cycles." in lines
+
+
+def test_replay_side_by_side(pyxsim: Command, newer: Path) -> None:
+    """Communication that is replayed beside 7 us of computing: 3 us less than none is exposed, unsigned as there."""
+    sums = [Attribute(name, "int64_val", value) for name, value in (("comm_type", 0), ("comm_size", 4096))]
+    nodes = [
+        Node(0, "work", NodeType.COMP, duration_micros=7),
+        Node(1, "sum", NodeType.COMM_COLL, duration_micros=3, attr=sums),
+    ]
+    for npu in range(8):
+        chakra.write(newer / f"t.{npu}.et", nodes)
+    (newer / "ring.json").write_text(SYSTEM.replace("{", '{"replay-only": 1, '), encoding="utf-8")
+    lines = plain(pyxsim(*(word.replace("chakra/w", "t") for word in TRACES)).out)
+    assert f"sys[5] finished, 7000 cycles, exposed communication {2**64 - 3000} cycles." in lines
+    assert {"sys[5], GPU time: 7000", "sys[5], Comm time: 3000"} < set(lines)
+    assert "sys[5], Total compute-communication overlap: 3000" in lines
 
 
 @pytest.mark.parametrize(

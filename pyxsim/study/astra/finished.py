@@ -2,33 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.models import Roofline
 from pyxsim.output.result import Result
+from pyxsim.settings import System
+from pyxsim.study.astra.algorithms import KINDS
 from pyxsim.workload import Job
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.run import GraphJob, Times
 from pyxsim.workload.spans import merged
 from pyxsim.workload.training import TrainingLoop
 
 Doubles = NDArray[np.float64]
-Lines = list[tuple[str, str]]
-"""Who tells something, and what."""
+_UNSIGNED = 2**64  # where several things at once were replayed, less than nothing is exposed, and told so there
+_TREE = "double-binary-tree"
 
 
-def finished(job: Job, result: Result, roofline: Roofline | None = None) -> Lines:
-    """Of a complete run. Version 2 tells of each NPU when it has finished, with a roofline also how well it was used;
-    version 1 tells of each pass of a loop, and of all together.
+class Line(NamedTuple):
+    """Who tells something, and what; `level`: how important it is."""
+
+    who: str
+    text: str
+    level: str = "info"
+
+
+def finished(
+    job: Job, result: Result, system: System, shape: Sequence[int], roofline: Roofline | None = None
+) -> list[Line]:
+    """Of a complete run. Version 2 tells of the rings of NPU 0, and of each NPU when it has finished, with a roofline
+    also how well it was used; version 1 tells of each pass of a loop, and of all together.
     """
     if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
         ends = job.passes() if isinstance(job, TrainingLoop) else []
         each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(ends)]
-        return [("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
-    return list(_of_npus(job.graph, job.times(), result, roofline))
+        return [Line("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
+    lines = [Line(*line) for line in _of_npus(job.graph, job.times(), result, roofline)]
+    if not isinstance(job, InTurn):  # in semantics of our own
+        return lines
+    rings = [Line("system::topology::RingTopology", line) for line in _rings(system, shape)]
+    return [*rings, *lines, Line("system", "Exiting", "warning")]
+
+
+def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
+    """The groups in which NPU 0 is first, by the algorithms that the system names; trees are none."""
+    for kind in KINDS:
+        said = system.algorithms(kind) or ()
+        names = (said,) * len(shape) if isinstance(said, str) else said
+        if any(name.endswith(".et") for name in names):  # messages of its own
+            continue
+        one = any(name.startswith("one-") for name in names)
+        sizes = [prod(shape)] if one else shape
+        for dim, (name, size) in enumerate(zip(names, sizes, strict=False)):
+            if name != _TREE:
+                yield (
+                    f"ring of node 0, id: 0 dimension: local total nodes in ring: {size} index in ring: 0 "
+                    f"offset: {prod(shape[:dim])} total nodes in ring: {size}"
+                )
 
 
 def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
@@ -59,8 +95,10 @@ def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline 
     used = () if roofline is None else _used(graph, times, roofline, result)
     spent = {name: ns(_covered(graph, times, of)) for name, of in types.items()}
     for npu in np.lexsort((np.arange(npus), end)).tolist():
-        exposed = wall[npu] - gpu[npu]
+        exposed = (wall[npu] - gpu[npu]) % _UNSIGNED
         yield "workload", f"sys[{npu}] finished, {wall[npu]} cycles, exposed communication {exposed} cycles."
+        yield "statistics", f"sys[{npu}]. Post statistics processing start."
+        yield "statistics", f"sys[{npu}]. Post statistics processing end."
         yield "statistics", f"sys[{npu}], Wall time: {wall[npu]}"
         for name in types:
             if there[name][npu]:
