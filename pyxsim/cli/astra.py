@@ -134,7 +134,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         folder = Path(words.path or ".")
         tables = Tables(str(folder), name, words.rows, words.row)
         outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
-        for each in backend_tables.files(folder):
+        for each in backend_tables.files(folder) if form_of(files.network).given else ():
             check_writable(each)
     costs: list[float] = []  # of the network, where its file is one of version 1's analytical backend
     log = None if words.log is None else check_writable(str(Path(words.log) / LOG))

@@ -28,6 +28,9 @@ class Written(NamedTuple):
     file: str
 
 
+UNSAID = -1  # ns of a computation of which a file does not say how long it takes
+
+
 @dataclass(frozen=True, eq=False)
 class CompiledSchedule:
     """The M messages of a collective on a group of `n` ranks, in an order in which they could be executed one by one.
@@ -71,7 +74,7 @@ class CompiledSchedule:
     summed: Bools | None = None  # stored, but only until the receiver adds it to what it has
     written: tuple[Written | None, ...] = ()  # the steps that the messages were made from, if they were
     own_waits: bool = False  # the waits are not derived from the data, but came with the schedule
-    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in the middle of a collective
+    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in their middle, or UNSAID
     given_bytes: I64 | None = None  # bytes of messages that a file fixed: no blocks, and nothing to prove about data
     unproved: str = ""  # why nothing is proved about data
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)

@@ -20,8 +20,9 @@ class Message(NamedTuple):
 
     `cells` of the sender are stored in the cells `puts` of the receiver (None: in the same ones), or added there.
     `waits`: earlier messages that must have been taken in at the sender before this one may leave. `nbytes`: its size,
-    where the format has no data; then there are no cells. `extra_ns`: what a local step costs besides. `summed`: a
-    local step at the receiver adds what is stored to what was there. `written`: the step that this was made from.
+    where the format has no data; then there are no cells. `extra_ns`: what a local step costs besides, or UNSAID.
+    `summed`: a local step at the receiver adds what is stored to what was there. `written`: the step that this was made
+    from.
     """
 
     src: int

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.arrays import I8, I32, I64, pointers
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compiled import UNSAID, CompiledSchedule, compiled
 from pyxsim.collective.plan import Phase
 from pyxsim.collective.schedule import Schedule
 
@@ -108,11 +108,13 @@ class Program:
 
 
 class Programs:
-    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays.
-    `offload`: whether collectives have an engine; None where nobody counts what goes through memories and engines."""
+    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays,
+    `unsaid_ns` where it does not say them. `offload`: whether collectives have an engine; None where nobody counts what
+    goes through memories and engines."""
 
-    def __init__(self, cost: Cost, cycles_of_ns: Cost, *, offload: bool | None = None) -> None:
+    def __init__(self, cost: Cost, cycles_of_ns: Cost, *, unsaid_ns: int = 0, offload: bool | None = None) -> None:
         self.cost, self.cycles_of_ns, self.offload = cost, cycles_of_ns, offload
+        self.unsaid_ns = unsaid_ns
         # With the phase or schedule whose identity is in the key: as long as it is here nothing else can have it.
         self._of_phase: dict[Any, tuple[Phase, Program]] = {}
         self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
@@ -144,7 +146,8 @@ class Programs:
         for bytes_ in np.unique(size[s.reduce]).tolist():
             cost[s.reduce & (size == bytes_)] = self.cost(bytes_)
         if s.extra_ns is not None:
-            cost += np.array([self.cycles_of_ns(ns) for ns in s.extra_ns.tolist()], np.int64)
+            told = np.where(s.extra_ns == UNSAID, self.unsaid_ns, s.extra_ns)
+            cost += np.array([self.cycles_of_ns(ns) for ns in told.tolist()], np.int64)
         ungated = s.gate < 0
         joins, join = np.unique(s.join, return_inverse=True)
         join = join - int(len(joins) > 0 and joins[0] < 0)  # numbered without gaps, -1 for none

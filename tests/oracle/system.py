@@ -341,7 +341,7 @@ class Oracle:
         part.unsent.remove(message)
         size = task.bytes[message]
         if task.is_local(message):
-            nanoseconds = 0 if task.schedule.extra_ns is None else int(task.schedule.extra_ns[message])
+            nanoseconds = 0 if task.schedule.extra_ns is None else max(int(task.schedule.extra_ns[message]), 0)
             cost = npu.own_step(size if task.schedule.reduce[message] else None, nanoseconds)
             self._own_step(part, message, lambda: self._at(self.now + cost, lambda: self._take_in(task, message)))
         elif size == 0:

@@ -1,10 +1,10 @@
 """Collectives as Chakra traces, one file per rank: which sizes are sent and what waits for what, but not which data.
 
 Nodes of three types are used: COMM_SEND (comm_dst, comm_size, comm_tag), COMM_RECV (comm_src, comm_size, comm_tag) and
-COMP, which takes its duration; without one 1 ns, as in ASTRA-sim. A node begins when all nodes that it depends on are
-done: a send when it has left, a reception when its message is there, a computation after its duration. Ranks are
-positions in the group. The k-th reception with a tag from a rank, in the order of the numbers of the nodes, gets the
-k-th message that was sent so.
+COMP, which takes its duration; without one no time, or 1 ns with ASTRA-sim 2's semantics. A node begins when all nodes
+that it depends on are done: a send when it has left, a reception when its message is there, a computation after its
+duration. Ranks are positions in the group. The k-th reception with a tag from a rank, in the order of the numbers of
+the nodes, gets the k-th message that was sent so.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from typing import NamedTuple, NoReturn
 from pyxsim import chakra
 from pyxsim.chakra import Node, NodeType
 from pyxsim.chakra.files import rank_files
-from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.compiled import UNSAID, CompiledSchedule
 from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
 from pyxsim.collective.given import Message, compiled_from
 from pyxsim.errors import InputError, closest
 
 UNPROVED = "Chakra traces say how many bytes are sent, and not which data they are"
-
-_LEAST_NS = 1  # what a computation takes for which no duration is told
-
 
 def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     """A function(kind, n) that gives the schedule of the traces, of whatever kind it is. Raises InputError."""
@@ -148,7 +145,7 @@ class _Weaver:
         elif node.type == NodeType.COMM_RECV:
             waits = (*waits, self.sent[self.partner[key]])
         elif node.type == NodeType.COMP:
-            taken = 1000 * node.duration_micros or _LEAST_NS
+            taken = 1000 * node.duration_micros or UNSAID
             step = Message(key.rank, key.rank, nbytes=0, waits=waits, extra_ns=taken)
             waits = (self._event(step),)
         if len(waits) > MANY:

@@ -154,7 +154,7 @@ class AstraSystem:
         self._issued: dict[Collective, Issued] = {}
         self._custom: dict[Collective, Custom] = {}
         self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
-        self._programs = Programs(self._reduction, options.cycles_of_ns)
+        self._programs = Programs(self._reduction, options.cycles_of_ns, unsaid_ns=1)
         self._hands = Hands(lambda: self.cycle, self._post_custom, self._call_later)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
         self._serials: dict[int, Longs] = {}  # per group, 0 for the network, and NPU: streams
