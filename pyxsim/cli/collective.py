@@ -12,7 +12,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.cli.counts import count
-from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.talk import Talk
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import lower_bound_bytes, waves
@@ -22,7 +22,7 @@ from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.lookup import get_algorithm, get_schedule, located
 from pyxsim.collective.plan import whole_bytes
 from pyxsim.collective.sizes import block_sizes
-from pyxsim.errors import InputError, PyxsimError
+from pyxsim.errors import InputError
 from pyxsim.registry import Entry, collectives
 from pyxsim.report.facts import plural
 from pyxsim.report.spacetime import runs, spacetime
@@ -87,7 +87,7 @@ def show_collective(
     carried = _carried(schedule, total)
     facts = _facts(schedule, name, total, carried)
     if path is not None:
-        _draw(schedule, path)
+        save_picture(spacetime(schedule), path)
     _show(talk, schedule, facts, carried)
     if plot is not None:
         talk.say("", f"wrote {plot}")
@@ -146,14 +146,6 @@ def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
     ]
 
 
-def _draw(s: CompiledSchedule, path: Path) -> None:
-    figure = spacetime(s).get_figure()
-    if figure is None:
-        raise PyxsimError("the picture has no figure")
-    try:
-        figure.savefig(path, dpi=150)  # type: ignore[union-attr]
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {error}", file=str(path)) from error
 
 
 def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:

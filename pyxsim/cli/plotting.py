@@ -1,10 +1,11 @@
-"""What a picture needs, asked before the work that it shall show."""
+"""What a picture needs, asked before the work that it shall show; and its file."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, PyxsimError
 from pyxsim.output.hdf5 import check_writable
 
 
@@ -30,3 +31,14 @@ def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
             given=f".{suffix}" if suffix else None,
         )
     return check_writable(path)
+
+
+def save_picture(axes: Any, path: Path) -> None:
+    """Write the figure of these matplotlib Axes. Raises InputError."""
+    figure = axes.get_figure()
+    if figure is None:
+        raise PyxsimError("the picture has no figure")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written: {error}", file=str(path)) from error

@@ -13,9 +13,9 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.cli.faults import placed
-from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.talk import Talk
-from pyxsim.errors import DeadlockError, InputError, PyxsimError, UnreachableError
+from pyxsim.errors import DeadlockError, InputError, UnreachableError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
 from pyxsim.report.facts import plural
@@ -270,10 +270,4 @@ def _write_graph(talk: Talk, topology: Topology, file: str | None) -> None:
 def _write_picture(topology: Topology, file: str) -> None:
     from pyxsim.report.draw import draw
 
-    figure = draw(topology).get_figure()
-    if figure is None:
-        raise PyxsimError("the picture has no figure")
-    try:
-        figure.savefig(file, dpi=150)  # type: ignore[union-attr]
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {error}", file=file) from error
+    save_picture(draw(topology), Path(file))

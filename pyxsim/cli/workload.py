@@ -10,13 +10,13 @@ from typing import Any
 from pyxsim import chakra
 from pyxsim.chakra.check import check
 from pyxsim.chakra.files import ENDS, are_traces, find
-from pyxsim.chakra.graph import Graph, load
+from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
-from pyxsim.cli.plotting import check_plot
+from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
-from pyxsim.errors import InputError, PyxsimError, raise_all
+from pyxsim.errors import InputError, raise_all
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.report.facts import plural
 from pyxsim.report.trace import trace_graph
@@ -51,7 +51,7 @@ def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int |
         ranks[number] = statistics(graph)
         faults += len(graph.faults)
         if target is not None and number == drawn:
-            _draw(graph, target)
+            save_picture(trace_graph(graph), target)
     total = together(ranks.values())
     _tables(talk, ranks, total)
     if faults:
@@ -65,16 +65,6 @@ def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int |
 def _is_text(name: str) -> bool:
     """Whether it is a file, and no trace."""
     return Path(name).is_file() and not are_traces(name)
-
-
-def _draw(graph: Graph, path: Path) -> None:
-    figure = trace_graph(graph).get_figure()
-    if figure is None:
-        raise PyxsimError("the picture has no figure")
-    try:
-        figure.savefig(path, dpi=150)  # type: ignore[union-attr]
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {error}", file=str(path)) from error
 
 
 def _json(each: Statistics) -> dict[str, Any]:

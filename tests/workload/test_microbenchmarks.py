@@ -14,7 +14,7 @@ from pyxsim.chakra import Attribute, CommType, Node, NodeType
 from pyxsim.settings import load_experiment
 from pyxsim.study.prepare import Prepared, prepare
 from pyxsim.system import make_system
-from pyxsim.validation.families.astra import backend, network
+from pyxsim.validation.families.astra import backend, network, system_2
 from pyxsim.validation.reference import reference
 from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.traces import Rules, read_traces
@@ -30,19 +30,8 @@ SMALL = [
 def test_ends_as_in_astra_sim_2(case: dict[str, Any], tmp_path: Path) -> None:
     """`ends`: of each NPU, or the first and the last."""
     kind = case["kind"].replace("-", "_")
-    system = {
-        "compat": "astra-sim-2",
-        "chunks": case.get("splits", 4),
-        "active_chunks": case.get("active_chunks", 1),
-        "scheduling": case.get("scheduling", "LIFO"),
-        "optimization": case.get("optimization", "localBWAware"),
-        "endpoint_delay": f"{case.get('endpoint_delay', 10)} ns",
-        "local_memory_bandwidth": f"{case.get('memory', 1600)} GB/s",
-        "queues": case.get("queues", 1),
-        kind: case["algorithms"],
-    }
     collective = {"kind": case["kind"], "size": f"{case['bytes']} B"}
-    experiment = load_experiment({"network": network(case), "system": system, "collective": collective})
+    experiment = load_experiment({"network": network(case), "system": system_2(case), "collective": collective})
     made = prepare(experiment, backend=backend(case))
     assert isinstance(made, Prepared)
     for npu in range(math.prod(case["npus"])):
