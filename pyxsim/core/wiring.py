@@ -67,10 +67,13 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
 def classes_of_vcs(base: Ints, vcs: Ints, vnets: int, classes: Ints, ranges: Ints, low: Ints, high: Ints) -> Ints:
     """The VC class of each VC, numbered as `wire` numbers them by the `base` of each link; 0 for a VC in no range."""
     found = np.zeros(int(vcs.sum()), np.int32)
-    for link in range(len(base)):
-        for row in range(vnets * int(classes[link])):
-            first = int(ranges[link]) + row
-            found[base[link] + low[first] : base[link] + high[first]] = row % classes[link]
+    # Links with the same ranges are alike.
+    kinds, which = np.unique(np.stack([classes, ranges]), axis=1, return_inverse=True)
+    for kind, (count, first) in enumerate(kinds.T.tolist()):
+        bases = base[which == kind]
+        for row in range(vnets * count):
+            for vc in range(low[first + row], high[first + row]):
+                found[bases + vc] = row % count
     return found
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analytical.alike import alike
 from pyxsim.core import options as core
 from pyxsim.core.options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
-from pyxsim.network.wires import LANE, Keys, Wire, Wiring
-from pyxsim.routing.relation import EACH, Relation, vc_ranges
+from pyxsim.network.lanes import Lanes, make_lanes
+from pyxsim.network.wires import Keys, Wire, Wiring
+from pyxsim.routing.relation import EACH, Flags, Relation, vc_ranges
 from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warnings, to_cycles
@@ -46,32 +46,12 @@ class MessageClass(NamedTuple):
     priority: int = 0
 
 
-class Lane(NamedTuple):
-    """Where an NPU meets its router."""
-
-    npu: int
-    wire: Wire
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The injection lanes, or the ejection lanes, of all NPUs.
-
-    `by_key[npu]`: lane numbers by key. What the keys are depends on the lanes: links of the router ("per-link"),
-    dimensions, planes, or plain numbers. `every`: the lanes by number.
-    """
-
-    by_key: list[dict[int, int]]
-    every: list[Lane]
-
-
 @dataclass(frozen=True)
 class Machine:
     """The engine's input, and what is needed to speak to it.
 
-    `wires`: of each kind of links, as far as no link has words of its own; `link_wires`: of each link; `inject[npu]`,
-    `eject[npu]`: lane numbers of an NPU by key (see Lanes); `numbered[npu]`: whether these keys are plain numbers;
-    `injectors`, `ejectors`: the NPU of each lane.
+    `wires`: of each kind of links, as far as no link has words of its own; `link_wires`: of each link; `inject`,
+    `eject`: the lanes of NPUs.
     """
 
     links: Links
@@ -80,11 +60,8 @@ class Machine:
     stages: Stages
     wires: Sequence[Wire]
     link_wires: Sequence[Wire]
-    inject: Sequence[dict[int, int]]
-    eject: Sequence[dict[int, int]]
-    numbered: Sequence[bool]
-    injectors: Sequence[int]
-    ejectors: Sequence[int]
+    inject: Lanes
+    eject: Lanes
     warnings: list[str]
 
     @property
@@ -113,37 +90,41 @@ def build_machine(
     wiring = Wiring(network)
     wires, link_wires = _link_wires(topology, network, wiring)
     numbered = _numbered(topology, network, open_traffic)
-    into = _lanes(topology, network, wires, link_wires, numbered, wiring, incoming=False)
-    out = _lanes(topology, network, wires, link_wires, numbered, wiring, incoming=True)
-    every = [*link_wires, *(lane.wire for lane in into.every), *(lane.wire for lane in out.every)]
+    into, out = (
+        make_lanes(topology, network, wires, link_wires, numbered, wiring, incoming=incoming)
+        for incoming in (False, True)
+    )
+    of_links, which = alike(link_wires)
+    kinds = [*of_links, *into.wires, *out.wires]
+    # Every link's and lane's kind, in the numbers of the engine.
+    kind = np.concatenate([which, len(of_links) + into.wire, len(of_links) + len(into.wires) + out.wire])
     longest = -(-(network.packet + network.header) // network.flit) if packet is None else packet
-    depths = {wire: wiring.depth(wire, longest) for wire in dict.fromkeys(every)}
-    injectors, ejectors = ([lane.npu for lane in lanes.every] for lanes in (into, out))
+    depths = {wire: wiring.depth(wire, longest) for wire in dict.fromkeys(kinds)}
     homes = relation.home
-    lanes = len(injectors) + len(ejectors)
+    lanes = len(into.npu) + len(out.npu)
     nowhere = np.full(lanes, -1)
     link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
     low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
     queues = router.output_queue or router.internal_speedup > 1
     links = Links(
         network=topology.links,
-        injection=len(injectors),
-        ejection=len(ejectors),
-        src=_ints(topology.link_src, nowhere[: len(injectors)], homes[ejectors]),
-        dst=_ints(topology.link_dst, homes[injectors], nowhere[: len(ejectors)]),
-        vcs=np.full(len(every), router.vcs, np.int32),
-        depth=np.array([depths[wire] for wire in every], np.int32),
-        s_num=np.array([wire.s.numerator for wire in every], np.int64),
-        s_den=np.array([wire.s.denominator for wire in every], np.int64),
-        delay=np.array([wire.delay for wire in every], np.int64),
-        credit_delay=np.array([wire.credit_delay for wire in every], np.int64),
+        injection=len(into.npu),
+        ejection=len(out.npu),
+        src=_ints(topology.link_src, nowhere[: len(into.npu)], homes[out.npu]),
+        dst=_ints(topology.link_dst, homes[into.npu], nowhere[: len(out.npu)]),
+        vcs=np.full(len(kind), router.vcs, np.int32),
+        depth=np.array([depths[wire] for wire in kinds], np.int32)[kind],
+        s_num=np.array([wire.s.numerator for wire in kinds], np.int64)[kind],
+        s_den=np.array([wire.s.denominator for wire in kinds], np.int64)[kind],
+        delay=np.array([wire.delay for wire in kinds], np.int64)[kind],
+        credit_delay=np.array([wire.credit_delay for wire in kinds], np.int64)[kind],
         output_queue=_ints(
             np.full(topology.links, queues),
-            np.zeros(len(injectors)),
-            np.full(len(ejectors), router.internal_speedup > 1),
+            np.zeros(len(into.npu)),
+            np.full(len(out.npu), router.internal_speedup > 1),
         ),
         group=_ints(relation.link_group, nowhere),
-        pool=np.full(len(every), router.shared_buffer, np.int32),
+        pool=np.full(len(kind), router.shared_buffer, np.int32),
         classes=link_classes,
         ranges=ranges,
         low=low,
@@ -156,11 +137,8 @@ def build_machine(
         stages=wiring.stages,
         wires=wires,
         link_wires=link_wires,
-        inject=into.by_key,
-        eject=out.by_key,
-        numbered=numbered,
-        injectors=injectors,
-        ejectors=ejectors,
+        inject=into,
+        eject=out,
         warnings=wiring.warnings,
     )
 
@@ -222,52 +200,12 @@ def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
     return value
 
 
-def _numbered(topology: Topology, network: Network, open_traffic: bool) -> list[bool]:
-    """Whether the lanes of each NPU are plain numbers."""
+def _numbered(topology: Topology, network: Network, open_traffic: bool) -> Flags:
+    """bool[npus]: whether the lanes of an NPU are plain numbers."""
     if topology.lane_per_plane or network.lanes != "auto":
-        return [isinstance(network.lanes, int) and not topology.lane_per_plane] * topology.npus
-    company = np.bincount(topology.home, minlength=topology.routers)[topology.home]
-    shared: list[bool] = ((company > 1) | open_traffic).tolist()
-    return shared
-
-
-def _lanes(
-    topology: Topology,
-    network: Network,
-    wires: Sequence[Wire],
-    link_wires: Sequence[Wire],
-    numbered: Sequence[bool],
-    wiring: Wiring,
-    *,
-    incoming: bool,
-) -> Lanes:
-    """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs."""
-    latency = to_cycles(network.lane_latency, network.clock)[0]
-    wire = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=LANE)
-    own = None if network.lane_bandwidth is None else wire(network.lane_bandwidth)
-    count = network.lanes if isinstance(network.lanes, int) else 1
-    ends = topology.link_dst if incoming else topology.link_src
-    order = np.argsort(ends, kind="stable")
-    starts = np.searchsorted(ends[order], np.arange(topology.routers + 1))
-    lanes = Lanes([], [])
-    memo: dict[tuple[Fraction, ...], Wire] = {}
-    for npu, router in enumerate(topology.home.tolist()):
-        mine = order[starts[router] : starts[router + 1]].tolist()
-        all_speeds = [link_wires[link].s for link in mine] or [each.s for each in wires] or [Fraction(1)]
-        keys: dict[int, list[Fraction]] = {}
-        if topology.lane_per_plane or numbered[npu]:
-            keys = dict.fromkeys(range(topology.planes if topology.lane_per_plane else count), all_speeds)
-        else:
-            for link in mine:
-                key = int(topology.link_dim[link]) if network.lanes == "per-dimension" else link
-                keys.setdefault(key, []).append(link_wires[link].s)
-        lanes.by_key.append({key: len(lanes.every) + number for number, key in enumerate(keys)})
-        for speeds in map(tuple, keys.values()):
-            if speeds not in memo:
-                # As wide as the widest of the links that it serves.
-                memo[speeds] = own or wire(network.flit * network.clock / min(speeds), quiet=True)
-            lanes.every.append(Lane(npu, memo[speeds]))
-    return lanes
+        return np.full(topology.npus, isinstance(network.lanes, int) and not topology.lane_per_plane)
+    shared: Flags = np.bincount(topology.home, minlength=topology.routers)[topology.home] > 1
+    return shared | open_traffic
 
 
 def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -> tuple[Ints, Ints, Ints]:
@@ -278,10 +216,10 @@ def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -
     networks = network.router.networks()
     low: list[int] = []
     high: list[int] = []
-    rows: dict[tuple[int, bool], int] = {}
-    keys = list(zip(classes.tolist(), (np.arange(len(classes)) >= links).tolist(), strict=True))
-    for count, lane in dict.fromkeys(keys):
-        rows[count, lane] = len(low)
+    rows: list[int] = []
+    keys, which = np.unique(classes * 2 + (np.arange(len(classes)) >= links), return_inverse=True)
+    for count, lane in (divmod(key, 2) for key in keys.tolist()):
+        rows.append(len(low))
         first = 0
         for number, vcs in enumerate(networks):
             try:
@@ -294,7 +232,7 @@ def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -
             low += (first + begins).tolist()
             high += (first + ends).tolist()
             first += vcs
-    return np.array(low, np.int32), np.array(high, np.int32), np.array([rows[key] for key in keys], np.int32)
+    return np.array(low, np.int32), np.array(high, np.int32), np.array(rows, np.int32)[which]
 
 
 def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:

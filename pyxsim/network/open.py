@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.core.options import MOST_TAGS
-from pyxsim.errors import InputError
+from pyxsim.network.lanes import Turns
 from pyxsim.network.machine import MessageClass
 from pyxsim.network.packet import FOREVER, PacketNetwork
 from pyxsim.settings import Network
@@ -55,8 +55,9 @@ class OpenNetwork(PacketNetwork):
             recycle=True,
             attribution=attribution,
         )
-        self._into = _Turns([list(lanes.values()) for lanes in self.machine.inject])
-        self._out = _Turns([list(lanes.values()) for lanes in self.machine.eject])
+        self._into, self._out = Turns(self.machine.inject), Turns(self.machine.eject)
+        for lanes in (self.machine.inject, self.machine.eject):
+            lanes.check()
         self._sent = _Sent()
         self._arrived: list[dict[str, Longs]] = []
 
@@ -142,33 +143,6 @@ class OpenNetwork(PacketNetwork):
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._sent.get("src", message), self._sent.get("dst", message)
-
-
-class _Turns:
-    """Lanes in turns: those of each NPU, which are numbered one after the other."""
-
-    def __init__(self, lanes: Sequence[Sequence[int]]) -> None:
-        self.count = np.array([len(each) for each in lanes], np.int64)
-        if not self.count.all():
-            npu = int(np.argmin(self.count))
-            raise InputError(
-                f"NPU {npu} has no link, and so no lane", key="network.lanes", allowed="'auto' or a number"
-            )
-        self.first = np.array([each[0] for each in lanes], np.int64)
-        self.turn = np.zeros(len(lanes), np.int64)
-
-    def take(self, npus: NDArray[np.integer]) -> Longs:
-        """A lane for each of these NPUs, which may come several times."""
-        first: Longs = self.first[npus]
-        if self.count.max() == 1:
-            return first
-        order = np.argsort(npus, kind="stable")
-        ordered = npus[order]
-        rank = np.empty(len(npus), np.int64)
-        rank[order] = np.arange(len(npus)) - np.searchsorted(ordered, ordered)
-        lanes: Longs = first + (self.turn[npus] + rank) % self.count[npus]
-        self.turn = (self.turn + np.bincount(npus, minlength=len(self.turn))) % self.count
-        return lanes
 
 
 class _Sent:

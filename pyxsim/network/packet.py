@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.errors import InputError
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
+from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.machine import Machine, MessageClass, build_machine
 from pyxsim.network.protocol import Longs
 from pyxsim.network.windows import WindowRecorder
@@ -22,9 +24,6 @@ SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
 FEW = 8  # messages up to which they are faster one by one
-PLANES = 1 << 20  # more than any topology has
-
-Lanes = tuple[int, int]  # numbers of an injection and an ejection lane
 
 
 class PacketNetwork:
@@ -81,23 +80,15 @@ class PacketNetwork:
             ordered=router.ordered,
         )
         self.bytes_delivered = 0
-        self._lanes: dict[tuple[int, int, int], Lanes] = {}
-        # Whether a pair of NPUs has lanes of its own; else they are taken in turns.
-        self._fixed_lanes = topology.lane_per_plane or (
-            not isinstance(network.lanes, int) and topology.relation.deterministic
-        )
-        self._bytes: list[int] = []
-        self._src: list[int] = []
-        self._dst: list[int] = []
+        self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
+        # Of each message, in few bytes: there may be many millions.
+        self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
         # With attribution: cycle and tag of each, and what has arrived when.
-        self._at: list[int] = []
-        self._tags: list[int] = []
+        self._at, self._tags = array("q"), array("i")
         self._arrivals: list[tuple[Longs, Longs]] = []
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
-        self._turn = [0] * topology.npus
-        self._turn_out = [0] * topology.npus
 
     @property
     def now(self) -> int:
@@ -108,7 +99,7 @@ class PacketNetwork:
     def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, klass: int = 0, tag: int = 0) -> int:
         if nbytes < 1:
             raise ValueError(f"a message of {nbytes} bytes")
-        inject, eject = self._lanes.get((src, dst, plane)) or self._find_lanes(src, dst, plane)
+        inject, eject = self._lanes.one(src, dst, plane)
         packets, flits, last = self.cut(nbytes)
         tag = min(tag, MOST_TAGS - 1)
         message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass, tag)
@@ -122,26 +113,24 @@ class PacketNetwork:
         return message
 
     def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
-        """Many messages at once. Those between the same NPUs, or of the same size, are looked up once only."""
-        tags = [0] * len(src)
+        """Many messages at once. Those of the same size are looked up once only."""
+        tags = np.zeros(len(src), np.int64)
         if self.attribution:
-            tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1).tolist()
-        if len(src) < FEW or not self._fixed_lanes:
-            rows = zip(src.tolist(), dst.tolist(), nbytes.tolist(), plane.tolist(), tags, strict=True)
+            tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
+        if len(src) < FEW:
+            rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
             return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
         sizes, size_of = np.unique(nbytes, return_inverse=True)
         packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
-        _, one, pair_of = np.unique((src * self.npus + dst) * PLANES + plane, return_index=True, return_inverse=True)
-        pairs = zip(src[one].tolist(), dst[one].tolist(), plane[one].tolist(), strict=True)
-        inject, eject = np.array([self._lanes.get(pair) or self._find_lanes(*pair) for pair in pairs]).T[:, pair_of]
+        inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
-        self._bytes += nbytes.tolist()
-        self._src += src.tolist()
-        self._dst += dst.tolist()
+        _append(self._bytes, nbytes)
+        _append(self._src, src)
+        _append(self._dst, dst)
         if self.attribution:
-            self._at += [at] * len(src)
-            self._tags += tags
+            _append(self._at, np.full(len(src), at))
+            _append(self._tags, tags)
         return int(first)
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
@@ -159,29 +148,6 @@ class PacketNetwork:
                 f"a message of {nbytes} bytes has too many {what}", key="network.packet", allowed=f"at most {MAX_FLITS}"
             )
         return packets, full, last
-
-    def _find_lanes(self, src: int, dst: int, plane: int) -> Lanes:
-        """The lanes of a pair: those of its first and its last link; in turns where these are not known."""
-        inject, eject = self.machine.inject[src], self.machine.eject[dst]
-        if isinstance(self.settings.lanes, int) and not self.topology.lane_per_plane:
-            number = self._turn[src]
-            self._turn[src] = (number + 1) % self.settings.lanes
-            return inject[number], eject[number]
-        relation = self.topology.relation
-        if plane < 0 and not relation.deterministic and not self.topology.lane_per_plane:
-            return _next(list(inject.values()), self._turn, src), _next(list(eject.values()), self._turn_out, dst)
-        if self.topology.lane_per_plane:
-            lanes = inject[plane], eject[plane]
-        else:
-            links = [link for link, _ in relation.route(src, dst, plane)]
-            lanes = self._lane_of(inject, src, links[:1]), self._lane_of(eject, dst, links[-1:])
-        self._lanes[src, dst, plane] = lanes
-        return lanes
-
-    def _lane_of(self, lanes: dict[int, int], npu: int, links: Sequence[int]) -> int:
-        if not links or self.machine.numbered[npu]:
-            return next(iter(lanes.values()))
-        return lanes[int(self.topology.link_dim[links[0]]) if self.settings.lanes == "per-dimension" else links[0]]
 
     def _packet_flits(self, message: int, packet: int) -> int:
         packets, full, last = self.cut(self._bytes[message])
@@ -291,8 +257,8 @@ class PacketNetwork:
         if link < links.network:
             return self.topology.link_name[link]
         if link < links.network + links.injection:
-            return _lane_name("injection", link - links.network, machine.injectors, machine.inject)
-        return _lane_name("ejection", link - links.network - links.injection, machine.ejectors, machine.eject)
+            return machine.inject.name(link - links.network, "injection")
+        return machine.eject.name(link - links.network - links.injection, "ejection")
 
     def link_names(self) -> list[str]:
         """The names of all network links, injection lanes and ejection lanes, in the numbers of the engine."""
@@ -310,14 +276,5 @@ class PacketNetwork:
 _MESSAGES = ("src", "dst", "bytes", "tag", "sent")
 
 
-def _lane_name(kind: str, lane: int, npus: Sequence[int], lanes: Sequence[Mapping[int, int]]) -> str:
-    npu = npus[lane]
-    several = sorted(set(lanes[npu].values()))
-    return f"{kind} lane {f'{several.index(lane)} ' if len(several) > 1 else ''}of NPU {npu}"
-
-
-def _next(lanes: Sequence[int], turn: list[int], npu: int) -> int:
-    """The lane whose turn it is."""
-    number = turn[npu]
-    turn[npu] = (number + 1) % len(lanes)
-    return lanes[number]
+def _append(column: array[int], values: NDArray[np.integer]) -> None:
+    column.frombytes(values.astype(column.typecode).tobytes())

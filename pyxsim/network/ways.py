@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -67,21 +67,39 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
     Where packets have a choice, pairs share the candidates by their destinations: in a tree each destination has its
     own way up, told by the digits of its number (D-mod-K). Of several ways it is the first, without its via.
     """
+    steps = list(_steps(relation, src, dst, plane, dst + relation.npus * src))
+    return np.array(steps, np.int64).reshape(len(steps), len(src)).T
+
+
+def ends_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+    """int64[K] each: the first and the last link of `Relation.route` of each pair, -1 where it has none.
+
+    Raises UnreachableError.
+    """
+    first, last = np.full((2, len(src)), -1, np.int64)
+    for step in _steps(relation, src, dst, plane, np.zeros_like(src)):
+        last = np.where(step >= 0, step, last)
+        first = np.where(first < 0, step, first)
+    return first, last
+
+
+def _steps(relation: Relation, src: Longs, dst: Longs, plane: Longs, turn: Longs) -> Iterator[Longs]:
+    """int64[K], hop by hop: the next link of each pair, -1 for those that have arrived. `turn`: see `_one_of`."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)
-    router, home, turn = relation.home[src].astype(np.int64), relation.home[dst], dst + relation.npus * src
-    steps: list[Longs] = []
+    router, home = relation.home[src].astype(np.int64), relation.home[dst]
+    hops = 0
     while len(under_way := np.flatnonzero(router != home)):
         step = np.full(len(src), -1, np.int64)
         for number in np.unique(plane[under_way]).tolist():
             here = under_way[plane[under_way] == number]
             step[here], turn[here] = _one_of(relation, number, router[here], dst[here], turn[here])
-        lost = under_way[step[under_way] < 0] if len(steps) <= relation.routers else under_way
+        lost = under_way[step[under_way] < 0] if hops <= relation.routers else under_way
         if len(lost):
             pair = lost[0]
             raise UnreachableError(f"plane {plane[pair]} has no route from NPU {src[pair]} to NPU {dst[pair]}")
-        steps.append(step)
+        hops += 1
+        yield step
         router[under_way] = relation.link_dst[step[under_way]]
-    return np.array(steps, np.int64).reshape(len(steps), len(src)).T
 
 
 def _one_of(relation: Relation, plane: int, router: Longs, dst: Longs, turn: Longs) -> tuple[Longs, Longs]:

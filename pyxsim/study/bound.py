@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analytical.alike import alike
 from pyxsim.collective.bounds import rounds
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
@@ -179,24 +181,20 @@ class OfLinks(Times):
         """A load over the links of some dimensions: all that leaves the NPUs together, and each router's own."""
         out, into = self._capacities(dims)
         home = self.topology.home
-        senders = np.unique(home[np.flatnonzero(load.members)]).tolist()
-        all_out = sum((out[router] for router in senders), Fraction(0))
+        all_out = out.together(np.unique(home[load.members]))
         busy = load.total / all_out if all_out else Fraction(0)
-        sent, received = (_by_router(values, home) for values in (load.sent, load.received))
-        busy = max([busy, *_each(sent, out), *_each(received, into)])
+        sent, received = (_by_router(values, home, self.topology.routers) for values in (load.sent, load.received))
+        busy = max(busy, out.longest(sent), into.longest(received))
         kinds = [kind for kind, dim in enumerate(self.topology.kind_dims) if dim in dims]
         return busy + min((self._latency(kind) for kind in kinds), default=0)
 
-    def _capacities(self, dims: tuple[int, ...]) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
-        """Bytes per cycle of the links from each router with NPUs, and to it, in some dimensions."""
+    def _capacities(self, dims: tuple[int, ...]) -> tuple[Capacities, Capacities]:
+        """Of the links from each router, and to it, in some dimensions."""
         if dims not in self._known:
-            topology, rates = self.topology, self._rates
-            both = [dict.fromkeys(np.unique(topology.home).tolist(), Fraction(0)) for _ in range(2)]
-            for link in np.flatnonzero(np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)).tolist():
-                for capacity, end in zip(both, (topology.link_src[link], topology.link_dst[link]), strict=True):
-                    if int(end) in capacity:
-                        capacity[int(end)] += rates[link]
-            self._known[dims] = both
+            topology = self.topology
+            used = np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)
+            ends = (topology.link_src, topology.link_dst)
+            self._known[dims] = tuple(Capacities.of(self._rates, used, at, topology.routers) for at in ends)
         out, into = self._known[dims]
         return out, into
 
@@ -213,7 +211,7 @@ class OfLinks(Times):
 
     def _flight(self, kind: int) -> int:
         links, hops = self._way(kind)
-        return int(hops * min((self._wires[1][link] for link in links.tolist()), default=Fraction(0)))
+        return int(hops * min(alike(self._wires[1][link] for link in links.tolist())[0], default=Fraction(0)))
 
     def _way(self, kind: int) -> tuple[Longs, int]:
         """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
@@ -244,9 +242,9 @@ class OfPackets(OfLinks):
 
     @cached_property
     def _rates(self) -> Sequence[Fraction]:
-        flit = self.network.settings.flit
-        rates = {wire.s: flit / wire.s for wire in set(self.wires)}
-        return [rates[wire.s] for wire in self.wires]
+        kinds, which = alike(self.wires)
+        rates = [self.network.settings.flit / wire.s for wire in kinds]
+        return [rates[kind] for kind in which.tolist()]
 
     def _flight(self, kind: int) -> int:
         """Lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
@@ -331,20 +329,46 @@ def _likeness(each: Any) -> tuple[Any, ...]:
     return each.kind, each.size, each.algorithms, group.shape, group.dims, each.root, len(each.chunks)
 
 
-def _by_router(values: Longs, home: NDArray[np.integer[Any]]) -> Longs:
+@dataclass(frozen=True, eq=False)
+class Capacities:
+    """Bytes per cycle of the links at each router together: `parts` / `whole`, int64[routers] or Python's numbers."""
+
+    parts: NDArray[Any]
+    whole: int
+
+    @classmethod
+    def of(
+        cls, rates: Sequence[Fraction], used: NDArray[np.bool_], ends: NDArray[np.int32], routers: int
+    ) -> Capacities:
+        """From the rates of links, which of them count, and the router at the end of each."""
+        kinds, which = alike(rates)
+        whole = lcm(*(rate.denominator for rate in kinds))
+        parts = [int(rate * whole) for rate in kinds]
+        small = max(parts, default=0) * len(rates) < 2**63
+        found = np.zeros(routers, np.int64 if small else object)
+        np.add.at(found, ends[used], np.array(parts, found.dtype)[which[used]])
+        return cls(found, whole)
+
+    def together(self, routers: Numbers) -> Fraction:
+        """Of some routers."""
+        return Fraction(sum(self.parts[routers].tolist()), self.whole)
+
+    def longest(self, load: Longs) -> Fraction:
+        """The most cycles that a router takes for its load; those that can carry nothing do not count."""
+        at = np.flatnonzero((load > 0) & (self.parts > 0))
+        # Of those with the same capacity only the most loaded.
+        parts, which = np.unique(self.parts[at], return_inverse=True)
+        most = np.zeros(len(parts), np.int64)
+        np.maximum.at(most, which, load[at])
+        times = (Fraction(n * self.whole, part) for n, part in zip(most.tolist(), parts.tolist(), strict=True))
+        return max(times, default=Fraction(0))
+
+
+def _by_router(values: Longs, home: NDArray[np.integer[Any]], routers: int) -> Longs:
     """What the NPUs of each router have together."""
-    found = np.zeros(int(home.max()) + 1, np.int64)
+    found = np.zeros(routers, np.int64)
     np.add.at(found, home, values)
     return found
-
-
-def _each(load: Longs, capacity: Mapping[int, Fraction]) -> Iterable[Fraction]:
-    """The time of each router; of those with the same capacity only the most loaded."""
-    most: dict[Fraction, int] = {}
-    for router in np.flatnonzero(load).tolist():
-        if capacity[router]:
-            most[capacity[router]] = max(most.get(capacity[router], 0), int(load[router]))
-    return (nbytes / rate for rate, nbytes in most.items())
 
 
 def _capacity(links: Numbers, network: Any) -> Fraction:

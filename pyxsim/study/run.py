@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.analytical.alike import alike
 from pyxsim.errors import PyxsimError, SimulationError, StuckError
 from pyxsim.output.memory import Memory, used_columns
 from pyxsim.output.phases import dimension_table, phase_table
@@ -207,16 +208,17 @@ def at_safe_points(network: Backend) -> Iterator[None]:
 
 def link_table(network: Backend) -> LinkTable:
     """The network links of a result."""
-    topology, settings, wires = network.topology, network.settings, link_wires(network)
+    topology, settings = network.topology, network.settings
+    wires, which = alike(link_wires(network))
     return LinkTable(
         name=list(topology.link_name),
         src=topology.link_src,
         dst=topology.link_dst,
         dim=topology.link_dim,
-        bandwidth=np.array([float(settings.flit * settings.clock / wire.s) for wire in wires]),
-        latency=np.array([wire.latency for wire in wires], dtype=np.int64),
-        s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64),
-        s_den=np.array([wire.s.denominator for wire in wires], dtype=np.int64),
+        bandwidth=np.array([float(settings.flit * settings.clock / wire.s) for wire in wires])[which],
+        latency=np.array([wire.latency for wire in wires], dtype=np.int64)[which],
+        s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64)[which],
+        s_den=np.array([wire.s.denominator for wire in wires], dtype=np.int64)[which],
     )
 
 

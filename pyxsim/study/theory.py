@@ -63,8 +63,8 @@ def bound(
         topology,
         _matrix(classes, patterns, topology.npus),
         rates=rates[:network],
-        injection=np.array([sum(rates[network + lane] for lane in mine.values()) for mine in machine.inject]),
-        ejection=np.array([sum(rates[lanes + lane] for lane in mine.values()) for mine in machine.eject]),
+        injection=np.bincount(machine.inject.npu, rates[network:lanes], topology.npus),
+        ejection=np.bincount(machine.eject.npu, rates[lanes:], topology.npus),
     )
     return float(found) if math.isfinite(found) else None
 

@@ -79,18 +79,30 @@ def traffic(system: System) -> Longs:
         key = (id(task.program), *task.planes, tuple(task.members))
         alike[key] = alike.get(key, 0) + 1
     rows = [np.array([(*message, count) for message, count in alone.items()], np.int64).reshape(len(alone), 5)]
-    for (program_id, forward, back, npus), count in alike.items():
-        program, members = programs[program_id], np.array(npus)
-        sent = (program.src != program.dst) & (program.size > 0)
-        src, dst = members[program.src[sent]], members[program.dst[sent]]
-        plane = np.where(program.way[sent] > 0, forward, back)
-        rows.append(np.stack([src, dst, plane, program.size[sent], np.full(len(src), count)], axis=1))
-    every = np.concatenate(rows)
-    if not len(every):
-        return every
-    every = every[np.lexsort(every[:, 3::-1].T)]
-    new = np.ones(len(every), dtype=bool)
-    new[1:] = (every[1:, :4] != every[:-1, :4]).any(axis=1)
-    found = every[new]
-    found[:, 4] = np.add.reduceat(every[:, 4], np.flatnonzero(new))
+    sent = {number: _sent(program) for number, program in programs.items()}
+    for (number, forward, back, npus), count in alike.items():
+        src, dst, way, size, times = sent[number].T
+        members = np.array(npus)
+        plane = np.where(way > 0, forward, back)
+        rows.append(np.stack([members[src], members[dst], plane, size, times * count], axis=1))
+    return _counted(np.concatenate(rows))
+
+
+def _sent(program: Program) -> Longs:
+    """Rows (source, destination, way, bytes, how many) of what a program sends, in ranks. A ring sends the same often,
+    and many groups have the same program: so its messages are counted here, and not once for each group."""
+    leaves = (program.src != program.dst) & (program.size > 0)
+    columns = (program.src, program.dst, program.way, program.size, np.ones_like(program.size))
+    return _counted(np.stack([each[leaves] for each in columns], axis=1).astype(np.int64))
+
+
+def _counted(rows: Longs) -> Longs:
+    """Rows whose last column says how many there are, sorted, and those with the same other columns as one."""
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort(rows[:, -2::-1].T)]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (rows[1:, :-1] != rows[:-1, :-1]).any(axis=1)
+    found = rows[new]
+    found[:, -1] = np.add.reduceat(rows[:, -1], np.flatnonzero(new))
     return found

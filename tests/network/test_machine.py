@@ -324,7 +324,7 @@ def test_npus_that_share_a_router_have_one_lane_each() -> None:
     network, into, _ = per_kind(m, m.links.s_num)
     assert set(network) == {1, 3}
     assert into == [1] * 12
-    assert m.injectors == m.ejectors == list(range(12))
+    assert m.inject.npu.tolist() == m.eject.npu.tolist() == list(range(12))
     _, ends, _ = per_kind(m, m.links.dst)
     _, _, starts = per_kind(m, m.links.src)
     assert ends == starts == [npu // 2 for npu in range(12)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, run, simulate
-from pyxsim.study.bound import MOST_STARTS, bound_cycles, physical_cycles
+from pyxsim.study.bound import MOST_STARTS, Capacities, bound_cycles, physical_cycles
 
 
 def bound(network: dict[str, Any], kind: str, size: int, **system: Any) -> Fraction:
@@ -298,3 +299,18 @@ def test_of_many_starts_only_what_is_sent_counts(count: int) -> None:
     assert isinstance(prepared, Prepared)
     late = 150 * (count - 1) + 110 if count == MOST_STARTS else 100 * count + 10
     assert prepared.physical == late
+
+
+@given(
+    st.lists(st.tuples(st.fractions(0, 100, max_denominator=10**12), st.integers(0, 5), st.booleans()), max_size=20),
+    st.lists(st.integers(0, 2**60), min_size=6, max_size=6),
+)
+def test_the_longest_of_the_routers_is_what_fractions_say(
+    links: list[tuple[Fraction, int, bool]], load: list[int]
+) -> None:
+    used, ends = (np.array([link[i] for link in links]) for i in (2, 1))
+    found = Capacities.of([rate for rate, *_ in links], used.astype(bool), ends.astype(np.int32), 6)
+    each = [sum((rate for rate, end, counts in links if counts and end == router), Fraction(0)) for router in range(6)]
+    times = [Fraction(nbytes) / rate for nbytes, rate in zip(load, each, strict=True) if rate]
+    assert found.longest(np.array(load, np.int64)) == max(times, default=0)
+    assert found.together(np.array([1, 2, 5])) == each[1] + each[2] + each[5]

@@ -100,7 +100,7 @@ class _Alone:
     def cycles(self, src: int, dst: int, plane: int, size: int) -> float:
         """The way of the head, and behind it the packets over the link or lane that takes longest for them."""
         machine, topology = self.network.machine, self.network.topology
-        lanes = [next(iter(each.values())) for each in (machine.inject[src], machine.eject[dst])]  # alike in length
+        lanes = [int(machine.inject.start[src]), int(machine.eject.start[dst])]  # those of an NPU are alike in length
         inject, eject = (machine.links.network + machine.links.injection * end + lanes[end] for end in (0, 1))
         way = [inject, *(link for link, _ in topology.relation.route(src, dst, plane)), eject]
         packets, full, last = self.network.cut(size)
@@ -150,9 +150,7 @@ def _shared(topology: Topology) -> NDArray[np.bool_]:
 
 def _counts(machine: Machine) -> Longs:
     """How many lanes each NPU has, out or in."""
-    counts = [[len(each) for each in lanes] for lanes in (machine.inject, machine.eject)]
-    found: Longs = np.array(counts, np.int64).max(axis=0)
-    return found
+    return np.maximum(machine.inject.count, machine.eject.count)
 
 
 def _through_lanes(network: PacketNetwork, rows: Longs) -> int:
@@ -167,7 +165,7 @@ def _through_lanes(network: PacketNetwork, rows: Longs) -> int:
     ):
         carried = np.bincount(rows[:, end], flits, minlength=network.npus).astype(np.int64)
         for npu in np.flatnonzero(carried).tolist():
-            mine = [first + lane for lane in lanes[npu].values()]
+            mine = range(first + int(lanes.start[npu]), first + int(lanes.start[npu + 1]))
             width = sum((Fraction(int(links.s_den[lane]), int(links.s_num[lane])) for lane in mine), Fraction(0))
             most = max(most, int(carried[npu]) / width)
     return int(most)
