@@ -31,7 +31,7 @@ validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of
 	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
 
-bench: $(VENV)/.ready-dev  ## the speed of the engine on fixed cases
+bench: $(VENV)/.ready-dev  ## how fast it is, on fixed cases and beside others; ARGS="--quick", --curves (docs/performance.md)
 	$(VENV)/bin/python benchmarks/run.py $(ARGS)
 
 lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython

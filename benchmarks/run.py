@@ -1,109 +1,122 @@
-"""How fast the simulator is: work per second of CPU time, on fixed cases.
+"""How fast the simulator is: work per second of CPU time, on fixed cases; and beside others on the same packets.
 
-    python benchmarks/run.py [--repeat N] [--only NAME ...] [-o FILE.json]
+    python benchmarks/run.py [--quick] [--repeat N] [--only NAME ...] [--against TREE] [--fail-if-slower PERCENT]
+    python benchmarks/run.py --curves [NAME ...]
 
 Work is router visits where there are packets (a flit that passes a router; BookSim2 counts the same as "hops"), and
 messages where there are none. Every case runs `repeat` times, one after the other, each in a process of its own, so
-that the peak of memory is that of one run; the median counts, because machines are shared. The JSON goes to the file,
-or to stdout; the table for people goes to stderr.
+that the peak of memory is that of one run; the median counts, because machines are shared. docs/performance.md tells
+how to read the tables.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import platform
-import resource
-import statistics
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, PEERS, Run
+import page
+from beside import beside
+from beside import table as peers_table
+from curves import CURVES, measure_curves
 from rich.console import Console
-from rich.table import Table
 
-import pyxsim
-from pyxsim.core.engine import build_info
+from pyxsim.bench import history
+from pyxsim.bench.cases import CASES
+from pyxsim.bench.measure import Row, measure
+from pyxsim.bench.show import tables
+from pyxsim.errors import PyxsimError
+
+RESULTS = Path("results", "bench")
+PEER_REPEAT = 3
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--repeat", type=_count, default=5, metavar="N", help="runs of each case (5); long cases run 3 times at most")
+    add("--quick", action="store_true", help="one run of each case but the long ones, and no peers")
+    add("--only", nargs="+", choices=sorted(CASES), metavar="NAME", help="these cases only, and no peers")
+    add("--peers", action="store_true", help="the peers only")
+    add("--python", action="append", default=[], metavar="FILE", help="another Python that has peers")
+    add("--curves", nargs="*", choices=sorted(CURVES), metavar="NAME", help="cost against size, load, ..., no cases")
+    add("--against", type=Path, metavar="TREE", help="pair every run with one of another tree of pyxsim, built")
+    add("--history", type=Path, default=RESULTS / "history.jsonl", metavar="FILE", help="where earlier sessions are")
+    add("--fail-if-slower", type=float, metavar="PERCENT", help="exit code 1 if a case is slower by so much")
+    add("--write", type=Path, metavar="PAGE.md", help="bring the tables of docs/performance.md up to date")
+    add("-o", "--output", type=Path, metavar="FILE", help="write what was measured there, too, as JSON")
+    return parser
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="runs of each case (default 5)")
-    parser.add_argument("--only", nargs="+", choices=sorted(CASES), metavar="NAME", help="these cases only")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON there instead of to stdout")
-    wanted = parser.parse_args()
-    rows = [measure(name, max(1, wanted.repeat)) for name in wanted.only or CASES]
-    show(rows)
-    record = {
-        "version": pyxsim.__version__,
-        "build": build_info["kind"],
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cases": rows,
-    }
-    text = json.dumps(record, indent=2)
-    if wanted.output is None:
-        print(text)
-    else:
-        wanted.output.parent.mkdir(parents=True, exist_ok=True)
-        wanted.output.write_text(text + "\n", encoding="utf-8")
+    wanted = options().parse_args()
+    # Rows of a table that goes into a file are not folded.
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
+    try:
+        slower = run(wanted, console)
+    except PyxsimError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    if slower and wanted.fail_if_slower is not None:
+        sys.exit(f"slower by more than {wanted.fail_if_slower:g} %: {', '.join(slower)}")
 
 
-def once(name: str) -> tuple[Run, float]:
-    """One run of a case, and the peak of memory of this process (MB)."""
-    return CASES[name].run(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-
-
-def measure(name: str, repeat: int) -> dict[str, Any]:
-    """One case, `repeat` times: its work (the same in every run), times and memory."""
-    case = CASES[name]
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
-        runs, peaks = zip(*(pool.submit(once, name).result() for _ in range(repeat)), strict=True)
-    median = statistics.median(run.cpu_s for run in runs)
-    first, unit = runs[0], case.unit.replace(" ", "_")
-    return {
-        "name": name,
-        "what": case.what,
-        unit: first.work,
-        "cycles": first.cycles,
-        "cpu_s": spread([run.cpu_s for run in runs]),
-        "whole_cpu_s": spread([run.whole_cpu_s for run in runs]),
-        f"{unit.rpartition('_')[2]}_per_cpu_s": first.work / median,
-        "peak_rss_mb": statistics.median(peaks),
-        **first.facts,
-    }
-
-
-def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """The least, the median and the most."""
-    return {"min": min(seconds), "median": statistics.median(seconds), "max": max(seconds)}
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    """The table for people, on stderr: where there are packets, and where there are none, beside other simulators."""
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else 140)
-    for unit in dict.fromkeys(CASES[row["name"]].unit for row in rows):
-        table = Table("case", unit, "cycles", "CPU s", "in all", f"million {unit} / CPU s", "peak MB", title=unit)
-        for row in rows:
-            if CASES[row["name"]].unit != unit:
-                continue
-            work, seconds = row[unit.replace(" ", "_")], row["cpu_s"]
-            rate = f"{work / seconds['median'] / 1e6:.2f}"
-            times = f"{seconds['median']:.3f} ({seconds['min']:.3f} to {seconds['max']:.3f})"
-            whole, peak = f"{row['whole_cpu_s']['median']:.3f}", f"{row['peak_rss_mb']:.0f}"
-            table.add_row(row["name"], f"{work:,}", f"{row['cycles']:,}", times, whole, rate, peak)
-            for peer in PEERS:
-                if peer.case == row["name"]:
-                    least, most = peer.cpu_s
-                    rate = f"{work / most / 1e6:.2f} to {work / least / 1e6:.2f}"
-                    table.add_row(peer.what, f"{work:,}", "", "", f"{least} to {most}", rate, "not noted")
+def run(wanted: argparse.Namespace, console: Console) -> list[str]:
+    """Measure, tell and remember. Gives the cases that are slower than `wanted.fail_if_slower` allows."""
+    if wanted.curves is not None:
+        curves = measure_curves(wanted.curves or list(CURVES), 1 if wanted.quick else wanted.repeat, RESULTS, console)
+        _keep(wanted, {**history.session([]), **curves}, RESULTS / "curves.json")
+        return []
+    repeat = 1 if wanted.quick else wanted.repeat
+    before = history.read(wanted.history)
+    rows: list[Row] = []
+    for name in _cases(wanted):
+        console.print(f"{name} ...", style="dim", highlight=False)
+        rows.append(measure(name, repeat, wanted.against))
+    now = history.session(rows)
+    changes = [history.change(row, history.last_alike(before, now, row)) for row in rows]
+    for table in tables(rows, changes):
         console.print(table)
+    if wanted.peers or not (wanted.quick or wanted.only):
+        now["peers"] = beside(min(repeat, PEER_REPEAT), wanted.python)
+        console.print(peers_table(now["peers"]))
+    history.append(wanted.history, now)
+    _keep(wanted, now)
+    limit = 1 + (wanted.fail_if_slower or 0) / 100
+    return [row["name"] for row, change in zip(rows, changes, strict=True) if _is_slower(row, change, limit)]
+
+
+def _cases(wanted: argparse.Namespace) -> list[str]:
+    if wanted.peers:
+        return []
+    return wanted.only or [name for name, case in CASES.items() if not (wanted.quick and case.long)]
+
+
+def _is_slower(row: Row, change: history.Change | None, limit: float) -> bool:
+    """By pairs where there are some, else by the last session."""
+    if "against" in row:
+        pairs = row["against"]
+        return bool(pairs["min"] > 1 and pairs["median"] > limit)
+    return change is not None and change.word == "slower" and change.ratio > limit
+
+
+def _keep(wanted: argparse.Namespace, told: dict[str, Any], usual: Path | None = None) -> None:
+    """Where it is asked for, or else where it usually goes."""
+    file = wanted.output or usual
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    if wanted.write is not None:
+        page.write(wanted.write, told)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ FLOORS = {
     "workload": 6,
     **dict.fromkeys(("output", "report"), 7),
     "study": 8,
-    "validation": 8.5,  # runs studies, and is run by a command
+    **dict.fromkeys(("validation", "bench"), 8.5),  # run studies, and are run by a command
     "cli": 9,
     **dict.fromkeys(("__init__", "__main__"), 10),  # the face: it may show everything
 }

@@ -326,5 +326,5 @@ def seconds(value: float) -> str:
     """An estimate for people: two digits are all that it is worth."""
     for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
         if value >= 2 * length:
-            return f"{value / length:.2g} {unit}"
-    return f"{value:.2g} seconds" if value >= 0.1 else "0.1 seconds"
+            return f"{float(f'{value / length:.2g}'):g} {unit}"
+    return f"{float(f'{value:.2g}'):g} seconds" if value >= 0.1 else "0.1 seconds"

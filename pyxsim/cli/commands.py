@@ -399,6 +399,24 @@ def validate(
         run_validation(talk, names or (), workers=workers, folder=folder, list_only=list_only, write=write)
 
 
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; else a few, and a table.")] = None,
+    repeat: Annotated[int, typer.Option(metavar="N", help="Runs of each; the median counts.")] = 3,
+    list_only: Annotated[bool, typer.Option("--list", help="Tell what can be run.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure how fast this machine simulates.
+
+    Runs fixed cases, and tells how long experiments will take.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.bench import bench as run_bench
+
+        run_bench(talk, names or (), repeat=repeat, list_only=list_only)
+
+
 workload = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,

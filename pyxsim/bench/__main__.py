@@ -1,0 +1,16 @@
+"""One run of a case, or of traffic told in JSON: a line of JSON on stdout. pyxsim.bench.measure starts it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+from pyxsim.bench.cases import CASES
+from pyxsim.bench.memory import peak_mb
+from pyxsim.bench.traffic import Open, simulate
+
+if __name__ == "__main__":
+    (word,) = sys.argv[1:]
+    run = simulate(Open(**json.loads(word))) if word.startswith("{") else CASES[word].run()
+    print(json.dumps({**asdict(run), "peak_rss_mb": peak_mb()}))

@@ -1,0 +1,153 @@
+"""The fixed cases. What they do must not change: their history is compared."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyxsim.bench.case import Case, Run
+from pyxsim.bench.traffic import Open, simulate
+from pyxsim.settings import Experiment, load_experiment
+from pyxsim.study import prepare
+from pyxsim.study import simulate as simulate_study
+from pyxsim.study.astra import astra_experiment
+
+Tables = dict[str, dict[str, Any]]
+
+# inputs/torus_all_reduce.toml, the experiment of `make run`; a test compares them.
+FIRST: Tables = {
+    "network": {
+        "topology": "torus",
+        "shape": [4, 4, 4],
+        "bandwidth": "100 GB/s",
+        "latency": "100 ns",
+        "flit": "256 B",
+        "packet": "4 KiB",
+        "router": {"pipeline": "booksim", "vcs": 4, "buffer": "auto"},
+    },
+    "system": {
+        "chunks": 8,
+        "active_chunks": 4,
+        "optimization": "localBWAware",
+        "endpoint_delay": "10 ns",
+        "all_reduce": "ring",
+    },
+    "collective": {"kind": "all-reduce", "size": "1 MiB"},
+    "output": {"window": "100 ns", "seed": 1},
+}
+# In each of 4 chunks each of 4096 NPUs sends 15 messages in dimension 0, 15 in dimension 1, 30 in dimension 2, and
+# again 15 and 15: 1,474,560 messages.
+LARGE: Tables = {
+    "network": {"topology": "torus", "shape": [16, 16, 16], "bandwidth": "100 GiB/s", "latency": "500 ns"},
+    "system": {"chunks": 4, "queues": 1, "endpoint_delay": "10 ns", "all_reduce": "ring"},
+    "collective": {"kind": "all-reduce", "size": "64 MiB"},
+}
+# Every NPU sends to each other one at once, and long ways round: most of the time most flits wait.
+DIRECT: Tables = {
+    "network": {
+        "topology": "ring",
+        "shape": [16],
+        "bandwidth": "100 GB/s",
+        "latency": "100 ns",
+        "router": {"pipeline": "booksim", "vcs": 4, "buffer": 32},
+    },
+    "system": {"chunks": 4, "active_chunks": 4, "all_reduce": "direct"},
+    "collective": {"kind": "all-reduce", "size": "4 MiB"},
+}
+# The gradients of DLRM's MLPs and its all-to-alls on 16 NPUs, two passes.
+TRAINING: Tables = {
+    "network": {"topology": "torus", "shape": [4, 4], "bandwidth": "25 GB/s", "latency": "500 ns", "packet": "4 KiB"},
+    "system": {"all_reduce": "ring", "all_to_all": "direct", "npu": {"device": "a100-80gb", "efficiency": 0.5}},
+    "workload": {"model": "dlrm", "batch": 1024, "passes": 1},
+    "output": {"window": "100 us"},
+}
+# ASTRA-sim 1 over Garnet as its samples have it, 64 NPUs: 2 rings of each kind, 50 VCs x 5000 flits.
+GARNET = {
+    "network": """
+        num-npus: 64 num-packages: 16 package-rows: 4 topology: Torus3D
+        local-rings: 2 vertical-rings: 2 horizontal-rings: 2
+        flit-width: 2048 local-packet-size: 4096 package-packet-size: 4096 tile-link-width: 256 package-link-width: 256
+        vcs-per-vnet: 50 routing-algorithm: Ring_XY router-latency: 1 local-link-latency: 90 package-link-latency: 200
+        buffers-per-vc: 5000 local-link-efficiency: 1.0 package-link-efficiency: 1.0
+    """,
+    "system": """
+        scheduling-policy: LIFO endpoint-delay: 1 active-chunks-per-dimension: 1 preferred-dataset-splits: 4
+        boost-mode: 0
+        all-reduce-implementation: ring_ring_ring all-gather-implementation: ring_ring_ring
+        reduce-scatter-implementation: ring_ring_ring all-to-all-implementation: ring_ring_ring
+        collective-optimization: localBWAware
+    """,
+    "workload": "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 1048576 5\n",
+}
+
+
+def run_tables(tables: Tables, backend: str = "packet") -> Run:
+    """An experiment, system layer included."""
+    begin = time.process_time()
+    return _run(load_experiment(tables), backend, begin)
+
+
+def _garnet() -> Run:
+    """The three files of ASTRA-sim 1, a word and its value to a line."""
+    begin = time.process_time()
+    with TemporaryDirectory() as folder:
+        files = []
+        for name, text in GARNET.items():
+            words = text.split()
+            pairs = "".join(f"{key} {value}\n" for key, value in zip(words[::2], words[1::2], strict=True))
+            files.append(Path(folder, f"{name}.txt"))
+            files[-1].write_text(text if name == "workload" else pairs, encoding="utf-8")
+        return _run(astra_experiment(*files), "packet", begin)
+
+
+def _run(experiment: Experiment, backend: str, begin: float) -> Run:
+    """`begin`: when its reading began."""
+    prepared = prepare(experiment, backend=backend)
+    result = simulate_study(prepared, backend=backend)
+    whole = time.process_time() - begin
+    counter = "router_visits" if backend == "packet" else "messages"
+    facts = {"time_ns": result.time_ns, "skipped_cycles": result.counts["skipped_cycles"]}
+    return Run(result.counts[counter], result.time_cycles, result.sim_cpu_s, whole, facts)
+
+
+def _with(tables: Tables, **changes: dict[str, Any]) -> Tables:
+    """The tables with some keys set anew."""
+    return {name: {**tables.get(name, {}), **changes.get(name, {})} for name in {**tables, **changes}}
+
+
+def _open(traffic: Open) -> partial[Run]:
+    return partial(simulate, traffic)
+
+
+CASES: dict[str, Case] = {
+    "torus8x8-uniform-0.4": Case("8x8 torus, uniform traffic, 5-flit packets", _open(Open(8, 0.4, 20_000))),
+    "torus8x8-uniform-0.1": Case("8x8 torus, uniform traffic, 5-flit packets", _open(Open(8, 0.1, 40_000))),
+    "torus8x8-uniform-0.2-1flit": Case("8x8 torus, uniform, 1-flit packets", _open(Open(8, 0.2, 20_000, flits=1))),
+    "torus32x32-uniform-0.1": Case("1024 routers, 5-flit packets", _open(Open(32, 0.1, 2000))),
+    "torus64x64-uniform-0.05": Case("4096 routers, as busy as 64 at 0.4", _open(Open(64, 0.05, 600))),
+    "torus8x8-hotspot": Case("8x8 torus, 5 % of the packets to node 0: congested", _open(Open(8, 0.4, 8000, hot=0.05))),
+    "ring16-direct-all-reduce": Case("4 MiB on a ring of 16, all at once: congested", partial(run_tables, DIRECT)),
+    "torus4x4x4-all-reduce": Case("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", partial(run_tables, FIRST)),
+    "torus4x4x4-all-reduce-attribution": Case(
+        'the same with attribution = "links"',
+        partial(run_tables, _with(FIRST, output={"attribution": "links"})),
+    ),
+    "torus4x4x4-all-reduce-garnet": Case("the same size as ASTRA-sim 1 with Garnet's sample has it", _garnet),
+    "torus4x4-training": Case("a step of DLRM on 16 NPUs, flit by flit", partial(run_tables, TRAINING)),
+    "torus16x16x16-packet": Case(
+        "all-reduce of 1 MiB in 4 chunks on 4096 NPUs, flit by flit",
+        partial(run_tables, _with(LARGE, collective={"size": "1 MiB"})),
+        long=True,
+    ),
+    **{
+        f"torus16x16x16-{backend}": Case(
+            f"all-reduce of 64 MiB in 4 chunks on 4096 NPUs, --backend {backend}",
+            partial(run_tables, LARGE, backend),
+            "messages",
+        )
+        for backend in ("analytical", "analytical-congestion", "flow")
+    },
+}

@@ -1,0 +1,81 @@
+"""Runs of cases, each in a process of its own, so that the peak of memory is that of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pyxsim.bench.case import Run
+from pyxsim.bench.cases import CASES
+from pyxsim.bench.traffic import Open
+from pyxsim.errors import PyxsimError
+
+LONG_REPEAT = 3  # runs of a long case, at most
+
+Row = dict[str, Any]
+
+
+def measure(name: str, repeat: int, against: Path | None = None) -> Row:
+    """One case, `repeat` times: its work (the same in every run), times and memory.
+
+    `against`: another tree of pyxsim, built. Each run is then one of a pair, now that tree's first, now this one's, so
+    that what the machine does meanwhile hits both; "against" has the ratios of the pairs: CPU time here over there.
+    """
+    case = CASES[name]
+    count = max(1, min(repeat, LONG_REPEAT) if case.long else repeat)
+    runs, others, peaks = [], [], []
+    for number in range(count):
+        if against is not None and number % 2 == 0:
+            others.append(once(name, against)[0])
+        run, peak = once(name)
+        runs.append(run)
+        peaks.append(peak)
+        if against is not None and number % 2:
+            others.append(once(name, against)[0])
+    for run in [*runs, *others]:
+        if (run.work, run.cycles) != (runs[0].work, runs[0].cycles):
+            raise PyxsimError(f"{name}: not the same work in every run; there is nothing to compare")
+    row = {
+        "name": name,
+        "what": case.what,
+        case.key: runs[0].work,
+        "cycles": runs[0].cycles,
+        "cpu_s": spread([run.cpu_s for run in runs]),
+        "whole_cpu_s": spread([run.whole_cpu_s for run in runs]),
+        case.rate_key: runs[0].work / statistics.median(run.cpu_s for run in runs),
+        "peak_rss_mb": statistics.median(peaks),
+        "runs": count,
+        **runs[0].facts,
+    }
+    if against is not None:
+        row["against"] = spread([ours.cpu_s / theirs.cpu_s for ours, theirs in zip(runs, others, strict=True)])
+    return row
+
+
+def once(what: str | Open, tree: Path | None = None) -> tuple[Run, float]:
+    """One run of a case or of traffic, and the peak of memory of its process (MB). `tree`: of which pyxsim."""
+    word = what if isinstance(what, str) else json.dumps(asdict(what))
+    root = (tree or Path(__file__).parents[2]).resolve()
+    words = [sys.executable, "-m", "pyxsim.bench", word]
+    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    # What an earlier run has proved is proved again: every run does the same work.
+    environment = {**os.environ, "PYTHONPATH": path, "PYXSIM_CACHE": ""}
+    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        raise PyxsimError(f"{what} does not run with the pyxsim in {root}: {last}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    peak: float = told.pop("peak_rss_mb")
+    return Run(**told), peak
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """The least, the median and the most."""
+    return {"min": min(seconds), "median": statistics.median(seconds), "max": max(seconds)}

@@ -1,0 +1,66 @@
+"""`pyxsim bench`: how fast the simulator is on this machine, and what that means for experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyxsim.cli.check import seconds
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError
+from pyxsim.report.facts import rounded
+
+if TYPE_CHECKING:
+    from pyxsim.bench.measure import Row
+
+# A kind of work each: a router with much to do, a large network, the system layer, no packets at all.
+SHORT = ("torus8x8-uniform-0.4", "torus32x32-uniform-0.1", "torus4x4x4-all-reduce", "torus16x16x16-analytical")
+FOR_NETWORK, FOR_TIMES = SHORT[1:3]
+MOST_REPEAT = 1000
+
+
+def bench(talk: Talk, names: Sequence[str], *, repeat: int, list_only: bool = False) -> None:
+    """Run cases; without names a few, from which follows what experiments will take. Raises InputError."""
+    from pyxsim.bench.cases import CASES
+    from pyxsim.bench.history import session
+    from pyxsim.bench.measure import measure
+    from pyxsim.bench.show import tables
+
+    if list_only:
+        talk.put({"cases": [{"name": name, "what": case.what, "unit": case.unit} for name, case in CASES.items()]})
+        talk.say(*(f"{name}: {case.what}" for name, case in CASES.items()))
+        return
+    for name in names:
+        if name not in CASES:
+            raise InputError(f"no case '{name}'", key="NAME", allowed=CASES, given=name)
+    if not 1 <= repeat <= MOST_REPEAT:
+        raise InputError(f"{repeat} runs", key="--repeat", allowed=f"from 1 to {MOST_REPEAT}")
+    rows: list[Row] = []
+    for name in names or SHORT:
+        talk.say(f"{name} ...")
+        rows.append(measure(name, repeat))
+    told: dict[str, Any] = session(rows)
+    talk.say("", f"{told['machine']}, {told['build']} build", *tables(rows))
+    if not names:
+        told["expected"] = _expect(talk, {row["name"]: row for row in rows})
+    talk.put(told)
+
+
+def _expect(talk: Talk, rows: dict[str, Row]) -> list[dict[str, Any]]:
+    """What experiments will take, by the case that is most like them."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from pyxsim.bench.expect import expected
+
+    table = Table(title="a ring all-reduce, flit by flit, nothing skipped", box=SIMPLE_HEAD)
+    for head in ("NPUs", "size", "router visits", "about"):
+        table.add_column(head, justify="right")
+    found = list(expected(rows[FOR_TIMES]["visits_per_cpu_s"]))
+    for each in found:
+        table.add_row(f"{each.npus:,}", each.size, rounded(each.router_visits, ""), seconds(each.cpu_s))
+    routers = 32 * 32
+    room = rows[FOR_NETWORK]["network_mb"] / routers * 1000
+    memory = f"memory of the network: {room:.0f} kB for each router (4 VCs x 8 flits)"
+    talk.say(table, memory, "`pyxsim check EXPERIMENT.toml` tells the router visits of an experiment, and its time.")
+    return [each._asdict() for each in found]
