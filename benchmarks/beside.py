@@ -73,7 +73,7 @@ def beside(repeat: int, pythons: Iterable[str] = ()) -> list[dict[str, Any]]:
         file = Path(folder, "traffic.json")
         file.write_text(json.dumps(asdict(traffic())), encoding="ascii")
         for _ in range(repeat):
-            for name in PEERS.keys() - how.keys():
+            for name in [name for name in PEERS if name not in how]:
                 outcome = _once(PEERS[name].file, file, tried)
                 if isinstance(outcome, str):
                     how[name] = outcome

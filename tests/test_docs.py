@@ -53,6 +53,7 @@ each_page = pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name
 
 # Long, and a shorter one of the same kind runs on another page: for --slow.
 LONG = {
+    "pyxsim bench": "docs/commands.md",
     "pyxsim compare inputs/studies/hotspot.toml --plot hotspot.png": "tests/test_studies.py compares it",
     "pyxsim compare inputs/studies/two_jobs.toml -o two_jobs.md": "docs/compare.md",
     "pyxsim curve inputs/torus_uniform.toml --loads 0.1,0.2,0.3,0.4,0.5 -o curve.png": "docs/commands.md",

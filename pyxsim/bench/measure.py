@@ -62,15 +62,15 @@ def measure(name: str, repeat: int, against: Path | None = None) -> Row:
 def once(what: str | Open, tree: Path | None = None) -> tuple[Run, float]:
     """One run of a case or of traffic, and the peak of memory of its process (MB). `tree`: of which pyxsim."""
     word = what if isinstance(what, str) else json.dumps(asdict(what))
-    root = (tree or Path(__file__).parents[2]).resolve()
-    words = [sys.executable, "-m", "pyxsim.bench", word]
-    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # What an earlier run has proved is proved again: every run does the same work.
-    environment = {**os.environ, "PYTHONPATH": path, "PYXSIM_CACHE": ""}
-    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    # The same modules as here, but that a tree goes first; and what an earlier run has proved is proved again.
+    path = [*([str(tree.resolve())] if tree is not None else []), *(entry or os.getcwd() for entry in sys.path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYXSIM_CACHE": ""}
+    words = [sys.executable, "-P", "-m", "pyxsim.bench", word]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        raise PyxsimError(f"{what} does not run with the pyxsim in {root}: {last}")
+        where = "" if tree is None else f" with the pyxsim in {tree}"
+        raise PyxsimError(f"{what} does not run{where}: {last}")
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     peak: float = told.pop("peak_rss_mb")
     return Run(**told), peak
