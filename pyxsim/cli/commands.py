@@ -9,7 +9,19 @@ import typer
 
 from pyxsim import __version__
 from pyxsim.cli.astra_command import AstraCommand, astra
-from pyxsim.cli.options import AllowDeadlock, Backend, Experiment, File, Json, Libraries, Plot, Quiet, Settings
+from pyxsim.cli.options import (
+    AllowDeadlock,
+    Backend,
+    Experiment,
+    File,
+    Json,
+    Libraries,
+    NoSkip,
+    Plot,
+    Quiet,
+    Settings,
+    overriding,
+)
 from pyxsim.cli.options import name as _name
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import Commands, UsageError, usage_fault
@@ -55,6 +67,7 @@ def run(
     backend: Backend = "packet",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    no_skip: NoSkip = False,
     watch: Annotated[
         str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
     ] = None,
@@ -75,7 +88,7 @@ def run(
             talk,
             experiment,
             Outputs(file, plot),
-            overrides=[*(settings or ()), *(["output.carry=true"] if carry else [])],
+            overrides=[*overriding(settings, no_skip), *(["output.carry=true"] if carry else [])],
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -109,6 +122,7 @@ def compare(
     settings: Settings = None,
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    no_skip: NoSkip = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -127,7 +141,7 @@ def compare(
             plot=plot,
             within=within,
             point=point,
-            overrides=settings or (),
+            overrides=overriding(settings, no_skip),
             backends=backends or (),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -552,9 +566,7 @@ def generate_workloads(
     with Talk(json=json) as talk:
         from pyxsim.cli.generate import generate_workload
 
-        generate_workload(
-            talk, experiment, file, model=model, device=device, shape=shape, overrides=settings or ()
-        )
+        generate_workload(talk, experiment, file, model=model, device=device, shape=shape, overrides=settings or ())
 
 
 def command_line(words: Sequence[str] | None = None) -> int:

@@ -7,6 +7,11 @@ from typing import Annotated
 import typer
 
 
+def overriding(settings: list[str] | None, no_skip: bool) -> list[str]:
+    """What is given with --set, and what --no-skip stands for."""
+    return [*(settings or ()), *(["run.skip=false"] if no_skip else [])]
+
+
 def name(value: str | None) -> str | None:
     """A file name as it is given; an empty one is what an unset variable of a shell leaves."""
     if value == "":
@@ -35,6 +40,9 @@ Plot = Annotated[
 ]
 Backend = Annotated[
     str, typer.Option(metavar="NAME", help="The network model: packet, analytical, analytical-congestion or flow.")
+]
+NoSkip = Annotated[
+    bool, typer.Option("--no-skip", help="Simulate every cycle, also of traffic that repeats itself: the same result.")
 ]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")

@@ -6,7 +6,7 @@ from pyxsim.core.state cimport State
 
 
 cdef enum Reason:
-    UNTIL, DELIVERED, WINDOW, NOTHING_LEFT, DEADLOCK, NO_MEMORY
+    UNTIL, DELIVERED, WINDOW, NOTHING_LEFT, DEADLOCK, NO_MEMORY, REPEATS
 
 
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil

@@ -6,6 +6,7 @@ from pyxsim.core.bits cimport lowest, set_bit
 from pyxsim.core.calendar cimport next_scheduled
 from pyxsim.core.interface cimport consume, join_sources, visit_lane
 from pyxsim.core.link cimport launch_queued, take_credit
+from pyxsim.core.repeat cimport observe
 from pyxsim.core.router cimport arrive, visit_router
 from pyxsim.core.state cimport CREDIT, FLIT, LAUNCH, NONE, Router, Slot, Vc
 
@@ -138,6 +139,8 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
                     s.changed = 0
                     return WINDOW
                 boundary = (s.now // window + 1) * window
+            if s.orbit != NULL and s.orbit.until > s.now and observe(s):
+                return REPEATS
             arrivals(s)
             s.arrived = 1
         if s.failed:

@@ -43,6 +43,7 @@ class Engine:
     flits_in_flight: int
     router_visits: int
     messages_pending: int
+    skipped: int
 
     def __init__(
         self,
@@ -92,13 +93,24 @@ class Engine:
         tag: ArrayLike = 0,
     ) -> int:
         """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
-    def run(self, until: int, *, slack: int = 0, window: int = 0) -> Stop:
+    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0) -> Stop:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
+
+        `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and two such periods or more
+        may be skipped before this cycle: see `periods`. It is not looked for in a run that is traced, watched or told
+        in parts (attribution).
 
         Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
         empty: see `deliveries`.
         """
+    def periods(self) -> tuple[int, int]:
+        """(cycles of the period that has just been proved, how many more of them may be skipped); see `run`."""
+    def sample(self, cycles: ArrayLike, links: int) -> Longs:
+        """Simulate the next period instead. Returns int64[cycles + 1, COUNTERS, links]: the running totals of the first
+        `links` links at the beginning of each cycle of it in `cycles`, which ascend, and at its end."""
+    def skip(self, periods: int) -> None:
+        """Let so many periods pass at once: exact in all that decides and all that is counted."""
     def deliveries(self) -> dict[str, Longs]:
         """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
 

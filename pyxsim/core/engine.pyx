@@ -5,14 +5,14 @@ import sys
 import numpy as np
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
 from pyxsim.core.books cimport MOST_TAGS, LaneBook, LinkBook, Owner, Rival, VcBook, VcMargin
 from pyxsim.core.inspect cimport calendar_entries, packets_of, prove_invariants, stuck_flits
 from pyxsim.core.interface cimport add_pending
-from pyxsim.core.ledger cimport free_books
+from pyxsim.core.skip cimport look_for_periods, periods_of, sampled, skip_periods, skipped_cycles
 from pyxsim.core.state cimport (
     NONE,
     PRIORITY_SHIFT,
@@ -25,13 +25,14 @@ from pyxsim.core.state cimport (
     Slot,
     State,
     Vc,
+    free_state,
     new_message,
 )
 from pyxsim.core.stats cimport settle
 from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
-from pyxsim.core.records import BOOKS, COUNTING, LINK, OUT, ROUTER, VC, check_size
+from pyxsim.core.records import BOOKS, COUNTERS, COUNTING, LINK, OUT, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
@@ -51,7 +52,7 @@ build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.spl
 LONGEST_DELAY = 1 << 24
 LINK_ARRAYS = ("src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_delay", "output_queue", "group",
                "pool", "classes", "ranges")
-REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory")
+REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeats")
 MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
 MAX_NUMBER = 2**15 - 1
@@ -410,25 +411,7 @@ cdef class Engine:
             raise MemoryError
 
     def __dealloc__(self):
-        cdef State* s = &self.s
-        cdef int64_t place
-        if s.slots != NULL:
-            for place in range(s.slot_mask + 1):
-                free(s.slots[place].events)
-        free(s.slots)
-        free(s.slot_used)
-        free(s.nodes_pool)
-        free(s.packets)
-        free(s.messages)
-        free(s.pending)
-        free(s.delivered)
-        free(s.delivered_at)
-        free(s.log)
-        free(s.arrivals)
-        free(s.notes)
-        free(s.requests)
-        free(s.matched)
-        free_books(s)
+        free_state(&self.s)
 
     # -- use --
 
@@ -486,9 +469,10 @@ cdef class Engine:
                        rows[i, 8], rows[i, 9])
         return first
 
-    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0):
+    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0):
         cdef State* s = &self.s
         cdef Reason reason
+        look_for_periods(s, self.arrays, repeats_until)
         if DEBUG:   # every cycle on its own, proved
             while True:
                 with nogil:
@@ -504,6 +488,19 @@ cdef class Engine:
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
         return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
+
+    def periods(self):
+        return periods_of(&self.s)
+
+    def sample(self, cycles, int links):
+        return sampled(&self.s, cycles, links)
+
+    def skip(self, int64_t periods):
+        skip_periods(&self.s, periods)
+
+    @property
+    def skipped(self):
+        return skipped_cycles(&self.s)
 
     @property
     def now(self):
@@ -523,8 +520,7 @@ cdef class Engine:
 
     def counters(self):
         settle(&self.s)
-        names = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
-        return {name: self.records["link"][name].copy() for name in names}
+        return {name: self.records["link"][name].copy() for name in COUNTERS}
 
     def buffer_max(self):
         return self.records["vc"]["occupancy_max"][self.listed]

@@ -113,7 +113,7 @@ class RouterOptions:
 
 @dataclass
 class Stop:
-    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle" or "deadlock".
+    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle", "deadlock" or "repeats".
 
     `messages`, `cycles`: int64, what was delivered and when, in order of (cycle, message).
     """

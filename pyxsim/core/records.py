@@ -179,6 +179,34 @@ COUNTING = {
     **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
 }
 
+# What is counted for every link.
+COUNTERS = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
+
+# Arrays that are the same, byte by byte, whenever the state of the network is that of another cycle. The others that
+# decide are met one by one in repeat_walk.pyx.
+SAME = (
+    "in_pointer",
+    "sa_grant",
+    "accept_pointer",
+    "va_grant",
+    "va_accept",
+    "va_wave",
+    "sa_wave",
+    "open_pointer",
+    "class_pointer",
+    "open_count",
+    "source_head",
+    "closing",
+    "rank",
+    "occupied",
+    "heads",
+    "unheld",
+    "opened",
+    "router_active",
+    "lane_active",
+    "stalled_ports",
+)
+
 
 def check_size(kind: str, compiled: int, described: int) -> None:
     """Raise PyxsimError where a record has another size in the engine, which is then older than the files beside it."""

@@ -112,6 +112,7 @@ cdef int32_t selected(
     cdef int32_t first = draw(key, router, DRAW_SELECT, count)
     cdef int32_t best, turn, other
     cdef int64_t least, used
+    s.draws += 1
     if select == SELECT_RANDOM:
         return first
     if select == SELECT_LEAST:

@@ -3,6 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.books cimport Books
+from pyxsim.core.orbit cimport Orbit
 
 
 cdef enum VcState:
@@ -362,6 +363,7 @@ cdef struct State:
     int32_t slot_words
     int64_t scheduled            # entries in it
     int64_t in_flight            # flits that have left their source and are not consumed
+    int64_t draws                # random numbers asked for so far
 
     # --- what only counts ---
     int32_t changed              # a flit was launched since the caller was told of a window's end
@@ -381,6 +383,7 @@ cdef struct State:
     int64_t note_room, note_count
     int32_t attribution          # books are kept: 1; and every stay is listed: 2
     Books books
+    Orbit* orbit                 # NULL: nobody looks for periods
 
     # --- scratch within one router and cycle ---
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
@@ -416,3 +419,4 @@ cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_
 cdef void note(
     State* s, int32_t packet, int64_t cycle, Noted what, int32_t link, int32_t vc, int32_t flit
 ) noexcept nogil
+cdef void free_state(State* s) noexcept

@@ -5,7 +5,10 @@ any: lists end with NONE.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport realloc
+from libc.stdlib cimport free, realloc
+
+from pyxsim.core.ledger cimport free_books
+from pyxsim.core.repeat cimport free_orbit
 
 
 cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil:
@@ -133,3 +136,26 @@ cdef void note(
     entry = &s.notes[s.note_count]
     s.note_count += 1
     entry.cycle, entry.what, entry.link, entry.vc, entry.flit = cycle, what, link, vc, flit
+
+
+cdef void free_state(State* s) noexcept:
+    """Give back all memory that is not an array of numpy's."""
+    cdef int64_t place
+    if s.slots != NULL:
+        for place in range(s.slot_mask + 1):
+            free(s.slots[place].events)
+    free(s.slots)
+    free(s.slot_used)
+    free(s.nodes_pool)
+    free(s.packets)
+    free(s.messages)
+    free(s.pending)
+    free(s.delivered)
+    free(s.delivered_at)
+    free(s.log)
+    free(s.arrivals)
+    free(s.notes)
+    free(s.requests)
+    free(s.matched)
+    free_books(s)
+    free_orbit(s)

@@ -170,7 +170,10 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     cdef int64_t used
     for offset in range(2):   # the plane itself, then its escape plane
         size = own if offset == 0 else count - own
-        start = draw(s.packets[packet].key, router, DRAW_TIE, own) if offset == 0 and own > 1 else 0
+        start = 0
+        if offset == 0 and own > 1:
+            start = draw(s.packets[packet].key, router, DRAW_TIE, own)
+            s.draws += 1
         for turn in range(size):
             i = (start + turn) % size + (0 if offset == 0 else own)
             aim(s, vc, s.found_link[i], s.found_class[i])

@@ -16,6 +16,7 @@ cdef int32_t drawn_via(State* s, Packet* p, int32_t router, int32_t kind) noexce
     """The intermediate NPU: any, or one of the box between source and destination."""
     cdef int32_t dim, mine, goal, size, steps, direction, digit
     cdef int64_t node
+    s.draws += 1
     if kind == VIA_ANY:
         return draw(p.key, 0, DRAW_VIA, s.nodes)
     node = 0
@@ -63,7 +64,9 @@ cdef void choose_way(State* s, Packet* p, int32_t router) noexcept nogil:
     cdef int64_t hops, cost
     cdef int64_t least = INT64_MAX
     if s.choose == 0:
-        best = draw(p.key, 0, DRAW_WAY, s.ways) if s.ways > 1 else 0
+        if s.ways > 1:
+            best = draw(p.key, 0, DRAW_WAY, s.ways)
+            s.draws += 1
         if s.way_via[best] != VIA_NONE:
             best_via = drawn_via(s, p, router, s.way_via[best])
     else:

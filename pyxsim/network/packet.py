@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
+from pyxsim.core.records import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.lanes import LaneChoice
@@ -23,6 +24,7 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
+CUTS = 256  # ends of windows that are told at once: some MB
 FEW = 8  # messages up to which they are faster one by one
 
 
@@ -32,7 +34,8 @@ class PacketNetwork:
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
     `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
     forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
-    Engine: 0 nothing, 1 by link and cause, 2 also of each packet.
+    Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
+    over (docs/fast_forward.md).
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class PacketNetwork:
         packet: int | None = None,
         recycle: bool = False,
         attribution: int = 0,
+        skip: bool = True,
     ) -> None:
         self.topology = topology
         self.settings = network
@@ -79,6 +83,7 @@ class PacketNetwork:
             drained=router.vc_reuse == "drained",
             ordered=router.ordered,
         )
+        self.skips = skip and not open_traffic
         self.bytes_delivered = 0
         self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
         # Of each message, in few bytes: there may be many millions.
@@ -176,9 +181,12 @@ class PacketNetwork:
     def _run(self, limit: int, slack: int) -> Stop:
         """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
         until = min(limit, self.engine.now + SLICE, self.watchdog.due)
-        stop = self.engine.run(until, slack=slack, window=self.windows.window)
+        far = limit if self.skips else 0
+        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=far)
         if stop.reason == "window":
             self._record()
+        elif stop.reason == "repeats":
+            self._skip()
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
         self.bytes_delivered += sum(map(self._bytes.__getitem__, stop.messages.tolist()))
         if self.attribution and len(stop.messages):
@@ -201,6 +209,25 @@ class PacketNetwork:
 
     def _record(self) -> None:
         self.windows.record(self.engine.now, self.totals())
+
+    def _skip(self) -> None:
+        """Let whole periods pass, of which the last one is just over. Where windows end in them, one period is
+        simulated once more, to see how much of it is counted up to where they end."""
+        engine, begin = self.engine, self.engine.now
+        period, times = engine.periods()
+        end = begin + times * period
+        cuts = self.windows.cuts(begin, end)
+        if len(cuts):
+            periods, rest = np.divmod(cuts - begin, period)
+            rests, place = np.unique(np.append(rest, 0), return_inverse=True)
+            samples = engine.sample(begin + rests, self.topology.links)
+            whole = samples[-1] - samples[0]
+            for chosen in np.array_split(np.arange(len(cuts)), -(-len(cuts) // CUTS)):
+                totals = samples[place[chosen]] + periods[chosen, np.newaxis, np.newaxis] * whole
+                self.windows.record_many(cuts[chosen], COUNTERS, totals)
+            times -= 1
+        engine.skip(times)
+        self.watchdog.passed(end)
 
     def _close_before(self, cycle: int) -> None:
         """Book what was counted before an idle time that reaches into another window, now that it ends in `cycle`."""
@@ -238,7 +265,7 @@ class PacketNetwork:
             "flit_hops": int(self.totals()["flits"].sum()),
             "router_visits": totals["router_visits"],
             "bytes_delivered": self.bytes_delivered,
-            "skipped_cycles": 0,
+            "skipped_cycles": self.engine.skipped,
         }
 
     def messages(self) -> dict[str, Longs]:

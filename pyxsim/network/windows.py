@@ -7,7 +7,7 @@ long run keeps every count and loses only resolution.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,21 @@ class WindowRecorder:
             self._add((cycle - 1) // self.window, new)
             self.last = cycle
         self._before = now
+
+    def cuts(self, begin: int, end: int) -> NDArray[np.int64]:
+        """The ends of windows in (begin, end], which is about to pass; windows become as long as they have to for it.
+
+        They may become so before what was counted up to `begin` is told: it is the same whether it is booked to short
+        windows that are added up, or to long ones.
+        """
+        while -(-end // self.window) > self._limit():
+            self._double()
+        return np.arange(begin // self.window + 1, end // self.window + 1, dtype=np.int64) * self.window
+
+    def record_many(self, cycles: NDArray[np.int64], names: Sequence[str], totals: NDArray[np.int64]) -> None:
+        """`record` for many cycles in turn. `totals`: int64[cycles, counters, links]."""
+        for cycle, rows in zip(cycles.tolist(), totals, strict=True):
+            self.record(cycle, dict(zip(names, rows, strict=True)))
 
     def close(self, cycle: int) -> None:
         """The run ended at `cycle`: time that was recorded after it, and in which nothing was counted, is left out."""

@@ -13,6 +13,7 @@ from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.faults import join
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
+from pyxsim.settings.run import Run
 from pyxsim.settings.semantics import refuse, refuse_files, refuse_messages
 from pyxsim.settings.system import System
 from pyxsim.settings.traffic import Traffic
@@ -36,6 +37,7 @@ class Experiment(Table):
     traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
     workload: Workload | None = Field(default=None, description="A workload; or a collective, or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
+    run: Run = Field(default_factory=Run, description="How it is computed; the result is the same however.")
 
     @field_validator("system")
     @classmethod

@@ -24,7 +24,13 @@ Tick = Callable[[], None] | None
 def _packet(experiment: Experiment, topology: Topology, window: int, tick: Tick) -> PacketNetwork:
     output = experiment.output
     return PacketNetwork(
-        topology, experiment.network, window=window, tick=tick, seed=output.seed, attribution=output.level
+        topology,
+        experiment.network,
+        window=window,
+        tick=tick,
+        seed=output.seed,
+        attribution=output.level,
+        skip=experiment.run.skip,
     )
 
 

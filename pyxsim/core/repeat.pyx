@@ -1,0 +1,213 @@
+"""Exact fast-forward (docs/fast_forward.md): the network notices that its state is that of some cycles ago.
+
+What decides, seen from `now`, is compared as a whole with a picture of it: where all is equal, the same will happen
+again, as nothing else decides. Pictures are dear, so they are taken when 2^n cycles have passed without a message that
+comes or goes; and comparisons are, so they are only made where the entries of the calendar of the last 64 cycles were
+those of 64 cycles before a picture. That is a hint and need not be right. The words written and compared are bounded
+by the flits that were sent meanwhile, so that a network which never repeats itself loses nothing to speak of.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from pyxsim.core.draw cimport GOLDEN
+from pyxsim.core.orbit cimport PICTURES, Block, Orbit, Picture
+from pyxsim.core.repeat_walk cimport ADVANCE, COMPARE, RECORD, Walk, walk
+from pyxsim.core.state cimport NONE, Slot
+from pyxsim.core.stats cimport settle
+
+
+cdef enum:
+    FIRST_AGE = 128          # cycles: not less than the 64 of the hash
+    WORDS_AT_FIRST = 1 << 20
+    VISITS_PER_WORD = 2      # a word takes some 2 ns, a visit at least 40
+    LEAST_PERIODS = 2        # one may have to be simulated for the windows in it
+
+
+cdef bint afforded(State* s) noexcept nogil:
+    return s.orbit.spent < WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
+
+
+cdef uint64_t fingerprint(State* s) noexcept nogil:
+    """Of the entries of this cycle, in whatever order."""
+    cdef Slot* slot = &s.slots[s.now & s.slot_mask]
+    cdef uint32_t sum = 0
+    cdef uint32_t entry
+    cdef int32_t i
+    for i in range(slot.count):
+        entry = <uint32_t> slot.events[i]
+        sum += entry * (entry + 40503)
+    return GOLDEN * <uint64_t> sum
+
+
+cdef void forget(State* s) noexcept nogil:
+    """What comes now has nothing to do with what was."""
+    cdef Orbit* o = s.orbit
+    o.age = 0
+    o.due = FIRST_AGE
+    o.count = 0
+    o.proved = 0
+
+
+cdef void take_picture(State* s) noexcept nogil:
+    cdef Orbit* o = s.orbit
+    cdef Picture* p = &o.pictures[o.count]
+    cdef Walk w
+    settle(s)
+    w.mode = RECORD
+    w.differs = False
+    w.picture = p
+    w.place = w.counted = 0
+    walk(s, &w)
+    if s.failed:
+        return
+    p.cycle, p.same_count, p.counts_count = s.now, w.place, w.counted
+    p.latency_sum, p.packets = s.latency_sum, s.packets_delivered
+    o.hashes[o.count] = o.hash
+    o.count += 1
+    o.spent += w.place + w.counted
+
+
+cdef bint is_again(State* s, int32_t number) noexcept nogil:
+    """Is the state that of a picture? If so, a period is proved."""
+    cdef Orbit* o = s.orbit
+    cdef Picture* p = &o.pictures[number]
+    cdef Walk w
+    settle(s)
+    w.mode = COMPARE
+    w.differs = False
+    w.picture = p
+    w.place = w.counted = 0
+    w.deltas, w.deltas_room = o.deltas, o.deltas_room
+    w.most = INT64_MAX
+    w.stuck = 0
+    walk(s, &w)
+    o.deltas, o.deltas_room = w.deltas, w.deltas_room
+    o.spent += w.place + w.counted
+    if s.failed or w.differs or w.place != p.same_count or w.counted != p.counts_count:
+        return False
+    if w.most == INT64_MAX:   # nothing is sent
+        return False
+    o.proved = 1
+    o.period = s.now - p.cycle
+    o.most = w.most
+    o.stuck = w.stuck
+    o.latency = s.latency_sum - p.latency_sum
+    o.packets = s.packets_delivered - p.packets
+    return periods_until(s, o.until) >= LEAST_PERIODS
+
+
+cdef bint observe(State* s) noexcept nogil:
+    """A cycle is about to be visited. True: a period is proved, and whole ones may be skipped."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t marks = s.serials - s.pending_count + s.messages_delivered + s.draws
+    cdef int32_t i
+    if o.seen == s.now:
+        return False
+    if marks != o.marks:
+        o.marks = marks
+        forget(s)
+    o.proved = 0
+    o.hash = (o.hash << 1) + fingerprint(s) + <uint64_t> (s.now - o.seen) * 0x2545F491
+    o.seen = s.now
+    o.age += 1
+    if o.age < FIRST_AGE or s.delivered_count:
+        return False
+    for i in range(o.count):
+        if o.hashes[i] == o.hash and afforded(s) and is_again(s, i):
+            return True
+    if o.age >= o.due and o.count < PICTURES:
+        o.due *= 2
+        if afforded(s):
+            take_picture(s)
+    return False
+
+
+cdef int64_t periods_until(State* s, int64_t until) noexcept nogil:
+    """How many periods may be skipped from now on, up to cycle `until` at most."""
+    cdef Orbit* o = s.orbit
+    if not o.proved or o.seen != s.now:
+        return 0
+    if s.pending_count and s.messages[s.pending[0]].at < until:
+        until = s.messages[s.pending[0]].at
+    return min(o.most, max(until - s.now, 0) // o.period)
+
+
+cdef void pass_period(State* s) noexcept nogil:
+    """One period of the proved ones has been simulated after all."""
+    cdef Orbit* o = s.orbit
+    o.seen = s.now
+    o.most -= 1
+    o.latency += o.packets * o.period
+
+
+cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
+    """What the calendar has for the cycles to come comes so many later."""
+    cdef int64_t size = s.slot_mask + 1
+    cdef int64_t place
+    cdef Slot* turned = <Slot*> malloc(size * sizeof(Slot))
+    if turned == NULL:
+        s.failed = 1
+        return
+    for place in range(size):
+        turned[(place + cycles) & s.slot_mask] = s.slots[place]
+    memcpy(s.slots, turned, size * sizeof(Slot))
+    free(turned)
+    for place in range(s.slot_words):
+        s.slot_used[place] = 0
+    for place in range(size):
+        if s.slots[place].count:
+            s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
+
+
+cdef void jump(State* s, int64_t periods) noexcept nogil:
+    """Let whole periods pass at once. Counters grow by the same in each, but latencies of messages that began before
+    it grow by its length, too."""
+    cdef Orbit* o = s.orbit
+    cdef Walk w
+    settle(s)
+    w.mode = ADVANCE
+    w.differs = False
+    w.picture = NULL
+    w.place = w.counted = 0
+    w.deltas, w.deltas_room = o.deltas, o.deltas_room
+    w.periods, w.cycles = periods, periods * o.period
+    walk(s, &w)
+    turn_wheel(s, w.cycles)
+    s.latency_sum += periods * o.latency + o.packets * o.period * (periods * (periods + 1) // 2)
+    s.now += w.cycles
+    s.reported = s.now
+    s.changed = 1
+    o.seen = s.now
+    o.skipped += w.cycles
+    o.count = 0
+    o.proved = 0
+    take_picture(s)
+
+
+cdef bint make_orbit(State* s, int32_t blocks) except -1:
+    """Begin to look for periods. `blocks`: arrays that are compared byte by byte."""
+    s.orbit = <Orbit*> calloc(1, sizeof(Orbit))
+    if s.orbit != NULL:
+        s.orbit.blocks = <Block*> calloc(blocks, sizeof(Block))
+    if s.orbit == NULL or s.orbit.blocks == NULL:
+        raise MemoryError
+    s.orbit.block_count = blocks
+    s.orbit.seen = NONE
+    s.orbit.marks = NONE
+    forget(s)
+    return True
+
+
+cdef void free_orbit(State* s) noexcept:
+    cdef int32_t i
+    if s.orbit == NULL:
+        return
+    for i in range(PICTURES):
+        free(s.orbit.pictures[i].same)
+        free(s.orbit.pictures[i].counts)
+    free(s.orbit.blocks)
+    free(s.orbit.met)
+    free(s.orbit.deltas)
+    free(s.orbit)

@@ -1,0 +1,327 @@
+"""One walk through all that decides, which is at once its picture, the comparison with one, and the jump.
+
+Every field is met once, by what it means:
+
+same        the very number must come again: places, counts of flits, pointers, states
+moves       a cycle: it is seen from `now`, and what is past is past
+shifts      a cycle whose distance matters, also in the past
+counts      it may differ, and grows by the same in every period
+
+What a walk does not meet is fixed, scratch, or follows from what it meets. Records of pools are met where they are
+used, so that it does not matter which record of the pool it is: a packet is its message and its number there, reckoned
+from the packet that the message opens next.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport qsort
+from libc.string cimport memcmp, memcpy
+
+from pyxsim.core.bits cimport has_bit
+from pyxsim.core.draw cimport packet_key
+from pyxsim.core.orbit cimport Picture
+from pyxsim.core.state cimport (
+    ACTIVE,
+    HOLDING,
+    IDLE,
+    NONE,
+    Link,
+    Message,
+    Node,
+    Out,
+    Packet,
+    Router,
+    Slot,
+    Vc,
+    grown,
+)
+
+
+cdef inline int64_t both(int64_t low, int64_t high) noexcept nogil:
+    """Two numbers of 32 bits as one."""
+    return <int64_t> (<uint64_t> <uint32_t> low | (<uint64_t> <uint32_t> high << 32))
+
+
+cdef bint has_room(State* s, Walk* w, int64_t words) noexcept nogil:
+    """RECORD: room for so many more words. COMPARE: are there so many?"""
+    cdef Picture* p = w.picture
+    cdef int64_t room
+    if w.mode == COMPARE:
+        if w.place + words > p.same_count:
+            w.differs = True
+        return not w.differs
+    if w.place + words > p.same_room:
+        room = 2 * (w.place + words) + 1024
+        p.same = <int64_t*> grown(s, p.same, room, sizeof(int64_t))
+        if s.failed:
+            return False
+        p.same_room = room
+    return True
+
+
+cdef inline void same(State* s, Walk* w, int64_t value) noexcept nogil:
+    if w.mode == ADVANCE or not has_room(s, w, 1):
+        return
+    if w.mode == RECORD:
+        w.picture.same[w.place] = value
+    elif w.picture.same[w.place] != value:
+        w.differs = True
+    w.place += 1
+
+
+cdef inline void moves(State* s, Walk* w, int64_t* field, int64_t unit) noexcept nogil:
+    """A time in units of 1 / `unit` cycles. That it is past is all that matters once it is."""
+    if w.mode == ADVANCE:
+        field[0] += w.cycles * unit
+    else:
+        same(s, w, max(field[0] - s.now * unit, 0))
+
+
+cdef inline void shifts(State* s, Walk* w, int64_t* field, int64_t unit) noexcept nogil:
+    if w.mode == ADVANCE:
+        field[0] += w.cycles * unit
+    else:
+        same(s, w, field[0] - s.now * unit)
+
+
+cdef bint counters_fit(State* s, Walk* w) noexcept nogil:
+    cdef Picture* p = w.picture
+    cdef int64_t room = 2 * w.counted + 1024
+    if w.mode == RECORD and w.counted == p.counts_room:
+        p.counts = <int64_t*> grown(s, p.counts, room, sizeof(int64_t))
+        if not s.failed:
+            p.counts_room = room
+    elif w.mode == COMPARE and w.counted == w.deltas_room:
+        w.deltas = <int64_t*> grown(s, w.deltas, room, sizeof(int64_t))
+        if not s.failed:
+            w.deltas_room = room
+    return not s.failed
+
+
+cdef inline int64_t counted(State* s, Walk* w, int64_t value) noexcept nogil:
+    """The value of a counter, after it was told: what it becomes."""
+    if w.mode == ADVANCE:
+        value += w.periods * w.deltas[w.counted]
+    elif not counters_fit(s, w):
+        return value
+    elif w.mode == RECORD:
+        w.picture.counts[w.counted] = value
+    elif w.counted < w.picture.counts_count:
+        w.deltas[w.counted] = value - w.picture.counts[w.counted]
+    else:
+        w.differs = True
+        return value
+    w.counted += 1
+    return value
+
+
+cdef inline void counts(State* s, Walk* w, int64_t* field) noexcept nogil:
+    field[0] = counted(s, w, field[0])
+
+
+cdef inline void counts_int(State* s, Walk* w, int32_t* field) noexcept nogil:
+    field[0] = <int32_t> counted(s, w, field[0])
+
+
+cdef void same_bytes(State* s, Walk* w, void* begin, int64_t size) noexcept nogil:
+    cdef int64_t words = (size + 7) >> 3
+    if w.mode == ADVANCE or not has_room(s, w, words):
+        return
+    if w.mode == RECORD:
+        memcpy(&w.picture.same[w.place], begin, size)
+    elif memcmp(&w.picture.same[w.place], begin, size):
+        w.differs = True
+    w.place += words
+
+
+# --- packets and messages -------------------------------------------------------------------------------------------
+
+cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
+    """A message with packets inside, or at the head of its source queue."""
+    cdef Message* m = &s.messages[index]
+    cdef int64_t opened
+    if s.orbit.met[index] == s.orbit.walks:
+        return
+    s.orbit.met[index] = s.orbit.walks
+    same(s, w, both(index, m.opened - m.delivered))
+    same(s, w, m.first)
+    if w.differs:
+        return
+    counts_int(s, w, &m.opened)
+    if w.mode == COMPARE and not w.differs:
+        opened = w.deltas[w.counted - 1]
+        if opened > 0:   # its last packet may be another one, and is not part of a period
+            w.most = min(w.most, max(m.packets - 2 - m.opened, 0) // opened)
+        elif m.opened > m.delivered:
+            w.stuck = True
+    counts_int(s, w, &m.delivered)
+    counts(s, w, &m.hops)
+
+
+cdef inline void name(State* s, Walk* w, int32_t packet) noexcept nogil:
+    """Which packet stands here?"""
+    cdef Packet* p = &s.packets[packet]
+    same(s, w, both(p.message, p.number - s.messages[p.message].opened))
+
+
+cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
+    cdef Packet* p = &s.packets[packet]
+    meet_message(s, w, p.message)
+    same(s, w, both(p.flits, p.plane))
+    same(s, w, both(p.via, p.last))
+    same(s, w, both(p.hops, p.launched < 0))
+    if p.launched >= 0:
+        shifts(s, w, &p.launched, 1)
+    counts_int(s, w, &p.number)
+    if w.mode == ADVANCE:
+        p.key = packet_key(s.seed, s.messages[p.message].serial, p.number)
+
+
+# --- hardware -------------------------------------------------------------------------------------------------------
+
+cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
+    cdef Vc* v = &s.vc[vc]
+    cdef Out* out = &s.out[vc]
+    cdef Link* link = &s.link[v.link]
+    cdef int32_t node = v.head
+    cdef bint first = True
+    same(s, w, both(out.credit, out.va_next))
+    same(s, w, both(out.va_requester, v.occupancy))
+    if out.src == NONE and link.dst != NONE:   # a lane
+        same(s, w, out.send_left)
+        if has_bit(&s.opened[link.word], v.number):
+            name(s, w, out.send_packet)
+    if node == NONE:
+        same(s, w, NONE)
+        return
+    same(s, w, both(v.left, v.state | v.many << 8))
+    if v.router == NONE:
+        if v.left:
+            name(s, w, v.packet)
+    elif v.state != IDLE:
+        name(s, w, v.packet)
+        same(s, w, both(v.want, v.hold))
+        same(s, w, both(v.low, v.high))
+        moves(s, w, &v.ready, s.ticks)
+        if s.ordered:
+            shifts(s, w, &s.front[vc], s.ticks)
+        else:   # nothing depends on it
+            counts(s, w, &s.front[vc])
+    while node != NONE and not w.differs:
+        name(s, w, s.nodes_pool[node].packet)
+        # A packet stands in several VCs. It is met where its head is.
+        if not (first and v.router != NONE and v.state & (HOLDING | ACTIVE)):
+            meet_packet(s, w, s.nodes_pool[node].packet)
+        first = False
+        node = s.nodes_pool[node].next
+    same(s, w, NONE)
+
+
+cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
+    cdef Link* link = &s.link[number]
+    cdef int32_t index = link.queue_head
+    cdef Node* node
+    moves(s, w, &link.free, link.den)
+    same(s, w, both(link.out_pointer, link.launch_pointer))
+    same(s, w, both(link.pool_left, link.stalled))
+    if index != NONE:
+        shifts(s, w, &link.queued_since, 1)
+    while index != NONE and not w.differs:
+        node = &s.nodes_pool[index]
+        name(s, w, node.packet)
+        same(s, w, both(node.vc, node.flit))
+        shifts(s, w, &node.at, 1)
+        index = node.next
+    same(s, w, NONE)
+    counts(s, w, &link.flits)
+    counts(s, w, &link.stall_vc)
+    counts(s, w, &link.stall_credit)
+    counts(s, w, &link.stall_serial)
+    counts(s, w, &link.stall_arbitration)
+
+
+cdef void meet_router(State* s, Walk* w, int32_t number) noexcept nogil:
+    cdef Router* r = &s.router[number]
+    same(s, w, both(r.waiting, r.unrouted))
+    same(s, w, r.stalled)
+    if r.stalled:
+        shifts(s, w, &r.looked, 1)
+
+
+# --- the calendar ---------------------------------------------------------------------------------------------------
+
+cdef int less(const void* a, const void* b) noexcept nogil:
+    cdef int32_t x = (<int32_t*> a)[0]
+    cdef int32_t y = (<int32_t*> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef void meet_entries(State* s, Walk* w, int32_t* entries, int64_t count) noexcept nogil:
+    """Entries of one cycle, in whatever order: sorted only where the order is not the same, either."""
+    cdef int64_t words = (count * sizeof(int32_t) + 7) >> 3
+    cdef int64_t place = w.place
+    cdef int64_t size = count * sizeof(int32_t)
+    same(s, w, count)
+    if w.mode == ADVANCE or w.differs or not has_room(s, w, words):
+        return
+    place = w.place
+    w.place += words
+    if w.mode == RECORD:
+        memcpy(&w.picture.same[place], entries, size)
+    elif memcmp(&w.picture.same[place], entries, size):
+        qsort(&w.picture.same[place], count, sizeof(int32_t), less)
+        qsort(entries, count, sizeof(int32_t), less)
+        w.differs = memcmp(&w.picture.same[place], entries, size) != 0
+
+
+cdef void meet_calendar(State* s, Walk* w) noexcept nogil:
+    cdef int64_t offset, place
+    cdef Slot* slot
+    for offset in range(s.slot_mask + 1):
+        place = (s.now + offset) & s.slot_mask
+        slot = &s.slots[place]
+        if slot.count and not w.differs:
+            same(s, w, offset)
+            meet_entries(s, w, slot.events, slot.count)
+
+
+# --- all of it ------------------------------------------------------------------------------------------------------
+
+cdef void walk(State* s, Walk* w) noexcept nogil:
+    """The counters have to be settled. `s.now` is the cycle before the jump."""
+    cdef int32_t i
+    s.orbit.walks += 1
+    if s.orbit.met_room < s.message_room:
+        s.orbit.met = <int64_t*> grown(s, s.orbit.met, s.message_room, sizeof(int64_t))
+        if s.failed:
+            return
+        for i in range(s.orbit.met_room, s.message_room):
+            s.orbit.met[i] = 0
+        s.orbit.met_room = s.message_room
+    same(s, w, s.in_flight)
+    same(s, w, s.scheduled)
+    same(s, w, s.serials - s.pending_count)
+    same(s, w, s.messages_delivered)
+    same(s, w, s.draws)
+    for i in range(s.orbit.block_count):
+        same_bytes(s, w, s.orbit.blocks[i].begin, s.orbit.blocks[i].size)
+    for i in range(s.injection_links * s.classes):
+        if s.source_head[i] != NONE and not w.differs:
+            meet_message(s, w, s.source_head[i])
+    for i in range(s.routers):
+        meet_router(s, w, i)
+        if w.differs:
+            return
+    for i in range(s.links):
+        meet_link(s, w, i)
+        if w.differs:
+            return
+    for i in range(s.vcs):
+        meet_vc(s, w, i)
+        if w.differs or s.failed:
+            return
+    meet_calendar(s, w)
+    counts(s, w, &s.router_visits)
+    counts(s, w, &s.packets_delivered)
+    counts(s, w, &s.flits_delivered)
+    counts(s, w, &s.network_latency_sum)
+    counts(s, w, &s.hops_sum)
