@@ -10,9 +10,10 @@ from typing import Any
 from curves import CURVES
 
 from pyxsim.bench.cases import CASES
+from pyxsim.bench.measure import skipped
 from pyxsim.bench.recorded import RECORDED
 from pyxsim.errors import InputError
-from pyxsim.report.facts import rounded
+from pyxsim.report.facts import percent, rounded
 
 MARK = "<!-- measured: {} -->\n"
 MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -61,6 +62,8 @@ def _cases(told: Told) -> Iterator[str]:
         work = row[case.key]
         times = f"{seconds['median']:.3f} ({seconds['min']:.3f} to {seconds['max']:.3f})"
         what = f"{rounded(work, '')} {case.unit.rpartition(' ')[2]}"
+        if skipped(row):
+            what += f", {percent(skipped(row))} of the cycles skipped"
         rate, whole = rounded(work / seconds["median"], ""), f"{row['whole_cpu_s']['median']:.2f}"
         yield f"| `{row['name']}` | {what} | {times} | {whole} | {rate} | {row['peak_rss_mb']:.0f} |"
         for other in RECORDED:

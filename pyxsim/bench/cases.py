@@ -136,6 +136,11 @@ CASES: dict[str, Case] = {
         partial(run_tables, _with(FIRST, output={"attribution": "links"})),
     ),
     "torus4x4x4-all-reduce-garnet": Case("the same size as ASTRA-sim 1 with Garnet's sample has it", _garnet),
+    "torus4x4x4-all-reduce-1GiB": Case(
+        "the first one with 1 GiB: most of it repeats, and is skipped",
+        partial(run_tables, _with(FIRST, collective={"size": "1 GiB"})),
+        long=True,
+    ),
     "torus4x4-training": Case("a step of DLRM on 16 NPUs, flit by flit", partial(run_tables, TRAINING)),
     "torus16x16x16-packet": Case(
         "all-reduce of 1 MiB in 4 chunks on 4096 NPUs, flit by flit",

@@ -59,6 +59,12 @@ def measure(name: str, repeat: int, against: Path | None = None) -> Row:
     return row
 
 
+def skipped(row: Row) -> float:
+    """The share of a case's cycles that were passed over because they repeat others."""
+    share: float = row.get("skipped_cycles", 0) / row["cycles"]
+    return share
+
+
 def once(what: str | Open, tree: Path | None = None) -> tuple[Run, float]:
     """One run of a case or of traffic, and the peak of memory of its process (MB). `tree`: of which pyxsim."""
     word = what if isinstance(what, str) else json.dumps(asdict(what))

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from pyxsim.bench.cases import CASES
 from pyxsim.bench.history import Change
-from pyxsim.bench.measure import Row
+from pyxsim.bench.measure import Row, skipped
 from pyxsim.bench.recorded import RECORDED
-from pyxsim.report.facts import rounded
+from pyxsim.report.facts import percent, rounded
 
 MARKS = {"slower": "SLOWER", "faster": "faster", "same": ""}
 
@@ -26,9 +26,15 @@ def tables(rows: Sequence[Row], changes: Sequence[Change | None] | None = None) 
             table.add_column(head, justify="right", no_wrap=True)
         if changes is not None:
             table.add_column("before", justify="right", no_wrap=True)
+        parts = []
         for number, row in enumerate(rows):
-            if CASES[row["name"]].unit == unit:
-                _add(table, row, () if changes is None else (_told(row, changes[number]),))
+            if CASES[row["name"]].unit != unit:
+                continue
+            _add(table, row, () if changes is None else (_told(row, changes[number]),))
+            if skipped(row):
+                parts.append(f"{percent(skipped(row))} of {row['name']}")
+        if parts:
+            table.caption = f"* cycles that repeat others are skipped: {', '.join(parts)}"
         found.append(table)
     return found
 
@@ -39,7 +45,8 @@ def _add(table: Table, row: Row, told: tuple[str, ...]) -> None:
     times = f"{seconds['median']:.3f} ({seconds['min']:.3f}-{seconds['max']:.3f})"
     rate = rounded(work / seconds["median"], "")
     whole, peak = f"{row['whole_cpu_s']['median']:.3f}", f"{row['peak_rss_mb']:.0f}"
-    table.add_row(row["name"], rounded(work, ""), times, whole, rate, peak, *told)
+    name = f"{row['name']} *" if skipped(row) else row["name"]
+    table.add_row(name, rounded(work, ""), times, whole, rate, peak, *told)
     for other in RECORDED:
         if other.case == row["name"]:
             least, most = other.scaled(work)
