@@ -83,6 +83,14 @@ def ends_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> 
     return first, last
 
 
+def hops_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
+    """int64[K]: how many links `Relation.route` of each pair has. Raises UnreachableError."""
+    hops = np.zeros(len(src), np.int64)
+    for step in _steps(relation, src, dst, plane, np.zeros_like(src)):
+        hops += step >= 0
+    return hops
+
+
 def _steps(relation: Relation, src: Longs, dst: Longs, plane: Longs, turn: Longs) -> Iterator[Longs]:
     """int64[K], hop by hop: the next link of each pair, -1 for those that have arrived. `turn`: see `_one_of`."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)

@@ -21,6 +21,7 @@ from pyxsim.report import attribution, gantt
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import course, latencies, number
 from pyxsim.report.panels import dimension_lines, link_lines, stalls, utilization
+from pyxsim.report.projections import MOST_DRAWN, projections
 from pyxsim.report.style import GREY, STYLE, axes, heat, need_matplotlib, nice_top, nothing, percent_axis, titled
 from pyxsim.report.turns import chunks
 from pyxsim.topology import build
@@ -93,11 +94,13 @@ class Plots:
 
 
 def network(result: Result, ax: Axes | None = None) -> Axes:
-    """The network, its links coloured by how busy they were over the run."""
+    """The network, its links coloured by how busy they were over the run; one with many, seen along its dimensions."""
     ax = axes(ax, 6, 6)
     topology = _topology(result)
     if topology is None:
         return nothing(ax, "the result does not know its network")
+    if topology.links > MOST_DRAWN:
+        return projections(result, topology, ax)
     from pyxsim.report.draw import draw
 
     figure = ax.get_figure()

@@ -19,6 +19,7 @@ from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.ways import hops_of_routes
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs
 from pyxsim.settings import Experiment, Network
@@ -98,18 +99,12 @@ class Prepared:
         """
         if not isinstance(self.network, PacketNetwork):
             return 0
-        flits_of: dict[int, int] = {}
-        hops_of: dict[tuple[int, int, int], int] = {}
-        total = 0
-        for src, dst, plane, size, count in self.system.traffic().tolist():
-            if size not in flits_of:
-                packets, flits, last = self.network.cut(size)
-                flits_of[size] = (packets - 1) * flits + last
-            pair = (src, dst, plane)
-            if pair not in hops_of:
-                hops_of[pair] = len(self.topology.relation.route(*pair))
-            total += count * flits_of[size] * (hops_of[pair] + 1)
-        return total
+        src, dst, plane, size, count = self.system.traffic().T
+        sizes, which = np.unique(size, return_inverse=True)
+        cuts = [self.network.cut(each) for each in sizes.tolist()]
+        flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which]
+        hops = hops_of_routes(self.topology.relation, src, dst, plane)
+        return int((count * flits * (hops + 1)).sum())
 
 
 @dataclass

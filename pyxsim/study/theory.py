@@ -17,12 +17,14 @@ from pyxsim.topology import Topology
 from pyxsim.topology.bounds import throughput
 from pyxsim.traffic import Pattern
 from pyxsim.traffic.draws import DESTINATION, below, stream
+from pyxsim.traffic.pattern import Drawn
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 EXACT = 256  # NPUs up to which all pairs are looked at
 SAMPLE = 1000  # pairs, where there are more
+MOST_PAIRS = 2**26  # for which there is room: half a GB each time
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,16 @@ def bound(
     topology: Topology, machine: Machine, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> float | None:
     """Flits per node and cycle that links and lanes can carry at most: what the routes put on each link; where they
-    depend on what is in use, what no routing can avoid. None where nothing bounds the load."""
+    depend on what is in use, what no routing can avoid. None where nothing bounds the load, or nobody knows: of more
+    than MOST_PAIRS pairs only uniform traffic on routes that are known is told."""
+    even = all(isinstance(pattern, Drawn) and pattern.even for pattern in patterns) and oblivious(topology.relation)
+    if not even and topology.npus**2 > MOST_PAIRS:
+        return None
     rates = 1 / _cycles_per_flit(machine)
     network, lanes = machine.links.network, machine.links.network + machine.links.injection
     found = throughput(
         topology,
-        _matrix(classes, patterns, topology.npus),
+        None if even else _matrix(classes, patterns, topology.npus),
         rates=rates[:network],
         injection=np.bincount(machine.inject.npu, rates[network:lanes], topology.npus),
         ejection=np.bincount(machine.eject.npu, rates[lanes:], topology.npus),

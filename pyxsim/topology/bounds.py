@@ -139,8 +139,10 @@ def throughput(
 
     rates  flits per cycle of each link; `injection`, `ejection`: of all lanes of each NPU together
     """
-    traffic = uniform(topology.npus) if matrix is None else _checked(topology, matrix)
-    shares = [traffic.sum(axis=1) / np.asarray(injection), traffic.sum(axis=0) / np.asarray(ejection)]
+    sent = received = np.ones(topology.npus)
+    if matrix is not None:
+        sent, received = (_checked(topology, matrix).sum(axis=axis) for axis in (1, 0))
+    shares = [sent / np.asarray(injection), received / np.asarray(ejection)]
     if oblivious(topology.relation):
         shares.append(channel_loads(topology, matrix) / np.asarray(rates))
     else:

@@ -94,11 +94,13 @@ class Permutation:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Destinations by chance: `draw` finds them, `chances` is the matrix that they follow."""
+    """Destinations by chance: `draw` finds them, `chances` is the matrix that they follow. `even`: every node sends to
+    every node alike, itself included; then nobody needs the matrix, which a large network has no room for."""
 
     draw: Callable[[np.random.Generator, Longs], Longs]
     chances: Callable[[], Floats]
     sent: Floats | None = None
+    even: bool = False
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
         return self.draw(rng, src)

@@ -18,7 +18,7 @@ from pyxsim.traffic.pattern import Drawn, Pattern, Permutation, Place, patterns
 def uniform(place: Place) -> Pattern:
     """Any node, itself included."""
     npus = place.npus
-    return Drawn(lambda rng, src: below(rng, npus, len(src)), lambda: np.full((npus, npus), 1 / npus))
+    return Drawn(lambda rng, src: below(rng, npus, len(src)), lambda: np.full((npus, npus), 1 / npus), even=True)
 
 
 @patterns.register("uniform-other")

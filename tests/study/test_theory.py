@@ -79,3 +79,21 @@ BOUNDS: list[tuple[dict[str, Any], dict[str, Any], float]] = [
 @pytest.mark.parametrize(("network", "traffic", "expected"), BOUNDS)
 def test_bounds(network: dict[str, Any], traffic: dict[str, Any], expected: float) -> None:
     assert traffic_bound(prepared(dict(network), **traffic)) == pytest.approx(expected)
+
+
+def test_uniform_traffic_needs_no_matrix_and_other_traffic_of_many_nodes_is_not_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_matrix(*_: object, **__: object) -> None:
+        raise AssertionError("a matrix of all pairs")
+
+    # Uniform in two classes: of the matrix; alike for all nodes: without.
+    networks: list[dict[str, Any]] = [{"shape": [6, 5]}, {"topology": "mesh", "shape": [4, 3]}, {"lanes": 1}]
+    asymmetric = {"pattern": "hotspot", "pattern_options": {"nodes": [0], "share": 0}}  # of which nothing is left
+    by_matrix = [traffic_bound(prepared(network, **asymmetric)) for network in networks]
+    monkeypatch.setattr("pyxsim.study.theory._matrix", no_matrix)
+    assert [traffic_bound(prepared(network, pattern="uniform")) for network in networks] == pytest.approx(by_matrix)
+    monkeypatch.setattr("pyxsim.study.theory.MOST_PAIRS", 63)
+    assert traffic_bound(prepared()) == pytest.approx(1.0)
+    assert traffic_bound(prepared(pattern="tornado")) is None
+    assert traffic_bound(prepared({"router": {"routing": "minimal-adaptive", "vc_reuse": "drained"}})) is None
