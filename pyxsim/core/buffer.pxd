@@ -1,8 +1,15 @@
-"""Input VC buffers: how many flits are there, and whose."""
+"""Input VC buffers: how many flits are there, and whose.
+
+A buffer needs no flits, only a count, and the packets they belong to. Flits of a VC arrive in the order in which they
+were sent, and a packet holds its VC until its tail is sent. So the buffer's content follows from the list of packets
+that were granted the VC (`head`), the number of flits in it (`occupancy`) and how many of the front packet have not
+left (`left`). A packet joins the list when it is granted the VC, before its head arrives.
+"""
 
 from libc.stdint cimport int32_t, uint64_t
 
-from pyxsim.core.state cimport State
+from pyxsim.core.bits cimport lowest
+from pyxsim.core.state cimport NONE, Inputs, Router, State, free_node, new_node
 
 
 cdef inline uint64_t* vcs_of(uint64_t* mask, State* s, int32_t link) noexcept nogil:
@@ -10,15 +17,55 @@ cdef inline uint64_t* vcs_of(uint64_t* mask, State* s, int32_t link) noexcept no
     return &mask[s.link[link].word]
 
 
-cdef inline uint64_t* inputs_of(uint64_t* mask, State* s, int32_t router) noexcept nogil:
-    """The words of one router in a mask of its input VCs."""
-    return &mask[s.router[router].word]
+cdef inline Inputs* inputs_of(State* s, int32_t vc) noexcept nogil:
+    """The masks in which an input VC has its place."""
+    return &s.inputs[s.vc[vc].spot >> 6]
 
 
-cdef inline int32_t place_of(State* s, int32_t vc) noexcept nogil:
-    """The number of an input VC among those of its router."""
-    return vc - s.router[s.vc[vc].router].base
+cdef inline uint64_t bit_of(State* s, int32_t vc) noexcept nogil:
+    """Its place in them."""
+    return (<uint64_t> 1) << (s.vc[vc].spot & 63)
 
 
-cdef void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil
-cdef int32_t pop_packet(State* s, int32_t vc) noexcept nogil
+cdef inline int32_t next_input(uint64_t* mask, int32_t start, int32_t stop) noexcept nogil:
+    """The first place in [start, stop) of a router that is in a mask, or -1. `mask`: of its first `Inputs`."""
+    cdef int32_t stride = sizeof(Inputs) // sizeof(uint64_t)
+    cdef int32_t word = start >> 6
+    cdef uint64_t bits
+    if start >= stop:
+        return -1
+    bits = mask[word * stride] >> (start & 63) << (start & 63)
+    while not bits:
+        word += 1
+        if word * 64 >= stop:
+            return -1
+        bits = mask[word * stride]
+    start = word * 64 + lowest(bits)
+    return start if start < stop else -1
+
+
+cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
+    """The input VC at a place of the masks of a router. By masks, each port has 2^shift places, its VCs the first."""
+    if s.masked:
+        return s.in_port[r.in_start + (place >> s.shift)].base + (place & ((1 << s.shift) - 1))
+    return r.base + place
+
+
+cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
+    cdef int32_t node = new_node(s)
+    if s.failed:
+        return
+    s.nodes_pool[node].packet = packet
+    if s.vc[vc].head == NONE:
+        s.vc[vc].head = node
+    else:
+        s.nodes_pool[s.vc[vc].tail].next = node
+    s.vc[vc].tail = node
+
+
+cdef inline int32_t pop_packet(State* s, int32_t vc) noexcept nogil:
+    cdef int32_t node = s.vc[vc].head
+    cdef int32_t packet = s.nodes_pool[node].packet
+    s.vc[vc].head = s.nodes_pool[node].next
+    free_node(s, node)
+    return packet

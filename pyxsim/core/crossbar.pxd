@@ -1,9 +1,101 @@
-"""A flit through the switch: see crossbar.pyx."""
+"""A flit has won the switch: it leaves its buffer for the link, and the credit of its slot starts back."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state cimport State
+from pyxsim.core.bits cimport seldom
+from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
+from pyxsim.core.link cimport hold_vc, kind_of, needed, release_vc, return_credit, send_flit, take_slots
+from pyxsim.core.masks cimport holds, lets_go
+from pyxsim.core.routing cimport to_front
+from pyxsim.core.state cimport (
+    ACTIVE,
+    HOLDING,
+    IDLE,
+    STORE_AND_FORWARD,
+    SWITCHED,
+    WAITING,
+    Inputs,
+    Link,
+    Router,
+    State,
+    Vc,
+    note,
+)
+from pyxsim.core.vc_allocator cimport free_vc
+from pyxsim.core.wait cimport is_first, wins
 
 
-cdef bint complete(State* s, int32_t vc) noexcept nogil
-cdef void traverse(State* s, int32_t router, int32_t vc, int64_t t, int64_t u) noexcept nogil
+cdef inline bint complete(State* s, int32_t vc) noexcept nogil:
+    """May the first packet of a buffer come to the front? In store-and-forward its tail must be there, too."""
+    if s.flow != STORE_AND_FORWARD:
+        return True
+    return s.vc[vc].occupancy >= s.packets[s.nodes_pool[s.vc[vc].head].packet].flits
+
+
+cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
+    """With va = 0 the VC is taken together with the switch."""
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t packet = v.packet
+    v.hold = s.link[v.want].base + free_vc(s, v.want, v.low, v.high, s.packets[packet].flits)
+    hold_vc(s, v.hold, packet)
+    v.state = HOLDING
+    s.packets[packet].hops += 1
+    s.router[v.router].waiting -= 1
+    inputs_of(s, vc).heads &= ~bit_of(s, vc)
+    if masked:
+        holds(s, vc, v.hold)
+
+
+cdef inline void traverse(State* s, int32_t vc, int64_t t, int64_t u, bint masked, bint tell) noexcept nogil:
+    """`masked`, `tell`: as `State.masked` and `told` say; the compiler makes a copy of this for each."""
+    cdef Vc* v = &s.vc[vc]
+    cdef Inputs* inputs = inputs_of(s, vc)
+    cdef uint64_t bit = bit_of(s, vc)
+    cdef Link* wire = &s.link[v.want]
+    cdef int32_t packet = v.packet
+    cdef int32_t flit = 0
+    cdef int32_t target, credits
+    cdef bint head, tail
+    if tell and s.attribution:
+        wins(s, vc, t, u)
+    if not s.va and v.state == WAITING:
+        take_vc(s, vc, masked)
+    target = v.hold
+    head = v.state == HOLDING
+    v.state = ACTIVE
+    v.left -= 1
+    v.occupancy -= 1
+    tail = v.left == 0
+    if v.occupancy == 0:
+        inputs.occupied &= ~bit
+    if tell:
+        flit = s.packets[packet].flits - v.left - 1
+        if s.watch_serial >= 0:
+            note(s, packet, t, SWITCHED, v.want, target - wire.base, flit)
+    return_credit(s, v.link, vc, t + s.link[v.link].credit_delay)
+    if masked:
+        credits = s.out[target].credit - 1
+        s.out[target].credit = credits
+        if credits == 0:
+            inputs.credit &= ~bit
+        send_flit(s, target, kind_of(s, v.want, head, tail), packet, flit, t, t, tell)
+        if not wire.queued:
+            s.busy[v.router] |= <uint64_t> (wire.free >= (t + 2) * wire.den) << wire.out_port
+    else:
+        credits = 1 if s.flow == 0 else needed(s, s.packets[packet].flits, True) if head else 0
+        take_slots(s, target, credits)
+        # With an internal speed-up ST takes ticks, and the flit is in the output queue after them.
+        send_flit(
+            s, target, kind_of(s, v.want, head, tail), packet, flit, t, t if s.ticks == 1 else (u + s.st) // s.ticks,
+            tell,
+        )
+    if tail:
+        if masked:
+            lets_go(s, vc, target)
+        release_vc(s, target)
+        pop_packet(s, vc)
+        v.state = IDLE
+        if tell and s.attribution and v.occupancy:
+            is_first(s, vc, (u + 1) // s.ticks)
+        if v.occupancy and complete(s, vc):
+            to_front(s, vc, u + 1)

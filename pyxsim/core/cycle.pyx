@@ -3,12 +3,31 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.bits cimport lowest, set_bit
+from pyxsim.core.buffer cimport vc_at
 from pyxsim.core.calendar cimport next_scheduled
-from pyxsim.core.interface cimport consume, join_sources, visit_lane
-from pyxsim.core.link cimport launch_queued, take_credit
+from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
+from pyxsim.core.link cimport launch_queued, return_credit, take_credit, told
 from pyxsim.core.repeat cimport observe
 from pyxsim.core.router cimport arrive, visit_router
-from pyxsim.core.state cimport CREDIT, FLIT, LAUNCH, NONE, Router, Slot, Vc
+from pyxsim.core.state cimport (
+    BODY,
+    CREDIT,
+    HEAD,
+    KINDS,
+    LANE_CREDIT,
+    LAST,
+    LAUNCH,
+    NONE,
+    SINK,
+    WAKE,
+    Event,
+    Out,
+    Router,
+    Slot,
+    Vc,
+)
+from pyxsim.core.stats cimport add_up
+from pyxsim.core.switch_masks cimport visit_by_masks
 
 
 cdef enum:
@@ -27,40 +46,104 @@ cdef extern from *:
     void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
 
 
+# --- step 1 ---------------------------------------------------------------------------------------------------------
+
+cdef inline void credits_come(State* s, int32_t* vcs, int32_t count) noexcept nogil:
+    """Credits reach routers. By masks, who could use the VC before is not woken for one more."""
+    cdef int32_t i
+    cdef bint news
+    cdef Out* out
+    for i in range(count):
+        if s.far and i + EVENTS_AHEAD < count:
+            prefetch(&s.out[vcs[i + EVENTS_AHEAD]])
+        out = &s.out[vcs[i]]
+        news = take_credit(s, vcs[i])
+        s.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
+        news = news or not s.masked
+        s.router_active[out.src >> 6] |= (<uint64_t> news) << (out.src & 63)
+
+
+cdef inline void reach_sinks(State* s, Slot* slot, Event kind) noexcept nogil:
+    """Flits are consumed: their slots are empty again at once."""
+    cdef int32_t* vcs = slot.events[<int32_t> kind]
+    cdef int32_t i, vc, link
+    for i in range(slot.count[<int32_t> kind]):
+        vc = vcs[i]
+        link = s.vc[vc].link
+        s.vc[vc].occupancy_max = 1
+        return_credit(s, link, vc, s.now + s.link[link].credit_delay)
+        if kind == LAST:
+            consume_packet(s, vc, s.now)
+    s.in_flight -= slot.count[<int32_t> kind]
+    s.flits_delivered += slot.count[<int32_t> kind]
+
+
+cdef inline void reach_routers(State* s, Slot* slot, Event kind) noexcept nogil:
+    cdef int32_t* vcs = slot.events[<int32_t> kind]
+    cdef int32_t count = slot.count[<int32_t> kind]
+    cdef int32_t i
+    for i in range(count):
+        if s.far and i + EVENTS_AHEAD < count:
+            prefetch(&s.vc[vcs[i + EVENTS_AHEAD]])
+        arrive(s, vcs[i], s.now, kind == HEAD)
+
+
 cdef void arrivals(State* s) noexcept nogil:
     """Step 1 of a cycle: everything on the calendar."""
     cdef int64_t place = s.now & s.slot_mask
     cdef Slot* slot = &s.slots[place]
-    cdef int32_t i, index, kind
-    cdef int32_t count = slot.count
-    if count == 0:
+    cdef uint64_t used = (<uint64_t> 1) << (place & 63)
+    cdef int32_t i, number
+    if s.now >= s.flush:
+        add_up(s)
+    if not s.slot_used[place >> 6] & used:
         return
-    for i in range(count):
-        if s.far and i + EVENTS_AHEAD < count:
-            index = slot.events[i + EVENTS_AHEAD] >> 2
-            kind = slot.events[i + EVENTS_AHEAD] & 3
-            if kind == FLIT:
-                prefetch(&s.vc[index])
-            elif kind == CREDIT:
-                prefetch(&s.out[index])
-        index = slot.events[i] >> 2
-        kind = slot.events[i] & 3
-        if kind == FLIT:
-            if s.vc[index].router == NONE:
-                consume(s, index, s.now)
-            else:
-                arrive(s, index, s.now)
-        elif kind == CREDIT:
-            take_credit(s, index)
-        elif kind == LAUNCH:
-            launch_queued(s, index, s.now)
-        elif index < s.routers:
-            set_bit(s.router_active, index)
+    reach_routers(s, slot, HEAD)
+    reach_routers(s, slot, BODY)
+    reach_sinks(s, slot, SINK)
+    reach_sinks(s, slot, LAST)
+    credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT])
+    for i in range(slot.count[<int32_t> LANE_CREDIT]):
+        number = slot.events[<int32_t> LANE_CREDIT][i]
+        take_credit(s, number)
+        set_bit(s.lane_active, s.out[number].link - s.network_links)
+    for i in range(slot.count[<int32_t> LAUNCH]):
+        launch_queued(s, slot.events[<int32_t> LAUNCH][i], s.now)
+    for i in range(slot.count[<int32_t> WAKE]):
+        number = slot.events[<int32_t> WAKE][i]
+        if number < s.routers:
+            set_bit(s.router_active, number)
         else:
-            set_bit(s.lane_active, index - s.routers)
-    slot.count = 0
-    s.scheduled -= count
-    s.slot_used[place >> 6] &= ~((<uint64_t> 1) << (place & 63))
+            set_bit(s.lane_active, number - s.routers)
+    for i in range(KINDS):
+        slot.count[i] = 0
+    s.slot_used[place >> 6] &= ~used
+
+
+# --- steps 2 to 4 ---------------------------------------------------------------------------------------------------
+
+cdef void look_at_word(State* s, int32_t router, int64_t t) noexcept nogil:
+    visit_by_masks(s, router, t, 1, False)
+
+
+cdef void look_at_words(State* s, int32_t router, int64_t t) noexcept nogil:
+    visit_by_masks(s, router, t, s.router[router].words, False)
+
+
+cdef void look_and_tell(State* s, int32_t router, int64_t t) noexcept nogil:
+    visit_by_masks(s, router, t, s.router[router].words, True)
+
+
+cdef inline void look_at(State* s, int32_t router, int64_t t, bint tell) noexcept nogil:
+    """Step 4 for one router, by the copy of the code that is made for it."""
+    if not s.masked:
+        visit_router(s, router, t)
+    elif tell:
+        look_and_tell(s, router, t)
+    elif s.router[router].words == 1:
+        look_at_word(s, router, t)
+    else:
+        look_at_words(s, router, t)
 
 
 cdef bint evaluate(State* s) noexcept nogil:
@@ -68,6 +151,7 @@ cdef bint evaluate(State* s) noexcept nogil:
     cdef int32_t word
     cdef uint64_t bits
     cdef uint64_t rest = 0
+    cdef bint tell = told(s)
     join_sources(s)
     for word in range(s.lane_words):
         bits = s.lane_active[word]
@@ -76,17 +160,17 @@ cdef bint evaluate(State* s) noexcept nogil:
             bits &= bits - 1
         rest |= s.lane_active[word]
     if s.far:
-        visit_ahead(s)
+        visit_ahead(s, tell)
     for word in range(s.router_words):
         bits = s.router_active[word] if not s.far else 0
         while bits:
-            visit_router(s, word * 64 + lowest(bits), s.now)
+            look_at(s, word * 64 + lowest(bits), s.now, tell)
             bits &= bits - 1
         rest |= s.router_active[word]
     return rest != 0
 
 
-cdef void visit_ahead(State* s) noexcept nogil:
+cdef void visit_ahead(State* s, bint tell) noexcept nogil:
     """Visit the active routers of a large network, and meanwhile bring what the next ones need into the cache."""
     cdef int32_t count = 0
     cdef int32_t word, i
@@ -104,7 +188,7 @@ cdef void visit_ahead(State* s) noexcept nogil:
             fetch_inputs(s, s.active[i + 2 * ROUTERS_AHEAD], False)
         if i + ROUTERS_AHEAD < count:
             fetch_inputs(s, s.active[i + ROUTERS_AHEAD], True)
-        visit_router(s, s.active[i], s.now)
+        look_at(s, s.active[i], s.now, tell)
 
 
 cdef inline void fetch_inputs(State* s, int32_t router, bint outputs) noexcept nogil:
@@ -114,9 +198,9 @@ cdef inline void fetch_inputs(State* s, int32_t router, bint outputs) noexcept n
     cdef uint64_t bits
     cdef Vc* v
     for word in range(r.words):
-        bits = s.occupied[r.word + word]
+        bits = s.inputs[r.word + word].occupied
         while bits:
-            v = &s.vc[r.base + word * 64 + lowest(bits)]
+            v = &s.vc[vc_at(s, r, word * 64 + lowest(bits))]
             bits &= bits - 1
             if not outputs:
                 prefetch(v)
@@ -152,15 +236,14 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
         following = s.now + 1
         if not evaluate(s):
             # Nothing to look at in the next cycle: on to the next one with an arrival, a timer or a new message.
-            following = INT64_MAX
-            if s.scheduled:
-                following = next_scheduled(s)
-            elif s.in_flight:   # flits inside, and nothing that could move them: new messages cannot, either
-                s.now += 1
-                s.arrived = 0
-                return DEADLOCK
-            if s.pending_count and s.messages[s.pending[0]].at < following:
-                following = s.messages[s.pending[0]].at
+            following = next_scheduled(s)
+            if following == NONE:
+                if s.in_flight:   # flits inside, and nothing that could move them: new messages cannot, either
+                    s.now += 1
+                    s.arrived = 0
+                    return DEADLOCK
+                following = INT64_MAX
+            following = min(following, next_start(s))
             if following == INT64_MAX:
                 s.now += 1
                 s.arrived = 0

@@ -44,6 +44,8 @@ class Engine:
     router_visits: int
     messages_pending: int
     skipped: int
+    nbytes: int
+    """Of all arrays, the calendar and the pools, as they are now."""
 
     def __init__(
         self,
@@ -55,10 +57,12 @@ class Engine:
         trace: bool = False,
         recycle: bool = False,
         attribution: int = 0,
+        by_masks: bool = True,
     ) -> None:
         """`trace`: keep a list of all launches. `recycle`: forget messages that have arrived (see `deliveries`).
 
         `attribution`: 1 keeps the books of docs/attribution.md (`waits`, `splits`), 2 also lists every stay (`stays`).
+        `by_masks`: False always takes the switch with all its options (docs/router.md), which is slower.
         """
     def send(
         self,

@@ -6,6 +6,7 @@ from pyxsim.core.state cimport State
 
 
 cdef list calendar_entries(State* s)
+cdef list pending_messages(State* s)
 cdef list packets_of(State* s, int32_t vc)
 cdef list stuck_flits(State* s)
 cdef int prove_invariants(State* s) except -1

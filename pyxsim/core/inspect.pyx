@@ -6,22 +6,35 @@ Only the debug build proves every cycle; elsewhere it is asked for (`Engine.chec
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.bits cimport has_bit
+from pyxsim.core.buffer cimport bit_of, inputs_of, vc_at
 from pyxsim.core.crossbar cimport complete
-from pyxsim.core.state cimport ACTIVE, CREDIT, FLIT, HOLDING, IDLE, NONE, ROUTING, WAITING, Router
+from pyxsim.core.state cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
 from pyxsim.core.routing cimport offers
 
 
 cdef list calendar_entries(State* s):
     """Every entry of the calendar as (cycle, kind, index), sorted."""
     cdef int64_t place, cycle
-    cdef int32_t i
+    cdef int32_t i, kind
     entries = []
     for place in range(s.slot_mask + 1):
         cycle = s.now + ((place - s.now) & s.slot_mask)
-        for i in range(s.slots[place].count):
-            entries.append((cycle, s.slots[place].events[i] & 3, s.slots[place].events[i] >> 2))
+        for kind in range(KINDS):
+            for i in range(s.slots[place].count[kind]):
+                entries.append((cycle, kind, s.slots[place].events[kind][i]))
     entries.sort()
     return entries
+
+
+cdef list pending_messages(State* s):
+    """Messages that have not joined their source queue: those in order of their time, then the others."""
+    cdef int32_t i
+    cdef int32_t message = s.next_message
+    found = []
+    while message != NONE:
+        found.append(s.messages[message].serial)
+        message = s.messages[message].next
+    return found + [s.messages[s.pending[i]].serial for i in range(s.pending_count)]
 
 
 cdef list packets_of(State* s, int32_t vc):
@@ -80,9 +93,9 @@ cdef int prove_invariants(State* s) except -1:
     coming_back = [0] * s.vcs
     waiting = [0] * s.routers
     for _, kind, index in calendar_entries(s):
-        if kind == FLIT:
+        if kind <= LAST:
             on_the_way[index] += 1
-        elif kind == CREDIT:
+        elif kind <= LANE_CREDIT:
             coming_back[index] += 1
     reserved = reservations(s)
     for link in range(s.links):
@@ -119,9 +132,10 @@ cdef int prove_invariants(State* s) except -1:
 
 cdef int prove_masks(State* s, str where, int32_t vc) except -1:
     cdef Router* r = &s.router[s.vc[vc].router]
-    cdef bint marked = has_bit(&s.occupied[r.word], vc - r.base)
+    cdef bint marked = (inputs_of(s, vc).occupied & bit_of(s, vc)) != 0
+    require(vc_at(s, r, s.vc[vc].spot - 64 * r.word) == vc, f"{where}: another place in the masks")
     require(marked == (s.vc[vc].occupancy > 0), f"{where}: occupied mask is wrong")
-    marked = has_bit(&s.heads[r.word], vc - r.base)
+    marked = (inputs_of(s, vc).heads & bit_of(s, vc)) != 0
     require(marked == (s.vc[vc].state in (WAITING, ROUTING)), f"{where}: mask of waiting heads is wrong")
     return 0
 

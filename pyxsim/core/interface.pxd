@@ -6,6 +6,8 @@ from pyxsim.core.state cimport State
 
 
 cdef void add_pending(State* s, int32_t message) noexcept nogil
+cdef int32_t next_pending(State* s) noexcept nogil
+cdef int64_t next_start(State* s) noexcept nogil
 cdef void join_sources(State* s) noexcept nogil
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil
-cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil
+cdef void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil

@@ -17,10 +17,12 @@ from pyxsim.core.link cimport (
     available_at,
     has_credits,
     hold_vc,
+    kind_of,
     needed,
     release_vc,
-    return_credit,
     send_flit,
+    take_slots,
+    told,
 )
 from pyxsim.core.ledger cimport open_books, settle_packet
 from pyxsim.core.source cimport joins, rests, sends
@@ -31,7 +33,6 @@ from pyxsim.core.state cimport (
     Arrival,
     Message,
     Packet,
-    Vc,
     free_message,
     free_packet,
     grown,
@@ -40,7 +41,10 @@ from pyxsim.core.state cimport (
 )
 
 
-# --- messages that wait for their cycle: a binary heap by (at, number) ----------------------------------------------
+# --- messages that wait for their cycle ------------------------------------------------------------------------------
+#
+# Most are sent in the order in which they start: they stand in a list. Those that start before the last one of it stand
+# in a binary heap by (at, number). The next one is the first of the two.
 
 cdef bint sooner(State* s, int32_t a, int32_t b) noexcept nogil:
     cdef int64_t first = s.messages[a].at
@@ -50,6 +54,13 @@ cdef bint sooner(State* s, int32_t a, int32_t b) noexcept nogil:
 
 cdef void add_pending(State* s, int32_t message) noexcept nogil:
     cdef int32_t place, parent
+    if s.next_message == NONE or s.messages[s.last_message].at <= s.messages[message].at:
+        if s.next_message == NONE:
+            s.next_message = message
+        else:
+            s.messages[s.last_message].next = message
+        s.last_message = message
+        return
     if s.pending_count == s.pending_room:
         s.pending = <int32_t*> grown(s, s.pending, s.pending_room * 2 + 64, sizeof(int32_t))
         if s.failed:
@@ -86,11 +97,30 @@ cdef int32_t pop_pending(State* s) noexcept nogil:
     return top
 
 
+cdef int32_t next_pending(State* s) noexcept nogil:
+    """The message that starts next, or NONE."""
+    if s.pending_count and (s.next_message == NONE or sooner(s, s.pending[0], s.next_message)):
+        return s.pending[0]
+    return s.next_message
+
+
+cdef int64_t next_start(State* s) noexcept nogil:
+    """The cycle in which the next message starts, or INT64_MAX."""
+    cdef int32_t message = next_pending(s)
+    return s.messages[message].at if message != NONE else INT64_MAX
+
+
 cdef void join_sources(State* s) noexcept nogil:
     """Messages whose cycle has come join the source queue of their lane and class."""
     cdef int32_t message, lane, queue
-    while s.pending_count and s.messages[s.pending[0]].at <= s.now:
-        message = pop_pending(s)
+    while next_start(s) <= s.now:
+        message = next_pending(s)
+        if message == s.next_message:
+            s.next_message = s.messages[message].next
+            s.messages[message].next = NONE
+        else:
+            pop_pending(s)
+        s.joined += 1
         lane = s.messages[message].lane - s.network_links
         queue = lane * s.classes + s.messages[message].klass
         if s.attribution:
@@ -212,7 +242,7 @@ cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noe
     p.last = message.plane
     p.eject = message.eject
     p.vnet = s.class_vnet[klass]
-    p.key = packet_key(s.seed, message.serial, p.number)
+    p.key = packet_key(s.seed, message.serial, p.number) if s.keyed else 0
     p.rank = s.class_rank[klass]
     p.born = message.at
     p.hops = 0
@@ -248,7 +278,9 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
     flit = p.flits - s.out[vc].send_left - 1
     if s.attribution:
         sends(s, link, packet, s.out[vc].send_left == 0, t)
-    send_flit(s, vc, needed(s, p.flits, flit == 0), packet, flit, t, t)
+    take_slots(s, vc, needed(s, p.flits, flit == 0))
+    s.changed = 1
+    send_flit(s, vc, kind_of(s, link, flit == 0, s.out[vc].send_left == 0), packet, flit, t, t, told(s))
     # Stay with a packet until its tail is launched, then turn to the next VC.
     s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
     if s.out[vc].send_left == 0:
@@ -258,21 +290,24 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Open at most one packet, launch at most one flit; sleep if only a credit or a timer can change anything."""
+    """Open at most one packet, launch at most one flit; who did neither sleeps until a credit, a message or a timer."""
     cdef int32_t pick = 0
-    cdef int64_t again = INT64_MAX
+    cdef int64_t again
     cdef int32_t klass = class_to_open(s, link, &pick)
+    cdef bint idle = klass == NONE
+    cdef bint ready = available(s, link, t)
     if klass != NONE:
         open_packet(s, link, klass, pick)
-    if available(s, link, t):
+    if ready:
         pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
+            idle = False
     if s.attribution:
         rests(s, link, klass, t)
-    if class_to_open(s, link, &pick) != NONE:
+    if not idle:
         return
-    if next_to_launch(s, link) >= 0:
+    if not ready and next_to_launch(s, link) >= 0:
         again = available_at(s, link)
         if again <= t + 1:
             return
@@ -317,24 +352,11 @@ cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
         a.parts[i] = s.books.messages[index].parts[i] if s.attribution else 0
 
 
-cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """A flit arrives at the end of an ejection lane; its slot is empty again at once."""
-    cdef Vc* v = &s.vc[vc]
-    cdef Packet* p
-    cdef Message* message
-    if v.left == 0:   # the head
-        v.packet = s.nodes_pool[v.head].packet
-        v.left = s.packets[v.packet].flits
-        v.occupancy_max = 1
-    v.left -= 1
-    s.in_flight -= 1
-    s.flits_delivered += 1
-    return_credit(s, vc, t)
-    if v.left:
-        return
-    pop_packet(s, vc)
-    p = &s.packets[v.packet]
-    message = &s.messages[p.message]
+cdef void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
+    """The tail of a packet has been consumed by a sink."""
+    cdef int32_t packet = pop_packet(s, vc)
+    cdef Packet* p = &s.packets[packet]
+    cdef Message* message = &s.messages[p.message]
     s.packets_delivered += 1
     s.latency_sum += t - message.at
     s.network_latency_sum += t - p.launched
@@ -342,11 +364,11 @@ cdef void consume(State* s, int32_t vc, int64_t t) noexcept nogil:
     message.hops += p.hops
     message.delivered += 1
     if s.attribution:
-        settle_packet(s, v.packet, t)
+        settle_packet(s, packet, t)
     if message.delivered == message.packets:
         message.last = t
         report(s, p.message, t)
         if s.recycling:
             record_arrival(s, message, p.message)
             free_message(s, p.message)
-    free_packet(s, v.packet)
+    free_packet(s, packet)

@@ -1,8 +1,30 @@
-"""Links and their credits: see link.pyx."""
+"""A link at its sending end: who may use its VCs, when a flit may start, where its credits come back.
 
-from libc.stdint cimport int32_t, int64_t
+Times on a link are kept in units of 1/den cycles, so that s = num/den cycles per flit is exact for ever.
+What every flit does stands here; link.pyx has output queues, and what is asked seldom.
+"""
 
-from pyxsim.core.state cimport State
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pyxsim.core.bits cimport clear_bit, set_bit
+from pyxsim.core.buffer cimport push_packet, vcs_of
+from pyxsim.core.calendar cimport schedule
+from pyxsim.core.state cimport (
+    ARRIVES,
+    BODY,
+    CREDIT,
+    LANE_CREDIT,
+    LAUNCHED,
+    NONE,
+    SINK,
+    Event,
+    Link,
+    Out,
+    State,
+    log_launch,
+    note,
+)
+from pyxsim.core.wait cimport is_held, starts
 
 
 cdef inline bint available(State* s, int32_t link, int64_t t) noexcept nogil:
@@ -35,12 +57,94 @@ cdef inline int32_t needed(State* s, int32_t flits, bint head) noexcept nogil:
     return flits if head else 0
 
 
-cdef void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil
-cdef void release_vc(State* s, int32_t vc) noexcept nogil
-cdef void send_flit(
-    State* s, int32_t vc, int32_t credits, int32_t packet, int32_t flit, int64_t t, int64_t enter
-) noexcept nogil
+cdef inline void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
+    """Grant the output VC to a packet: its flits will come down this VC, after those of the packets before it."""
+    cdef int32_t link = s.out[vc].link
+    clear_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
+    push_packet(s, vc, packet)
+    if s.attribution:
+        is_held(s, vc, packet)
+
+
+cdef inline void release_vc(State* s, int32_t vc) noexcept nogil:
+    """The tail has been sent. "tail": free for the next packet; "drained": only when all credits are back."""
+    cdef int32_t link = s.out[vc].link
+    if s.drained:
+        s.closing[vc] = 1
+    else:
+        set_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
+
+
+cdef inline Event kind_of(State* s, int32_t link, bint head, bint tail) noexcept nogil:
+    """What the arrival of a flit by this link is to the calendar."""
+    return <Event> (SINK + tail if s.link[link].sink else BODY - head)
+
+
+cdef inline void launch(
+    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell
+) noexcept nogil:
+    """A flit starts on the link of `vc`. `packet` and `flit` are known only if somebody wants to know (`tell`)."""
+    cdef int32_t link = s.out[vc].link
+    cdef Link* wire = &s.link[link]
+    cdef int64_t start = t * wire.den
+    cdef int64_t arrival
+    start = wire.free if wire.free > start else start
+    wire.free = start + wire.num
+    arrival = wire.delay + (wire.free if wire.den == 1 else (wire.free + wire.den - 1) // wire.den)
+    wire.flits += 1
+    if tell:
+        if s.tracing:
+            log_launch(s, t, vc, packet, flit)
+        if s.watch_serial >= 0:
+            note(s, packet, t, LAUNCHED, link, vc - wire.base, flit)
+            note(s, packet, arrival, ARRIVES, link, vc - wire.base, flit)
+        if s.attribution:
+            starts(s, link, packet, flit, t, arrival)
+    schedule(s, arrival, vc, kind)
+
+
+cdef inline void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
+    """Credits of the VC's own first, then slots of the pool."""
+    cdef int32_t before = s.out[vc].credit
+    s.out[vc].credit = before - count
+    if before < count:
+        s.link[s.out[vc].link].pool_left -= count - (before if before > 0 else 0)
+
+
+cdef inline void send_flit(
+    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint tell
+) noexcept nogil:
+    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`.
+
+    `packet`, `flit`, `tell`: see `launch`.
+    """
+    cdef Link* wire = &s.link[s.out[vc].link]
+    if wire.queued and not (enter == t and wire.queue_head == NONE and available(s, s.out[vc].link, t)):
+        enqueue(s, vc, kind, packet, flit, enter)
+    else:
+        launch(s, vc, kind, packet, flit, t, tell)
+
+
+cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when) noexcept nogil:
+    """A slot behind the link became empty; the sender will know in cycle `when`, after the credit's way back."""
+    schedule(s, when, vc, <Event> (LANE_CREDIT if s.link[link].src == NONE else CREDIT))
+
+
+cdef inline bint take_credit(State* s, int32_t vc) noexcept nogil:
+    """A credit arrives at the sender. Tells whether the VC could not be used before, and may be now."""
+    cdef Out* out = &s.out[vc]
+    cdef int32_t before = out.credit
+    out.credit = before + 1
+    if s.drained and s.closing[vc] and before + 1 == s.link[out.link].depth:
+        s.closing[vc] = 0
+        set_bit(vcs_of(s.unheld, s, out.link), vc - s.link[out.link].base)
+        return True
+    if before < 0:
+        s.link[out.link].pool_left += 1
+        return True
+    return before == 0
+
+
+cdef void enqueue(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
-cdef void return_credit(State* s, int32_t vc, int64_t t) noexcept nogil
 cdef int64_t in_use(State* s, int32_t link) noexcept nogil
-cdef void take_credit(State* s, int32_t vc) noexcept nogil

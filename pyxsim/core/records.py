@@ -9,7 +9,7 @@ from pyxsim.errors import PyxsimError
 VC = {
     "ready": "i8",
     "packet": "i4",
-    "credit_delay": "i4",
+    "spot": "i4",
     "occupancy": "i4",
     "left": "i4",
     "want": "i4",
@@ -32,7 +32,7 @@ OUT = {
     "link": "i4",
     "va_next": "i4",
     "va_requester": "i4",
-    "va_pick": "i4",
+    "holder": "i4",
     "send_packet": "i4",
     "send_left": "i4",
     "src": "i4",
@@ -47,7 +47,7 @@ LINK = {
     "pick_vc": "i4",
     "eligible": "i4",
     "queued": "i4",
-    "out_pointer": "i4",
+    "sink": "i4",
     "src": "i4",
     "dst": "i4",
     "base": "i4",
@@ -76,6 +76,8 @@ LINK = {
     "vc_offset": "i4",
     "pool_left": "i4",
 }
+INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
+IN_PORT = {"base": "i4", "credit_delay": "i4"}
 ROUTER = {
     "in_start": "i4",
     "in_end": "i4",
@@ -157,10 +159,15 @@ BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "owner": (OWNER, {"serial": -1, "by": -1}),
 }
 
+# Fields that follow from the others (`rederive` in masks.pyx): they help to decide quickly.
+DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}}
+
 # Fields that only count, or are scratch: they do not decide what happens next.
 COUNTING = {
     "vc": {"occupancy_max"},
-    "out": {"va_pick"},
+    "out": set(),
+    "inputs": set(),
+    "in_port": set(),
     "link": {
         "pick_vc",
         "pick_port",
@@ -186,6 +193,8 @@ COUNTERS = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_ser
 # decide are met one by one in repeat_walk.pyx.
 SAME = (
     "in_pointer",
+    "out_pointer",
+    "turn",
     "sa_grant",
     "accept_pointer",
     "va_grant",
@@ -198,8 +207,6 @@ SAME = (
     "source_head",
     "closing",
     "rank",
-    "occupied",
-    "heads",
     "unheld",
     "opened",
     "router_active",

@@ -11,10 +11,13 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from pyxsim.core.bits cimport set_bit
 from pyxsim.core.draw cimport GOLDEN
+from pyxsim.core.interface cimport next_start
+from pyxsim.core.masks cimport rederive
 from pyxsim.core.orbit cimport PICTURES, Block, Orbit, Picture
 from pyxsim.core.repeat_walk cimport ADVANCE, COMPARE, RECORD, Walk, walk
-from pyxsim.core.state cimport NONE, Slot
+from pyxsim.core.state cimport KINDS, NONE, Slot
 from pyxsim.core.stats cimport settle
 
 
@@ -34,10 +37,11 @@ cdef uint64_t fingerprint(State* s) noexcept nogil:
     cdef Slot* slot = &s.slots[s.now & s.slot_mask]
     cdef uint32_t sum = 0
     cdef uint32_t entry
-    cdef int32_t i
-    for i in range(slot.count):
-        entry = <uint32_t> slot.events[i]
-        sum += entry * (entry + 40503)
+    cdef int32_t i, kind
+    for kind in range(KINDS):
+        for i in range(slot.count[kind]):
+            entry = <uint32_t> (slot.events[kind][i] * KINDS + kind)
+            sum += entry * (entry + 40503)
     return GOLDEN * <uint64_t> sum
 
 
@@ -101,7 +105,7 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
 cdef bint observe(State* s) noexcept nogil:
     """A cycle is about to be visited. True: a period is proved, and whole ones may be skipped."""
     cdef Orbit* o = s.orbit
-    cdef int64_t marks = s.serials - s.pending_count + s.messages_delivered + s.draws
+    cdef int64_t marks = s.joined + s.messages_delivered + s.draws
     cdef int32_t i
     if o.seen == s.now:
         return False
@@ -129,8 +133,7 @@ cdef int64_t periods_until(State* s, int64_t until) noexcept nogil:
     cdef Orbit* o = s.orbit
     if not o.proved or o.seen != s.now:
         return 0
-    if s.pending_count and s.messages[s.pending[0]].at < until:
-        until = s.messages[s.pending[0]].at
+    until = min(until, next_start(s))
     return min(o.most, max(until - s.now, 0) // o.period)
 
 
@@ -146,6 +149,7 @@ cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
     """What the calendar has for the cycles to come comes so many later."""
     cdef int64_t size = s.slot_mask + 1
     cdef int64_t place
+    cdef int32_t kind
     cdef Slot* turned = <Slot*> malloc(size * sizeof(Slot))
     if turned == NULL:
         s.failed = 1
@@ -157,8 +161,9 @@ cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
     for place in range(s.slot_words):
         s.slot_used[place] = 0
     for place in range(size):
-        if s.slots[place].count:
-            s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
+        for kind in range(KINDS):
+            if s.slots[place].count[kind]:
+                set_bit(s.slot_used, <int32_t> place)
 
 
 cdef void jump(State* s, int64_t periods) noexcept nogil:
@@ -177,6 +182,7 @@ cdef void jump(State* s, int64_t periods) noexcept nogil:
     turn_wheel(s, w.cycles)
     s.latency_sum += periods * o.latency + o.packets * o.period * (periods * (periods + 1) // 2)
     s.now += w.cycles
+    rederive(s)
     s.reported = s.now
     s.changed = 1
     o.seen = s.now

@@ -23,6 +23,7 @@ from pyxsim.core.state cimport (
     ACTIVE,
     HOLDING,
     IDLE,
+    KINDS,
     NONE,
     Link,
     Message,
@@ -173,7 +174,7 @@ cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
         shifts(s, w, &p.launched, 1)
     counts_int(s, w, &p.number)
     if w.mode == ADVANCE:
-        p.key = packet_key(s.seed, s.messages[p.message].serial, p.number)
+        p.key = 0 if not s.keyed else packet_key(s.seed, s.messages[p.message].serial, p.number)
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------
@@ -194,10 +195,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         same(s, w, NONE)
         return
     same(s, w, both(v.left, v.state | v.many << 8))
-    if v.router == NONE:
-        if v.left:
-            name(s, w, v.packet)
-    elif v.state != IDLE:
+    if v.state != IDLE:
         name(s, w, v.packet)
         same(s, w, both(v.want, v.hold))
         same(s, w, both(v.low, v.high))
@@ -221,14 +219,14 @@ cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
     cdef int32_t index = link.queue_head
     cdef Node* node
     moves(s, w, &link.free, link.den)
-    same(s, w, both(link.out_pointer, link.launch_pointer))
+    same(s, w, link.launch_pointer)
     same(s, w, both(link.pool_left, link.stalled))
     if index != NONE:
         shifts(s, w, &link.queued_since, 1)
     while index != NONE and not w.differs:
         node = &s.nodes_pool[index]
         name(s, w, node.packet)
-        same(s, w, both(node.vc, node.flit))
+        same(s, w, both(node.vc, node.kind))
         shifts(s, w, &node.at, 1)
         index = node.next
     same(s, w, NONE)
@@ -275,13 +273,15 @@ cdef void meet_entries(State* s, Walk* w, int32_t* entries, int64_t count) noexc
 
 cdef void meet_calendar(State* s, Walk* w) noexcept nogil:
     cdef int64_t offset, place
+    cdef int32_t kind
     cdef Slot* slot
     for offset in range(s.slot_mask + 1):
         place = (s.now + offset) & s.slot_mask
         slot = &s.slots[place]
-        if slot.count and not w.differs:
-            same(s, w, offset)
-            meet_entries(s, w, slot.events, slot.count)
+        for kind in range(KINDS):
+            if slot.count[kind] and not w.differs:
+                same(s, w, both(offset, kind))
+                meet_entries(s, w, slot.events[kind], slot.count[kind])
 
 
 # --- all of it ------------------------------------------------------------------------------------------------------
@@ -298,8 +298,7 @@ cdef void walk(State* s, Walk* w) noexcept nogil:
             s.orbit.met[i] = 0
         s.orbit.met_room = s.message_room
     same(s, w, s.in_flight)
-    same(s, w, s.scheduled)
-    same(s, w, s.serials - s.pending_count)
+    same(s, w, s.joined)
     same(s, w, s.messages_delivered)
     same(s, w, s.draws)
     for i in range(s.orbit.block_count):

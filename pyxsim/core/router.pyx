@@ -3,34 +3,19 @@
 The order of the stages and every tie are told in docs/router.md. A router that did nothing, and in which nothing
 can change by itself, goes to sleep: an arriving flit, a credit or a timer wakes it. Since nothing changes
 meanwhile, what its flits waited for in the last cycle is what they wait for in all the cycles it sleeps (stats.pyx).
+
+This is the router with all its options. Where few are used, switch_masks.pxd does the same faster.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT64_MAX
 
-from pyxsim.core.bits cimport clear_bit, set_bit
-from pyxsim.core.buffer cimport inputs_of, place_of
+from pyxsim.core.bits cimport clear_bit
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.crossbar cimport complete
-from pyxsim.core.routing cimport find_routes, to_front
-from pyxsim.core.state cimport IDLE, WAKE, Vc
+from pyxsim.core.routing cimport find_routes
+from pyxsim.core.state cimport WAKE
 from pyxsim.core.stats cimport begin_look, end_look, next_tick
 from pyxsim.core.switch_allocator cimport allocate_switch
 from pyxsim.core.vc_allocator cimport allocate_vcs
-from pyxsim.core.wait cimport comes
-
-
-cdef void arrive(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """A flit enters an input VC."""
-    cdef Vc* v = &s.vc[vc]
-    if s.attribution:
-        comes(s, vc, t)
-    v.occupancy += 1
-    if v.occupancy > v.occupancy_max:
-        v.occupancy_max = v.occupancy
-    set_bit(inputs_of(s.occupied, s, v.router), place_of(s, vc))
-    if v.state == IDLE and complete(s, vc):
-        to_front(s, vc, t * s.ticks)
-    set_bit(s.router_active, v.router)
 
 
 cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:

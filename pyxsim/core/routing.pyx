@@ -6,8 +6,8 @@ of them that differ contribute. An entry of the tables is a link, or a set of li
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport next_bit, set_bit
-from pyxsim.core.buffer cimport inputs_of, place_of
+from pyxsim.core.bits cimport lowest
+from pyxsim.core.buffer cimport vc_at
 from pyxsim.core.draw cimport DRAW_OTHER, DRAW_SELECT, draw
 from pyxsim.core.link cimport in_use
 from pyxsim.core.state cimport (
@@ -19,10 +19,8 @@ from pyxsim.core.state cimport (
     SELECT_EACH,
     SELECT_LEAST,
     SELECT_RANDOM,
-    WAITING,
     Packet,
     Router,
-    Vc,
     note,
 )
 from pyxsim.core.ways cimport choose_way
@@ -94,15 +92,6 @@ cdef int32_t candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_
         if not s.plane_any[plane]:
             break
     return found
-
-
-cdef void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
-    """The packet at the front of `vc` wants this link, in this class."""
-    cdef Packet* p = &s.packets[s.vc[vc].packet]
-    cdef int32_t row = s.link[link].range + p.vnet * s.link[link].classes + vc_class
-    s.vc[vc].want = link
-    s.vc[vc].low = s.low[row]
-    s.vc[vc].high = s.high[row]
 
 
 cdef int32_t selected(
@@ -182,41 +171,17 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         note(s, packet, u // s.ticks, ROUTED, s.vc[vc].want, NONE, 0)
 
 
-cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
-    s.vc[vc].state = WAITING
-    s.vc[vc].ready = u + s.rc + (s.va - 1 if s.va else 0)
-    s.router[s.vc[vc].router].waiting += 1
-
-
-cdef void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
-    """The head of the next packet is at the front of its input VC from tick `u` on."""
-    cdef Vc* v = &s.vc[vc]
-    cdef int32_t packet = s.nodes_pool[v.head].packet
-    v.packet = packet
-    v.left = s.packets[packet].flits
-    if s.priorities:
-        s.rank[vc] = s.packets[packet].rank
-    set_bit(inputs_of(s.heads, s, v.router), place_of(s, vc))
-    s.front[vc] = u
-    if s.lazy:
-        v.state = ROUTING
-        v.ready = u
-        s.router[v.router].unrouted += 1
-        return
-    compute_route(s, vc, packet, u)
-    wait_for_vc(s, vc, u)
-
-
 cdef void find_routes(State* s, int32_t router, int64_t u) noexcept nogil:
     """Heads that came to the front, from the credits as they are at the beginning of the step."""
     cdef Router* r = &s.router[router]
-    cdef uint64_t* heads = inputs_of(s.heads, s, router)
-    cdef int32_t place = next_bit(heads, 0, r.input_vcs)
-    cdef int32_t vc
-    while place >= 0:
-        vc = r.base + place
-        if s.vc[vc].state == ROUTING and s.vc[vc].ready <= u:
-            compute_route(s, vc, s.vc[vc].packet, u)
-            wait_for_vc(s, vc, s.vc[vc].ready)
-            r.unrouted -= 1
-        place = next_bit(heads, place + 1, r.input_vcs)
+    cdef int32_t word, vc
+    cdef uint64_t bits
+    for word in range(r.words):
+        bits = s.inputs[r.word + word].heads
+        while bits:
+            vc = vc_at(s, r, word * 64 + lowest(bits))
+            bits &= bits - 1
+            if s.vc[vc].state == ROUTING and s.vc[vc].ready <= u:
+                compute_route(s, vc, s.vc[vc].packet, u)
+                wait_for_vc(s, vc, s.vc[vc].ready)
+                r.unrouted -= 1

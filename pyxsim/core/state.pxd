@@ -15,11 +15,19 @@ cdef enum VcState:
 
 
 cdef enum Event:
-    # The kinds of calendar entries; an entry is index * 4 + kind.
-    FLIT = 0      # a flit reaches the end of VC `index`
-    CREDIT = 1    # a credit reaches the sender of VC `index`
-    LAUNCH = 2    # the output queue of link `index` may launch
-    WAKE = 3      # router `index`, or lane `index - routers`, has something to look at
+    # The kinds of calendar entries. An entry is a number; each kind has a list of its own.
+    HEAD = 0          # a head reaches the end of VC number so-and-so, in a router
+    BODY = 1          # another flit does
+    SINK = 2          # a flit reaches a sink, and others of its packet follow
+    LAST = 3          # a tail does
+    CREDIT = 4        # a credit reaches the sender of a VC, a router
+    LANE_CREDIT = 5   # an injection lane
+    LAUNCH = 6        # the output queue of a link may launch
+    WAKE = 7          # a router, or lane number - routers, has something to look at
+
+
+cdef enum:
+    KINDS = 8
 
 
 cdef enum Stall:
@@ -83,6 +91,7 @@ cdef struct Node:
     int32_t flit
     int32_t next
     int64_t at         # the cycle in which a flit enters an output queue
+    int32_t kind       # Event: of its arrival
 
 
 cdef struct Packet:
@@ -125,9 +134,10 @@ cdef struct Message:
 
 
 cdef struct Slot:
-    int32_t* events
-    int32_t count
-    int32_t room
+    # One cycle of the calendar: two cache lines.
+    int32_t* events[8]   # of each kind
+    int32_t count[8]
+    int32_t room[8]
 
 
 cdef struct Launch:
@@ -179,9 +189,9 @@ cdef struct Vc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
     int64_t ready            # tick of its next try
     int32_t packet           # the front packet
-    int32_t credit_delay     # fixed
+    int32_t spot             # fixed: its bit in the masks of input VCs
     int32_t occupancy        # flits in the buffer
-    int32_t left             # flits of the front packet that have not left (sinks: not arrived)
+    int32_t left             # flits of the front packet that have not left
     int32_t want             # output link of the front packet
     int32_t hold             # output VC that it holds
     int32_t head             # packets in the VC, in order
@@ -204,7 +214,7 @@ cdef struct Out:
     int32_t link             # fixed
     int32_t va_next          # rotating, first VC of a range: the VC number to try next
     int32_t va_requester     # rotating, first VC of a range: the input VC to serve next
-    int32_t va_pick          # scratch: its best requester
+    int32_t holder           # derived, with `masked`: `spot` of the input VC that holds it, or that of nobody
     int32_t send_packet      # lanes: the open packet
     int32_t send_left        # lanes: its flits not yet launched
     int32_t src              # fixed: router, or NONE: a lane
@@ -221,7 +231,7 @@ cdef struct Link:
     int32_t pick_vc
     int32_t eligible         # scratch, SA: how many flits could go
     int32_t queued           # 1: has an output queue
-    int32_t out_pointer      # SA, separable input first: next input to look at
+    int32_t sink             # fixed: 1 if it ends at an interface
     # --- routing, allocation, stalls ---
     int32_t src              # router, or NONE: an interface
     int32_t dst
@@ -271,12 +281,27 @@ cdef struct Router:
     int64_t looked           # counting: last cycle looked at
 
 
+cdef struct Inputs:
+    # The masks of 64 places for input VCs of a router: one cache line. A place is a bit; `Vc.spot` has its number.
+    uint64_t occupied        # VCs with a flit in the buffer
+    uint64_t heads           # whose head waits for an output VC, or to be routed
+    uint64_t holding         # derived, with `masked`: whose front packet holds an output VC
+    uint64_t credit          # derived, with `masked`: one that has credits
+    uint64_t early[4]        # derived, with `masked`: whose head may not try yet, by the tick (modulo 4) of its try
+
+
+cdef struct InPort:
+    int32_t base             # fixed: its first VC
+    int32_t credit_delay     # fixed
+
+
 cdef struct State:
     # --- records that are partly fixed, partly decide, partly count ---
     Vc* vc                       # [vcs]
     Out* out                     # [vcs]
     Link* link                   # [links]
     Router* router               # [routers]
+    Inputs* inputs               # [words of input VCs + 1]; the last is nobody's
 
     # --- the machine, fixed ---
     int32_t routers, links, vcs, network_links, injection_links, dims, nodes
@@ -288,6 +313,14 @@ cdef struct State:
     int32_t priorities           # whether there is more than one
     int32_t far                  # the records do not fit into the nearest caches: fetch them ahead
     int32_t lazy                 # routes depend on credits: they are found in the router's step
+    int32_t masked               # SA by masks (switch_masks.pxd)
+    int32_t keyed                # packets may need random numbers
+    int32_t shift                # with `masked`: 2^shift places per input port
+    int32_t most_words           # words of input VCs of a router, at most
+    uint64_t port_low            # the first place of each port in a word
+    uint64_t port_high           # and the last
+    int32_t words                # of input VCs
+    int32_t out_ports            # of all routers
     int32_t ways, choose
     uint64_t seed
     int32_t* class_vnet          # [classes]
@@ -297,6 +330,8 @@ cdef struct State:
     int32_t* pool                # [links] slots that the VCs of a link share
     int32_t* in_links
     int32_t* out_links
+    InPort* in_port              # [input ports]
+    uint64_t* places             # [words] places with a VC
     int32_t* home                # [nodes] router
     int32_t* resident            # [routers] one of its nodes, or NONE
     int32_t* digits              # [nodes, dims]
@@ -324,6 +359,8 @@ cdef struct State:
     int32_t arrived              # step 1 of cycle `now` is done
     int64_t reported             # the last cycle at which the caller was told of a window's end
     int32_t* in_pointer          # SA: [input ports * parts] next VC to look at, at the input
+    int32_t* out_pointer         # SA, separable input first: [output ports] next input to look at, at the output
+    uint64_t* turn               # SA by masks, instead of `in_pointer`: [words] places from the next one to look at on
     int32_t* sa_grant            # SA, matrix: [links] next input to look at, at the output port
     int32_t* accept_pointer      # SA, matrix: [input ports * parts] next output to look at, at the input
     int32_t* va_grant            # VA, matrix: [vcs] next input VC to look at, at the output VC
@@ -335,8 +372,6 @@ cdef struct State:
     int32_t* open_count          # [lanes * classes] open packets
     uint8_t* closing             # [vcs] tail sent, credits still out ("drained")
     int64_t* rank                # [vcs] of the front packet, where there is more than one priority
-    uint64_t* occupied           # input VCs of a router with a flit in the buffer
-    uint64_t* heads              # input VCs whose head waits for an output VC, or to be routed
     uint64_t* unheld             # VCs of a link that no packet holds
     uint64_t* opened             # lanes: VCs with a packet that still has flits to launch
     int64_t* front               # [vcs] front time (tick) of the front packet
@@ -355,17 +390,25 @@ cdef struct State:
     Message* messages
     int32_t message_room, message_free
     int64_t serials              # messages sent so far
-    int32_t* pending             # heap of messages by (at, number)
+    int64_t joined               # messages that have joined their source queue so far
+    int32_t next_message         # messages sent in order of their time: a list
+    int32_t last_message
+    int32_t* pending             # the others: heap by (at, number)
     int32_t pending_room, pending_count
     Slot* slots                  # the calendar
     uint64_t* slot_used
     int64_t slot_mask
     int32_t slot_words
-    int64_t scheduled            # entries in it
     int64_t in_flight            # flits that have left their source and are not consumed
     int64_t draws                # random numbers asked for so far
 
+    # --- derived, with `masked`: made anew from the above by `rederive` (masks.pyx), as are some fields of records ---
+    uint64_t* wants              # [output ports * most_words] input VCs that hold a VC of an output
+    uint64_t* busy               # [routers] outputs whose link may not be available
+
     # --- what only counts ---
+    uint64_t* stalls             # [output ports] stalls of each cause since the last `flush`: four counts of 16 bits
+    int64_t flush                # the cycle before which they must be added up
     int32_t changed              # a flit was launched since the caller was told of a window's end
     uint64_t* stalled_ports      # output ports of a router that are stalled
     int64_t router_visits, packets_delivered, messages_delivered, flits_delivered
@@ -386,6 +429,9 @@ cdef struct State:
     Orbit* orbit                 # NULL: nobody looks for periods
 
     # --- scratch within one router and cycle ---
+    uint64_t no_vc               # with `masked`: output ports at which a head stalled
+    uint64_t no_credit
+    uint64_t lost
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
     int32_t* active              # [routers] to be visited in this cycle
     int32_t* touched             # outputs with a candidate
@@ -393,6 +439,7 @@ cdef struct State:
     int32_t able_count
     int32_t* part_pick           # [parts] of the input port at hand: best candidate
     int64_t* part_key
+    int32_t* va_pick             # [vcs] rotating, first VC of a range: its best requester
     int64_t* va_key
     int32_t* va_touched
     int32_t* found_link          # candidates of one head
@@ -407,8 +454,24 @@ cdef struct State:
     int32_t failed               # memory ran out
 
 
-cdef int32_t new_node(State* s) noexcept nogil
-cdef void free_node(State* s, int32_t node) noexcept nogil
+cdef inline int32_t new_node(State* s) noexcept nogil:
+    cdef int32_t node
+    if s.node_free == NONE:
+        more_nodes(s)
+        if s.failed:
+            return NONE
+    node = s.node_free
+    s.node_free = s.nodes_pool[node].next
+    s.nodes_pool[node].next = NONE
+    return node
+
+
+cdef inline void free_node(State* s, int32_t node) noexcept nogil:
+    s.nodes_pool[node].next = s.node_free
+    s.node_free = node
+
+
+cdef void more_nodes(State* s) noexcept nogil
 cdef int32_t new_packet(State* s) noexcept nogil
 cdef void free_packet(State* s, int32_t packet) noexcept nogil
 cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil

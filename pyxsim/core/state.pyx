@@ -20,27 +20,17 @@ cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil:
     return new
 
 
-cdef int32_t new_node(State* s) noexcept nogil:
-    cdef int32_t node, room
-    if s.node_free == NONE:
-        room = s.node_room * 2 if s.node_room else 1024
-        s.nodes_pool = <Node*> grown(s, s.nodes_pool, room, sizeof(Node))
-        if s.failed:
-            return NONE
-        for node in range(s.node_room, room):
-            s.nodes_pool[node].next = node + 1
-        s.nodes_pool[room - 1].next = NONE
-        s.node_free = s.node_room
-        s.node_room = room
-    node = s.node_free
-    s.node_free = s.nodes_pool[node].next
-    s.nodes_pool[node].next = NONE
-    return node
-
-
-cdef void free_node(State* s, int32_t node) noexcept nogil:
-    s.nodes_pool[node].next = s.node_free
-    s.node_free = node
+cdef void more_nodes(State* s) noexcept nogil:
+    cdef int32_t node
+    cdef int32_t room = s.node_room * 2 if s.node_room else 1024
+    s.nodes_pool = <Node*> grown(s, s.nodes_pool, room, sizeof(Node))
+    if s.failed:
+        return
+    for node in range(s.node_room, room):
+        s.nodes_pool[node].next = node + 1
+    s.nodes_pool[room - 1].next = NONE
+    s.node_free = s.node_room
+    s.node_room = room
 
 
 cdef int32_t new_packet(State* s) noexcept nogil:
@@ -141,9 +131,11 @@ cdef void note(
 cdef void free_state(State* s) noexcept:
     """Give back all memory that is not an array of numpy's."""
     cdef int64_t place
+    cdef int32_t kind
     if s.slots != NULL:
         for place in range(s.slot_mask + 1):
-            free(s.slots[place].events)
+            for kind in range(KINDS):
+                free(s.slots[place].events[kind])
     free(s.slots)
     free(s.slot_used)
     free(s.nodes_pool)

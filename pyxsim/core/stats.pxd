@@ -1,19 +1,40 @@
 """Counting of stalls, also for routers that sleep: see stats.pyx."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.bits cimport set_bit
-from pyxsim.core.state cimport Link, State
+from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, Link, State
+
+
+cdef enum:
+    # Four counts of 16 bits, one for each cause, hold what a port has counted since the last `flush`.
+    COUNT_BITS = 16
+    COUNT_MOST = (1 << 16) - 1
+
+
+cdef inline uint64_t one_each(uint64_t causes) noexcept nogil:
+    """1 for each cause in a set of them (bits as in `Stall`), 16 bits apart."""
+    return (causes * <uint64_t> 0x0000200040008001) & <uint64_t> 0x0001000100010001
 
 
 cdef inline void stall(State* s, int32_t out, int32_t cause) noexcept nogil:
     """A flit wants this link and cannot have it in this tick."""
     cdef Link* link = &s.link[out]
+    if s.masked:   # the switch puts it together with what it finds itself
+        if cause == STALL_VC:
+            s.no_vc |= (<uint64_t> 1) << link.out_port
+        elif cause == STALL_CREDIT:
+            s.no_credit |= (<uint64_t> 1) << link.out_port
+        else:
+            s.lost |= (<uint64_t> 1) << link.out_port
+        return
     link.stalled |= <unsigned char> cause
     set_bit(&s.stalled_ports[s.router[link.src].port_word], link.out_port)
 
 
 cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil
+cdef void fall_asleep(State* s, int32_t router, uint64_t* causes, int64_t t) noexcept nogil
 cdef void next_tick(State* s, int32_t router) noexcept nogil
 cdef void end_look(State* s, int32_t router) noexcept nogil
+cdef void add_up(State* s) noexcept nogil
 cdef void settle(State* s) noexcept nogil

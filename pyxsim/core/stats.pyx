@@ -6,7 +6,7 @@ looks again, so the cycles between are added then; `settle` adds them up to now,
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pyxsim.core.bits cimport lowest, next_bit
+from pyxsim.core.bits cimport lowest, next_bit, set_bit
 from pyxsim.core.state cimport NONE, STALL_ARBITRATION, STALL_CREDIT, STALL_SERIAL, STALL_VC, Link, Router
 
 
@@ -75,9 +75,41 @@ cdef void end_look(State* s, int32_t router) noexcept nogil:
             r.stalled = 1
 
 
+cdef void fall_asleep(State* s, int32_t router, uint64_t* causes, int64_t t) noexcept nogil:
+    """A router will not be looked at in the next cycle: keep the causes of this one, a set for each output port."""
+    cdef Router* r = &s.router[router]
+    cdef int32_t port
+    cdef Link* link
+    for port in range(r.out_end - r.out_start):
+        if causes[port]:
+            link = &s.link[s.out_links[r.out_start + port]]
+            link.stalled = <uint8_t> causes[port]
+            set_bit(&s.stalled_ports[r.port_word], port)
+            r.stalled = 1
+    r.looked = t
+
+
+cdef void add_up(State* s) noexcept nogil:
+    """Empty the small counts of the ports into the large ones, before they overflow."""
+    cdef int32_t place
+    cdef uint64_t counts
+    cdef Link* link
+    for place in range(s.out_ports):
+        counts = s.stalls[place]
+        if counts:
+            link = &s.link[s.out_links[place]]
+            link.stall_vc += counts & COUNT_MOST
+            link.stall_credit += counts >> COUNT_BITS & COUNT_MOST
+            link.stall_serial += counts >> 2 * COUNT_BITS & COUNT_MOST
+            link.stall_arbitration += counts >> 3 * COUNT_BITS
+            s.stalls[place] = 0
+    s.flush = s.now + COUNT_MOST
+
+
 cdef void settle(State* s) noexcept nogil:
     """Bring every counter up to the end of cycle `now - 1`."""
     cdef int32_t i
+    add_up(s)
     for i in range(s.routers):
         if s.router[i].stalled:
             count_sleep(s, i, s.now - 1)

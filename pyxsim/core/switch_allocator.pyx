@@ -8,9 +8,10 @@ meanwhile; INT64_MAX if only an arrival can change anything.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance
-from pyxsim.core.bits cimport lowest, next_bit
+from pyxsim.core.bits cimport lowest
+from pyxsim.core.buffer cimport next_input, vc_at
 from pyxsim.core.crossbar cimport traverse
-from pyxsim.core.link cimport available, available_at, has_credits, needed
+from pyxsim.core.link cimport available, available_at, has_credits, needed, told
 from pyxsim.core.match cimport match
 from pyxsim.core.state cimport (
     ACTIVE,
@@ -76,7 +77,7 @@ cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexce
 
 cdef inline bint bids(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Speculation: does the head ask for the switch in the tick in which it asks for a VC?"""
-    if s.bid[vc] != u or not s.speculative:
+    if not s.speculative or s.bid[vc] != u:
         return False
     return s.link[s.bid_link[vc]].queued or available(s, s.bid_link[vc], t)
 
@@ -154,13 +155,14 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
     cdef int32_t asked = 0
     cdef int32_t i, out, pick, word, vc, port
     cdef int32_t ports = (r.in_end - r.in_start) * s.parts
+    cdef int32_t* pointer
     cdef uint64_t bits
     # Input VCs stand in order of their ports: a port is done when a VC of another one comes.
     port = NONE
     for word in range(r.words):
-        bits = s.occupied[r.word + word]
+        bits = s.inputs[r.word + word].occupied
         while bits:
-            vc = r.base + word * 64 + lowest(bits)
+            vc = vc_at(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
             if s.vc[vc].port != port:
                 if port != NONE:
@@ -181,12 +183,14 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
                 continue
         else:
             s.link[out].eligible -= 1
+        pointer = &s.out_pointer[r.out_start + s.link[out].out_port]
         if s.step_arbiter:
-            s.link[out].out_pointer = after(s.link[out].out_pointer, ports)
+            pointer[0] = after(pointer[0], ports)
         else:
-            s.link[out].out_pointer = after(s.link[out].pick_port, ports)
+            pointer[0] = after(s.link[out].pick_port, ports)
             move_past(s, router, pick)
-        traverse(s, router, pick, t, u)
+        s.router_visits += 1
+        traverse(s, pick, t, u, False, told(s))
     return asked
 
 
@@ -222,7 +226,7 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
 cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t asked) noexcept nogil:
     """An input port is done: what each of its inputs picked asks its output."""
     cdef int32_t ports = (r.in_end - r.in_start) * s.parts
-    cdef int32_t part, pick, out, number, place
+    cdef int32_t part, pick, out, number, place, pointer
     cdef int64_t key
     cdef bint bid
     cdef Link* link
@@ -238,7 +242,8 @@ cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t 
         out = s.bid_link[pick] if bid else s.vc[pick].want
         link = &s.link[out]
         number = port * s.parts + part
-        key = (s.rank[pick] if s.priorities else 0) + distance(number, link.out_pointer, ports)
+        pointer = s.out_pointer[r.out_start + link.out_port]
+        key = (s.rank[pick] if s.priorities else 0) + distance(number, pointer, ports)
         if bid:
             key += (<int64_t> 1) << BID_SHIFT
         if link.pick_vc == NONE:
@@ -255,26 +260,26 @@ cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t 
 cdef void find_oldest(State* s, int32_t first) noexcept nogil:
     """For every output that is wanted at the input port of this VC: the VC with the earliest front time."""
     cdef Router* r = &s.router[s.vc[first].router]
-    cdef uint64_t* occupied = &s.occupied[r.word]
+    cdef uint64_t* occupied = &s.inputs[r.word].occupied
     cdef int32_t begin = s.link[s.vc[first].link].vc_offset
     cdef int32_t end = begin + s.link[s.vc[first].link].vcs
     cdef int32_t place, vc, out
-    place = next_bit(occupied, begin, end)
+    place = next_input(occupied, begin, end)
     while place >= 0:
         out = s.vc[r.base + place].want
         if out != NONE:
             s.oldest[out] = NONE
-        place = next_bit(occupied, place + 1, end)
-    place = next_bit(occupied, begin, end)
+        place = next_input(occupied, place + 1, end)
+    place = next_input(occupied, begin, end)
     while place >= 0:
         vc = r.base + place
         out = s.vc[vc].want
         if s.vc[vc].state == IDLE or out == NONE:
-            place = next_bit(occupied, place + 1, end)
+            place = next_input(occupied, place + 1, end)
             continue
         if s.oldest[out] == NONE or s.front[vc] < s.front[s.oldest[out]]:
             s.oldest[out] = vc
-        place = next_bit(occupied, place + 1, end)
+        place = next_input(occupied, place + 1, end)
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
@@ -286,9 +291,9 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
     cdef uint64_t bits
     cdef Request* request
     for word in range(r.words):
-        bits = s.occupied[r.word + word]
+        bits = s.inputs[r.word + word].occupied
         while bits:
-            vc = r.base + word * 64 + lowest(bits)
+            vc = vc_at(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
             if s.vc[vc].state == IDLE:
                 continue
@@ -321,7 +326,8 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
         if not request.target:
             s.link[request.out_id].eligible -= 1
         move_past(s, router, request.vc)
-        traverse(s, router, request.vc, t, u)
+        s.router_visits += 1
+        traverse(s, request.vc, t, u, False, told(s))
     return asked
 
 

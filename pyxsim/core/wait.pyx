@@ -67,7 +67,7 @@ cdef int8_t blamed(State* s, int32_t vc, int64_t begun, int64_t over) noexcept n
         return b.by
     if s.books.margin[vc].noted == over:   # it could move in this cycle, and its router was visited before
         waited, whom = s.books.margin[vc].waited, s.books.margin[vc].whom
-    return whom if waited >= begun - s.vc[vc].credit_delay else <int8_t> NOBODY
+    return whom if waited >= begun - s.link[s.vc[vc].link].credit_delay else <int8_t> NOBODY
 
 
 cdef void is_over(State* s, int32_t vc, int64_t t) noexcept nogil:

@@ -21,8 +21,8 @@ every_case = st.one_of(cases(), cases(of=risky_nets(), vcs=st.integers(1, 2), li
 Launch = tuple[int, int, int, int, int, int]
 
 
-def engine_of(case: Case, *, send: bool = True) -> Engine:
-    engine = Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True)
+def engine_of(case: Case, *, send: bool = True, **how: Any) -> Engine:
+    engine = Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, **{"trace": True} | how)
     if send:
         for message in case.messages:
             engine.send(*message)
@@ -175,3 +175,25 @@ def test_a_run_may_be_cut_anywhere(case: Case, stops: list[int], window: int, sl
             break
     assert reason == verdict
     assert everything(cut, len(case.messages)) == everything(whole, len(case.messages))
+
+
+@few
+@given(case=every_case, attribution=st.integers(0, 1))
+def test_the_switch_by_masks_does_what_the_one_with_all_options_does(case: Case, attribution: int) -> None:
+    """And a run that is not traced does what a traced one does."""
+    plain = engine_of(case, attribution=attribution, by_masks=False)
+    verdict = run(plain)
+    for trace in (False, True):
+        masked = engine_of(case, attribution=attribution, trace=trace)
+        assert run(masked) == verdict
+        ours, theirs = everything(masked, len(case.messages)), everything(plain, len(case.messages))
+        if not trace:
+            ours["trace"] = theirs["trace"]
+        assert ours == theirs
+        assert masked.waiting() == plain.waiting()
+        if attribution:
+            assert masked.splits().tolist() == plain.splits().tolist()
+            waits = masked.waits(), plain.waits()
+            assert {name: column.tolist() for name, column in waits[0].items()} == {
+                name: column.tolist() for name, column in waits[1].items()
+            }

@@ -1,0 +1,49 @@
+"""What SA by masks knows beforehand of each input VC: kept up to date by whoever grants, routes and sends.
+
+`State.masked` tells whether it is used. All of this follows from the rest of the state: `rederive` makes it anew.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pyxsim.core.buffer cimport bit_of, inputs_of
+from pyxsim.core.state cimport NONE, Inputs, Out, Router, State
+
+
+cdef enum:
+    LATEST = 2     # cycles from the front to the first try in VA or for the switch, at most: `early` has 4 places
+
+
+cdef inline uint64_t* wants_of(State* s, Router* r, int32_t vc, int32_t link) noexcept nogil:
+    """The word of an output's mask in which an input VC has its place."""
+    return &s.wants[(r.out_start + s.link[link].out_port) * s.most_words + (s.vc[vc].spot >> 6) - r.word]
+
+
+cdef inline void is_early(State* s, int32_t vc, int64_t ready) noexcept nogil:
+    """A head is routed, and may try from tick `ready` on."""
+    inputs_of(s, vc).early[ready & 3] |= bit_of(s, vc)
+    if not s.va and s.vc[vc].want != NONE:   # it asks for the switch without a VC
+        wants_of(s, &s.router[s.vc[vc].router], vc, s.vc[vc].want)[0] |= bit_of(s, vc)
+
+
+cdef inline void holds(State* s, int32_t vc, int32_t target) noexcept nogil:
+    """The front packet of an input VC has been granted an output VC."""
+    cdef Inputs* inputs = inputs_of(s, vc)
+    cdef uint64_t bit = bit_of(s, vc)
+    cdef Out* out = &s.out[target]
+    out.holder = s.vc[vc].spot
+    inputs.holding |= bit
+    inputs.credit |= bit if out.credit > 0 else 0
+    wants_of(s, &s.router[s.vc[vc].router], vc, out.link)[0] |= bit
+
+
+cdef inline void lets_go(State* s, int32_t vc, int32_t target) noexcept nogil:
+    """The tail has left."""
+    cdef Inputs* inputs = inputs_of(s, vc)
+    cdef uint64_t bit = bit_of(s, vc)
+    s.out[target].holder = 64 * s.words
+    inputs.holding &= ~bit
+    inputs.credit &= ~bit
+    wants_of(s, &s.router[s.vc[vc].router], vc, s.out[target].link)[0] &= ~bit
+
+
+cdef void rederive(State* s) noexcept nogil

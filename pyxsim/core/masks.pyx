@@ -1,0 +1,38 @@
+"""Derived state, made anew: all that SA by masks keeps, from what it follows from."""
+
+from libc.stdint cimport int32_t
+
+from pyxsim.core.bits cimport set_bit
+from pyxsim.core.state cimport ACTIVE, HOLDING, WAITING, Link
+
+
+cdef void rederive(State* s) noexcept nogil:
+    """Whoever moves the state in time (`now`, times of tries, of links) calls this then."""
+    cdef int32_t i, vc, bucket
+    cdef Link* wire
+    if not s.masked:
+        return
+    for i in range(s.words):
+        s.inputs[i].holding = s.inputs[i].credit = 0
+        for bucket in range(4):
+            s.inputs[i].early[bucket] = 0
+    for i in range(s.out_ports * s.most_words):
+        s.wants[i] = 0
+    for i in range(s.routers):
+        s.busy[i] = 0
+    for vc in range(s.vcs):
+        s.out[vc].holder = 64 * s.words
+    for vc in range(s.vcs):
+        if s.vc[vc].router == NONE:
+            continue
+        if s.vc[vc].state & (HOLDING | ACTIVE):
+            holds(s, vc, s.vc[vc].hold)
+        elif s.vc[vc].state == WAITING:
+            if not s.va and s.vc[vc].want != NONE:
+                wants_of(s, &s.router[s.vc[vc].router], vc, s.vc[vc].want)[0] |= bit_of(s, vc)
+            if s.vc[vc].ready >= s.now:
+                inputs_of(s, vc).early[s.vc[vc].ready & 3] |= bit_of(s, vc)
+    for i in range(s.links):
+        wire = &s.link[i]
+        if wire.src != NONE and not wire.queued and wire.free >= (s.now + 1) * wire.den:
+            set_bit(&s.busy[wire.src], wire.out_port)
