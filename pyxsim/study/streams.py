@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -11,6 +11,7 @@ import numpy as np
 
 from pyxsim.core.options import STORE_AND_FORWARD, WORMHOLE
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import Longs
 
 COVERED = 0.995  # of the time: what is missing then is less than anything else
 
@@ -125,22 +126,23 @@ def _vcs(network: PacketNetwork, link: int) -> int:
 def kind_streams(network: PacketNetwork, flits: int) -> Iterator[tuple[int, Stream]]:
     """Of each kind of links that there are: the stream on its slowest link."""
     for kind in range(len(network.topology.link_kinds)):
-        if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind).tolist(), flits)) is not None:
+        if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind), flits)) is not None:
             yield kind, found
 
 
 def lane_stream(network: PacketNetwork, flits: int) -> Stream | None:
     """That on the slowest injection lane."""
     links = network.machine.links
-    return _slowest(network, range(links.network, links.network + links.injection), flits)
+    return _slowest(network, np.arange(links.network, links.network + links.injection), flits)
 
 
-def _slowest(network: PacketNetwork, some: Sequence[int], flits: int) -> Stream | None:
+def _slowest(network: PacketNetwork, some: Longs, flits: int) -> Stream | None:
     """Of some links the stream with the least share; links that are alike are looked at once."""
     links = network.machine.links
     what = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
-    alike = {tuple(int(values[link]) for values in what): link for link in some}
-    return min((stream(network, link, flits) for link in alike.values()), key=lambda each: each.share, default=None)
+    rows = np.array([values[some] for values in what], np.int64)
+    alike = some[np.unique(rows, axis=1, return_index=True)[1]]
+    return min((stream(network, link, flits) for link in alike.tolist()), key=lambda each: each.share, default=None)
 
 
 def starved(network: PacketNetwork, flits: int) -> Iterator[str]:
