@@ -19,6 +19,8 @@ other is all there is to prove.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -27,6 +29,13 @@ from pyxsim.collective.arrays import ranges
 from pyxsim.collective.compiled import CompiledSchedule, Written, compiled
 from pyxsim.collective.ordering import Lists, enforced, first_loose
 from pyxsim.collective.schedule import Schedule, ScheduleError
+from pyxsim.remembered import Proofs
+
+_LARGE = 2**15  # blocks in messages: of fewer a proof is made sooner than it is found among others
+_CODE = ("arrays", "checker", "compiled", "kinds", "ordering", "schedule")
+_PROOFS = Proofs(
+    "schedules", "proved: this schedule is its kind\n", [Path(__file__).with_name(f"{name}.py") for name in _CODE]
+)
 
 Pairs = list[tuple[int, int, int]]  # what a message carries: (cell that it reads, cell that it writes, block)
 
@@ -37,6 +46,26 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
     _check_waits(s)
     if s.given_bytes is not None:
         return
+    large = len(s.block_ids) >= _LARGE
+    name = _key(s) if large else ""
+    if large and _PROOFS.known(name):
+        return
+    _prove_data(s)
+    if large:
+        _PROOFS.remember(name)
+
+
+def _key(s: CompiledSchedule) -> str:
+    """The name of the proof."""
+    # Of the kind what it asks for counts, and not how it is called; what users wrote is only for people.
+    others = ("kind", "written", "_variants")
+    told = {field.name: getattr(s, field.name) for field in fields(s) if field.name not in others}
+    asked = [(s.starts(block), s.goals(block)) for block in range(s.blocks)]
+    return _PROOFS.key(**told, asked=asked, idempotent=s.kind.idempotent, simple=s.simple)
+
+
+def _prove_data(s: CompiledSchedule) -> None:
+    """What is to be proved of where contributions get to."""
     lists = Lists(s)
     if s.keeps_all:
         _prove_together(s, lists)
