@@ -190,3 +190,4 @@ cdef struct Books:
     StayRow* log
     int64_t log_room, log_count
     int64_t unexplained      # packets whose parts are not their latency: a bug
+    int64_t uneven           # waits shared out by numbers that grow with the message

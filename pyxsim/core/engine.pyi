@@ -102,8 +102,8 @@ class Engine:
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
         `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and two such periods or more
-        may be skipped before this cycle: see `periods`. It is not looked for in a run that is traced, watched or told
-        in parts (attribution).
+        may be skipped before this cycle: see `periods`. It is not looked for in a run that is traced or watched, or
+        with attribution 2.
 
         Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
         empty: see `deliveries`.

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef enum:
     PICTURES = 24   # at most, since the last disturbance
+    RATES = 4
 
 
 cdef struct Picture:
@@ -45,6 +46,10 @@ cdef struct Orbit:
     int32_t stuck              # packets stand still all the time
     int64_t* deltas            # what a period adds to each counter
     int64_t deltas_room
-    int64_t latency            # what the period that ends now added to the sum of latencies
+    int64_t late               # periods simulated since then
+    int64_t latency            # what it added to the sum of latencies
     int64_t packets            # and to the packets delivered
     int64_t skipped            # cycles
+    # --- attribution: what more each packet of a lane waited at its source than one a period before ---
+    int64_t* rates             # [lanes, RATES]: source, serialisation, vc, credit
+    int64_t* senders           # [lanes] the walk that came across a message that sends, its only one

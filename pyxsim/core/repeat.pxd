@@ -11,3 +11,4 @@ cdef void pass_period(State* s) noexcept nogil
 cdef void jump(State* s, int64_t periods) noexcept nogil
 cdef bint make_orbit(State* s, int32_t blocks) except -1
 cdef void free_orbit(State* s) noexcept
+cdef int64_t sum_of(int64_t periods, int64_t late, int64_t first, int64_t step) noexcept nogil

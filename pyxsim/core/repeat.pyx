@@ -15,10 +15,11 @@ from pyxsim.core.bits cimport set_bit
 from pyxsim.core.draw cimport GOLDEN
 from pyxsim.core.interface cimport next_start
 from pyxsim.core.masks cimport rederive
-from pyxsim.core.orbit cimport PICTURES, Block, Orbit, Picture
-from pyxsim.core.repeat_walk cimport ADVANCE, COMPARE, RECORD, Walk, walk
+from pyxsim.core.orbit cimport PICTURES, RATES, Block, Orbit, Picture
+from pyxsim.core.repeat_walk cimport walk
 from pyxsim.core.state cimport KINDS, NONE, Slot
 from pyxsim.core.stats cimport settle
+from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Walk
 
 
 cdef enum:
@@ -91,10 +92,12 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
     w.most = INT64_MAX
     w.stuck = 0
+    w.grows = False
+    w.old, w.young = -INT64_MAX, INT64_MAX
     walk(s, &w)
     o.deltas, o.deltas_room = w.deltas, w.deltas_room
     o.spent += w.place + w.counted
-    if s.failed or w.differs or w.place != p.same_count or w.counted != p.counts_count:
+    if s.failed or w.differs or w.old > w.young or w.place != p.same_count or w.counted != p.counts_count:
         return False
     if w.most == INT64_MAX:   # nothing is sent
         return False
@@ -102,6 +105,7 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     o.period = s.now - p.cycle
     o.most = w.most
     o.stuck = w.stuck
+    o.late = 0
     o.latency = s.latency_sum - p.latency_sum
     o.packets = s.packets_delivered - p.packets
     return periods_until(s, o.until) >= LEAST_PERIODS
@@ -147,7 +151,12 @@ cdef void pass_period(State* s) noexcept nogil:
     cdef Orbit* o = s.orbit
     o.seen = s.now
     o.most -= 1
-    o.latency += o.packets * o.period
+    o.late += 1
+
+
+cdef int64_t sum_of(int64_t periods, int64_t late, int64_t first, int64_t step) noexcept nogil:
+    """Over so many periods, what was `first` in the one that was proved and grows by `step` in each; so many passed."""
+    return periods * (first + late * step) + step * (periods * (periods + 1) // 2)
 
 
 cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
@@ -182,10 +191,10 @@ cdef void jump(State* s, int64_t periods) noexcept nogil:
     w.picture = NULL
     w.place = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
-    w.periods, w.cycles = periods, periods * o.period
+    w.periods, w.cycles, w.late = periods, periods * o.period, o.late
     walk(s, &w)
     turn_wheel(s, w.cycles)
-    s.latency_sum += periods * o.latency + o.packets * o.period * (periods * (periods + 1) // 2)
+    s.latency_sum += sum_of(periods, o.late, o.latency, o.packets * o.period)
     s.now += w.cycles
     rederive(s)
     s.reported = s.now
@@ -200,9 +209,12 @@ cdef void jump(State* s, int64_t periods) noexcept nogil:
 cdef bint make_orbit(State* s, int32_t blocks) except -1:
     """Begin to look for periods. `blocks`: arrays that are compared byte by byte."""
     s.orbit = <Orbit*> calloc(1, sizeof(Orbit))
-    if s.orbit != NULL:
-        s.orbit.blocks = <Block*> calloc(blocks, sizeof(Block))
-    if s.orbit == NULL or s.orbit.blocks == NULL:
+    if s.orbit == NULL:
+        raise MemoryError
+    s.orbit.blocks = <Block*> calloc(blocks, sizeof(Block))
+    s.orbit.rates = <int64_t*> calloc(s.injection_links * RATES + 1, sizeof(int64_t))
+    s.orbit.senders = <int64_t*> calloc(s.injection_links + 1, sizeof(int64_t))
+    if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL:
         raise MemoryError
     s.orbit.block_count = blocks
     s.orbit.seen = NONE
@@ -221,4 +233,6 @@ cdef void free_orbit(State* s) noexcept:
     free(s.orbit.blocks)
     free(s.orbit.met)
     free(s.orbit.deltas)
+    free(s.orbit.rates)
+    free(s.orbit.senders)
     free(s.orbit)

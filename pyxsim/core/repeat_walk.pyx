@@ -6,19 +6,27 @@ same        the very number must come again: places, counts of flits, pointers, 
 moves       a cycle: it is seen from `now`, and what is past is past
 shifts      a cycle whose distance matters, also in the past
 counts      it may differ, and grows by the same in every period
+clocks      a cycle of the books that goes with time, or stands still (repeat_books.pyx)
 
 What a walk does not meet is fixed, scratch, or follows from what it meets. Records of pools are met where they are
 used, so that it does not matter which record of the pool it is: a packet is its message and its number there, reckoned
 from the packet that the message opens next.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.draw cimport packet_key
-from pyxsim.core.orbit cimport Picture
+from pyxsim.core.repeat_books cimport (
+    meet_lane_books,
+    meet_link_book,
+    meet_message_book,
+    meet_stays,
+    meet_table,
+    meet_vc_book,
+)
 from pyxsim.core.state cimport (
     ACTIVE,
     HOLDING,
@@ -35,103 +43,21 @@ from pyxsim.core.state cimport (
     Vc,
     grown,
 )
-
-
-cdef inline int64_t both(int64_t low, int64_t high) noexcept nogil:
-    """Two numbers of 32 bits as one."""
-    return <int64_t> (<uint64_t> <uint32_t> low | (<uint64_t> <uint32_t> high << 32))
-
-
-cdef bint has_room(State* s, Walk* w, int64_t words) noexcept nogil:
-    """RECORD: room for so many more words. COMPARE: are there so many?"""
-    cdef Picture* p = w.picture
-    cdef int64_t room
-    if w.mode == COMPARE:
-        if w.place + words > p.same_count:
-            w.differs = True
-        return not w.differs
-    if w.place + words > p.same_room:
-        room = 2 * (w.place + words) + 1024
-        p.same = <int64_t*> grown(s, p.same, room, sizeof(int64_t))
-        if s.failed:
-            return False
-        p.same_room = room
-    return True
-
-
-cdef inline void same(State* s, Walk* w, int64_t value) noexcept nogil:
-    if w.mode == ADVANCE or not has_room(s, w, 1):
-        return
-    if w.mode == RECORD:
-        w.picture.same[w.place] = value
-    elif w.picture.same[w.place] != value:
-        w.differs = True
-    w.place += 1
-
-
-cdef inline void moves(State* s, Walk* w, int64_t* field, int64_t unit) noexcept nogil:
-    """A time in units of 1 / `unit` cycles. That it is past is all that matters once it is."""
-    if w.mode == ADVANCE:
-        field[0] += w.cycles * unit
-    else:
-        same(s, w, max(field[0] - s.now * unit, 0))
-
-
-cdef inline void shifts(State* s, Walk* w, int64_t* field, int64_t unit) noexcept nogil:
-    if w.mode == ADVANCE:
-        field[0] += w.cycles * unit
-    else:
-        same(s, w, field[0] - s.now * unit)
-
-
-cdef bint counters_fit(State* s, Walk* w) noexcept nogil:
-    cdef Picture* p = w.picture
-    cdef int64_t room = 2 * w.counted + 1024
-    if w.mode == RECORD and w.counted == p.counts_room:
-        p.counts = <int64_t*> grown(s, p.counts, room, sizeof(int64_t))
-        if not s.failed:
-            p.counts_room = room
-    elif w.mode == COMPARE and w.counted == w.deltas_room:
-        w.deltas = <int64_t*> grown(s, w.deltas, room, sizeof(int64_t))
-        if not s.failed:
-            w.deltas_room = room
-    return not s.failed
-
-
-cdef inline int64_t counted(State* s, Walk* w, int64_t value) noexcept nogil:
-    """The value of a counter, after it was told: what it becomes."""
-    if w.mode == ADVANCE:
-        value += w.periods * w.deltas[w.counted]
-    elif not counters_fit(s, w):
-        return value
-    elif w.mode == RECORD:
-        w.picture.counts[w.counted] = value
-    elif w.counted < w.picture.counts_count:
-        w.deltas[w.counted] = value - w.picture.counts[w.counted]
-    else:
-        w.differs = True
-        return value
-    w.counted += 1
-    return value
-
-
-cdef inline void counts(State* s, Walk* w, int64_t* field) noexcept nogil:
-    field[0] = counted(s, w, field[0])
-
-
-cdef inline void counts_int(State* s, Walk* w, int32_t* field) noexcept nogil:
-    field[0] = <int32_t> counted(s, w, field[0])
-
-
-cdef void same_bytes(State* s, Walk* w, void* begin, int64_t size) noexcept nogil:
-    cdef int64_t words = (size + 7) >> 3
-    if w.mode == ADVANCE or not has_room(s, w, words):
-        return
-    if w.mode == RECORD:
-        memcpy(&w.picture.same[w.place], begin, size)
-    elif memcmp(&w.picture.same[w.place], begin, size):
-        w.differs = True
-    w.place += words
+from pyxsim.core.walking cimport (
+    ADVANCE,
+    COMPARE,
+    RECORD,
+    both,
+    counts,
+    counts_int,
+    grown_by,
+    has_room,
+    moves,
+    name,
+    same,
+    same_bytes,
+    shifts,
+)
 
 
 # --- packets and messages -------------------------------------------------------------------------------------------
@@ -147,21 +73,17 @@ cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
     same(s, w, m.first)
     if w.differs:
         return
+    if s.attribution:
+        meet_message_book(s, w, index)
     counts_int(s, w, &m.opened)
     if w.mode == COMPARE and not w.differs:
-        opened = w.deltas[w.counted - 1]
+        opened = grown_by(w)
         if opened > 0:   # its last packet may be another one, and is not part of a period
             w.most = min(w.most, max(m.packets - 2 - m.opened, 0) // opened)
         elif m.opened > m.delivered:
             w.stuck = True
     counts_int(s, w, &m.delivered)
     counts(s, w, &m.hops)
-
-
-cdef inline void name(State* s, Walk* w, int32_t packet) noexcept nogil:
-    """Which packet stands here?"""
-    cdef Packet* p = &s.packets[packet]
-    same(s, w, both(p.message, p.number - s.messages[p.message].opened))
 
 
 cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
@@ -172,6 +94,8 @@ cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
     same(s, w, both(p.hops, p.launched < 0))
     if p.launched >= 0:
         shifts(s, w, &p.launched, 1)
+    if s.attribution:
+        meet_stays(s, w, packet)
     counts_int(s, w, &p.number)
     if w.mode == ADVANCE:
         p.key = 0 if not s.keyed else packet_key(s.seed, s.messages[p.message].serial, p.number)
@@ -187,6 +111,8 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
     cdef bint first = True
     same(s, w, both(out.credit, out.va_next))
     same(s, w, both(out.va_requester, v.occupancy))
+    if s.attribution:
+        meet_vc_book(s, w, vc)
     if out.src == NONE and link.dst != NONE:   # a lane
         same(s, w, out.send_left)
         if has_bit(&s.opened[link.word], v.number):
@@ -219,6 +145,8 @@ cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
     cdef int32_t index = link.queue_head
     cdef Node* node
     moves(s, w, &link.free, link.den)
+    if s.attribution:
+        meet_link_book(s, w, number)
     same(s, w, link.launch_pointer)
     same(s, w, both(link.pool_left, link.stalled))
     if index != NONE:
@@ -303,6 +231,8 @@ cdef void walk(State* s, Walk* w) noexcept nogil:
     same(s, w, s.draws)
     for i in range(s.orbit.block_count):
         same_bytes(s, w, s.orbit.blocks[i].begin, s.orbit.blocks[i].size)
+    if s.attribution:
+        meet_lane_books(s, w)
     for i in range(s.injection_links * s.classes):
         if s.source_head[i] != NONE and not w.differs:
             meet_message(s, w, s.source_head[i])
@@ -324,3 +254,5 @@ cdef void walk(State* s, Walk* w) noexcept nogil:
     counts(s, w, &s.flits_delivered)
     counts(s, w, &s.network_latency_sum)
     counts(s, w, &s.hops_sum)
+    if s.attribution:
+        meet_table(s, w)

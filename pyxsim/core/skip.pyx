@@ -15,7 +15,7 @@ cdef int look_for_periods(State* s, dict arrays, int64_t until) except -1:
     """In the cycles before `until`, if that is to come; not where every step is told."""
     cdef int32_t i
     cdef uint8_t[::1] view
-    if s.tracing or s.watch_serial >= 0 or s.attribution:
+    if s.tracing or s.watch_serial >= 0 or s.attribution > 1:
         until = 0
     if s.orbit == NULL and until > s.now:
         make_orbit(s, len(SAME))

@@ -316,7 +316,7 @@ cdef void tail_leaves(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
     stay.parts[HOPS] = min(moved, alone)
     p.spare = alone - stay.parts[HOPS]
     if moved > alone:
-        share(stay, p.before, moved - alone)
+        s.books.uneven += share(stay, p.before, moved - alone)
     # The way through the switch may take more than it would alone. A wait in the output queue may follow.
     stay.parts[SERIALISATION] += max(switching - s.books.pipeline, 0)
     stay.parts[HOPS] += min(switching, s.books.pipeline)
@@ -325,27 +325,33 @@ cdef void tail_leaves(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
         b.node = NONE
 
 
-cdef void share(Stay* stay, int64_t* before, int64_t rest) noexcept nogil:
-    """Cycles that the tail stood behind flits of its own message, up to what these had waited for before it came."""
+cdef bint share(Stay* stay, int64_t* before, int64_t rest) noexcept nogil:
+    """Cycles that the tail stood behind flits of its own message, up to what these had waited for before it came.
+
+    False: another multiple of `before` would have given the same.
+    """
     cdef int64_t whole = 0
     cdef int64_t given = 0
     cdef int64_t part
     cdef int32_t most = 0
     cdef int32_t i
+    cdef bint uneven
     for i in range(WAITS):
         whole += before[i]
         if before[i] > before[most]:
             most = i
+    uneven = before[most] != whole or 0 < whole < rest
     if rest >= whole:
         stay.parts[SERIALISATION] = rest - whole
         rest = whole
     if rest == 0:
-        return
+        return uneven
     for i in range(WAITS):
         part = rest * before[i] // whole
         stay.parts[FIRST_WAIT + i] += part
         given += part
     stay.parts[FIRST_WAIT + most] += rest - given
+    return uneven
 
 
 # --- links ----------------------------------------------------------------------------------------------------------
