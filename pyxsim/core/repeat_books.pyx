@@ -32,7 +32,7 @@ from pyxsim.core.books cimport (
 )
 from pyxsim.core.orbit cimport RATES
 from pyxsim.core.repeat cimport sum_of
-from pyxsim.core.state cimport ACTIVE, NONE, Message, Node, Packet
+from pyxsim.core.state cimport ACTIVE, NONE, Message, Node
 from pyxsim.core.walking cimport ADVANCE, COMPARE, both, clocks, counts, counts_int, grown_by, name, same
 
 
