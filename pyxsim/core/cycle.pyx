@@ -88,8 +88,8 @@ cdef inline void reach_routers(State* s, Slot* slot, Event kind) noexcept nogil:
         arrive(s, vcs[i], s.now, kind == HEAD)
 
 
-cdef void arrivals(State* s) noexcept nogil:
-    """Step 1 of a cycle: everything on the calendar."""
+cdef bint arrivals(State* s) noexcept nogil:
+    """Step 1 of a cycle: everything on the calendar. Tells whether there was anything."""
     cdef int64_t place = s.now & s.slot_mask
     cdef Slot* slot = &s.slots[place]
     cdef uint64_t used = (<uint64_t> 1) << (place & 63)
@@ -97,7 +97,7 @@ cdef void arrivals(State* s) noexcept nogil:
     if s.now >= s.flush:
         add_up(s)
     if not s.slot_used[place >> 6] & used:
-        return
+        return False
     reach_routers(s, slot, HEAD)
     reach_routers(s, slot, BODY)
     reach_sinks(s, slot, SINK)
@@ -118,6 +118,7 @@ cdef void arrivals(State* s) noexcept nogil:
     for i in range(KINDS):
         slot.count[i] = 0
     s.slot_used[place >> 6] &= ~used
+    return True
 
 
 # --- steps 2 to 4 ---------------------------------------------------------------------------------------------------

@@ -97,13 +97,23 @@ class Engine:
         tag: ArrayLike = 0,
     ) -> int:
         """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
-    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0) -> Stop:
+    def divide(self, part_of: ArrayLike) -> None:
+        """Make parts of the network, one thread each, for `run(apart=True)`: the number of the part of each router,
+        from 0. Not with attribution. See docs/threads.md."""
+    lookahead: int
+    """Cycles for which the parts can go on without each other."""
+    epochs: int
+    """How often they have."""
+    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
         `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and two such periods or more
         may be skipped before this cycle: see `periods`. It is not looked for in a run that is traced or watched, or
         with attribution 2.
+
+        `apart`: by the parts that `divide` has made, with the same result; without `repeats_until` and `watch` only.
+        What looks inside (`state`, `check`, `waiting`) and the next run that is not apart bring them together again.
 
         Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
         empty: see `deliveries`.

@@ -4,17 +4,19 @@ import sys
 
 import numpy as np
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
 from pyxsim.core.books cimport MOST_TAGS
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
 from pyxsim.core.inspect cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
 from pyxsim.core.interface cimport add_pending
 from pyxsim.core.machine cimport Machine
+from pyxsim.core.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
 from pyxsim.core.masks cimport rederive
 from pyxsim.core.skip cimport look_for_periods, periods_of, sampled, skip_periods, skipped_cycles
 from pyxsim.core.state cimport NONE, Message, State, new_message
 from pyxsim.core.stats cimport settle
+from pyxsim.core.threads cimport end_threads, run_team, start_threads
 from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
 from pyxsim.core.machine import LONGEST_DELAY
@@ -40,6 +42,13 @@ REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeat
 
 cdef class Engine(Machine):
     """One network. docs/router.md is the contract, engine.pyi the description of the methods."""
+
+    cdef Team team        # with parts, if the network was divided
+    cdef list scratch     # of them
+
+    def __dealloc__(self):
+        end_threads(&self.team)
+        destroy_team(&self.team)
 
     # -- use --
 
@@ -78,7 +87,10 @@ cdef class Engine(Machine):
         m.serial = s.serials
         m.at, m.first, m.last, m.hops = at, -1, -1, 0
         s.serials += 1
-        add_pending(s, index)
+        if self.team.divided:
+            add_message(&self.team, index)
+        else:
+            add_pending(s, index)
         if s.failed:
             raise MemoryError
         return m.serial
@@ -97,22 +109,69 @@ cdef class Engine(Machine):
                        rows[i, 8], rows[i, 9])
         return first
 
-    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0):
+    def divide(self, part_of):
+        cdef Team* team = &self.team
+        cdef int32_t number
+        cdef int32_t parts = int(np.max(part_of, initial=0)) + 1
+        cdef int16_t[::1] numbers = np.append(part_of, 0).astype(np.int16)   # never empty
+        if len(part_of) != self.s.routers or np.min(part_of, initial=0) < 0 or parts > MOST_PARTS:
+            raise ValueError(f"each router is in a part, numbered from 0 to at most {MOST_PARTS - 1}")
+        if self.s.attribution:
+            raise ValueError("attribution asks at once what happens in another part")
+        self._whole()
+        end_threads(team)
+        destroy_team(team)
+        create_team(team, &self.s, &numbers[0], parts)
+        arrays, deciding, self.scratch = self.arrays, self.deciding, []
+        for number in range(parts):
+            self.arrays, self.deciding = {}, {}
+            self._allocate_scratch(&team.part[number].state)
+            self.scratch.append(self.arrays)
+        self.arrays, self.deciding = arrays, deciding
+
+    @property
+    def lookahead(self):
+        return self.team.across
+
+    @property
+    def epochs(self):
+        return self.team.epochs
+
+    cdef int _whole(self) except -1:
+        """Everything that moves in one place, to be looked at."""
+        unite(&self.team)
+        if self.s.failed:
+            raise MemoryError
+        return 0
+
+    cdef Reason _run(self, int64_t until, int64_t slack, int64_t window, bint apart) except *:
+        cdef Reason reason
+        if apart:
+            start_threads(&self.team)
+            with nogil:
+                reason = run_team(&self.team, until, slack, window)
+        else:
+            self._whole()
+            with nogil:
+                reason = run_cycles(&self.s, until, slack, window)
+        return reason
+
+    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
         cdef State* s = &self.s
         cdef Reason reason
+        if apart and (not self.team.parts or s.watch_serial >= 0 or repeats_until):
+            raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
         look_for_periods(s, self.arrays, repeats_until)
         if DEBUG:   # every cycle on its own, proved
             while True:
-                with nogil:
-                    reason = run_cycles(s, min(until, s.now + s.arrived), INT64_MAX // 2, window)
+                reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)
                 self.check()
                 if s.delivered_count:
                     until = min(until, s.delivered_at[0] + slack)
                 if reason not in (UNTIL, DELIVERED) or s.now >= until:
                     break
         else:
-            with nogil:
-                reason = run_cycles(s, until, slack, window)
+            reason = self._run(until, slack, window, apart)
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
         return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
@@ -202,6 +261,7 @@ cdef class Engine(Machine):
 
     def state(self, deciding=None):
         cdef State* s = &self.s
+        self._whole()
         names = [name for name in self.arrays if deciding is None or self.deciding[name] == deciding]
         found = {name: self.arrays[name].copy() for name in names}
         for kind, records in self.records.items():
@@ -219,6 +279,7 @@ cdef class Engine(Machine):
     # -- looking inside --
 
     def check(self):
+        self._whole()
         prove_invariants(&self.s)
         self._prove_derived()
 
@@ -242,4 +303,5 @@ cdef class Engine(Machine):
         self.arrays["busy"][:] = busy
 
     def waiting(self):
+        self._whole()
         return stuck_flits(&self.s)

@@ -110,16 +110,22 @@ cdef int64_t next_start(State* s) noexcept nogil:
     return s.messages[message].at if message != NONE else INT64_MAX
 
 
+cdef int32_t take_pending(State* s) noexcept nogil:
+    """The message that starts next waits no more. There is one."""
+    cdef int32_t message = next_pending(s)
+    if message == s.next_message:
+        s.next_message = s.messages[message].next
+        s.messages[message].next = NONE
+    else:
+        pop_pending(s)
+    return message
+
+
 cdef void join_sources(State* s) noexcept nogil:
     """Messages whose cycle has come join the source queue of their lane and class."""
     cdef int32_t message, lane, queue
     while next_start(s) <= s.now:
-        message = next_pending(s)
-        if message == s.next_message:
-            s.next_message = s.messages[message].next
-            s.messages[message].next = NONE
-        else:
-            pop_pending(s)
+        message = take_pending(s)
         s.joined += 1
         lane = s.messages[message].lane - s.network_links
         queue = lane * s.classes + s.messages[message].klass

@@ -9,10 +9,12 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from pyxsim.core.bits cimport clear_bit, set_bit
 from pyxsim.core.buffer cimport push_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
+from pyxsim.core.mailbox cimport post
 from pyxsim.core.state cimport (
     ARRIVES,
     BODY,
     CREDIT,
+    HEAD,
     LANE_CREDIT,
     LAUNCHED,
     NONE,
@@ -61,7 +63,10 @@ cdef inline void hold_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
     """Grant the output VC to a packet: its flits will come down this VC, after those of the packets before it."""
     cdef int32_t link = s.out[vc].link
     clear_bit(vcs_of(s.unheld, s, link), vc - s.link[link].base)
-    push_packet(s, vc, packet)
+    if s.receiver != NULL and s.receiver[link] != s.part:
+        post(s, s.receiver[link], 0, vc, packet, HEAD)
+    else:
+        push_packet(s, vc, packet)
     if s.attribution:
         is_held(s, vc, packet)
 
@@ -100,7 +105,10 @@ cdef inline void launch(
             note(s, packet, arrival, ARRIVES, link, vc - wire.base, flit)
         if s.attribution:
             starts(s, link, packet, flit, t, arrival)
-    schedule(s, arrival, vc, kind)
+    if s.receiver != NULL and s.receiver[link] != s.part:
+        post(s, s.receiver[link], arrival, vc, NONE, kind)
+    else:
+        schedule(s, arrival, vc, kind)
 
 
 cdef inline void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
@@ -127,7 +135,10 @@ cdef inline void send_flit(
 
 cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when) noexcept nogil:
     """A slot behind the link became empty; the sender will know in cycle `when`, after the credit's way back."""
-    schedule(s, when, vc, <Event> (LANE_CREDIT if s.link[link].src == NONE else CREDIT))
+    if s.sender != NULL and s.sender[link] != s.part:
+        post(s, s.sender[link], when, vc, NONE, CREDIT)
+    else:
+        schedule(s, when, vc, <Event> (LANE_CREDIT if s.link[link].src == NONE else CREDIT))
 
 
 cdef inline bint take_credit(State* s, int32_t vc) noexcept nogil:

@@ -21,4 +21,5 @@ cdef class Machine:
     cdef int64_t* _longs(self, str name, values, bint deciding=*) except NULL
     cdef uint64_t* _mask(self, str name, int64_t words) except NULL
     cdef uint8_t* _bytes(self, str name, int64_t count, bint deciding=*) except NULL
+    cdef int _allocate_scratch(self, State* s) except -1
     cdef int64_t size_in_bytes(self)

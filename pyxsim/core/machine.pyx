@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.books cimport LaneBook, LinkBook, Owner, Rival, VcBook, VcMargin
 from pyxsim.core.masks cimport LATEST
+from pyxsim.core.partition cimport MOST_PARTS
 from pyxsim.core.state cimport (
     INPUT_FIRST,
     KINDS,
@@ -73,7 +74,7 @@ cdef class Machine:
         self._take_routes(routes)
         self._wire()
         self._allocate()
-        self._allocate_scratch()
+        self._allocate_scratch(s)
         self._open_books()
         self._make_calendar()
     # -- construction --
@@ -284,7 +285,7 @@ cdef class Machine:
         s.out = <Out*> self._address(out)
         for name, values in {
             "credit": link["depth"][at], "link": at, "src": link["src"][at], "send_packet": NONE,
-            "holder": 64 * s.words,
+            "holder": s.nobody,
         }.items():
             out[name] = values
 
@@ -315,7 +316,8 @@ cdef class Machine:
         for name, values in {"base": "base", "credit_delay": "credit_delay"}.items():
             ports[name] = self.records["link"][values][in_links]
         s.in_port = <InPort*> self._address(ports)
-        s.inputs = <Inputs*> self._address(self._records("inputs", INPUTS, s.words + 1))
+        s.nobody = 64 * s.words
+        s.inputs = <Inputs*> self._address(self._records("inputs", INPUTS, s.words + 1 + MOST_PARTS))
         s.places = self._mask("places", s.words)
         self.deciding["places"] = False
         if not s.masked:
@@ -378,8 +380,8 @@ cdef class Machine:
             for number in range(s.link[i].vcs):
                 set_bit(&s.unheld[s.link[i].word], number)
 
-    def _allocate_scratch(self):
-        cdef State* s = &self.s
+    cdef int _allocate_scratch(self, State* s) except -1:
+        """Of the whole network, or of a part."""
         router = self.records["router"]
         per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
         fan_in = int((router["in_end"] - router["in_start"]).max(initial=0))

@@ -40,7 +40,7 @@ cdef inline void lets_go(State* s, int32_t vc, int32_t target) noexcept nogil:
     """The tail has left."""
     cdef Inputs* inputs = inputs_of(s, vc)
     cdef uint64_t bit = bit_of(s, vc)
-    s.out[target].holder = 64 * s.words
+    s.out[target].holder = s.nobody
     inputs.holding &= ~bit
     inputs.credit &= ~bit
     wants_of(s, &s.router[s.vc[vc].router], vc, s.out[target].link)[0] &= ~bit

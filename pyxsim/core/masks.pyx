@@ -21,7 +21,7 @@ cdef void rederive(State* s) noexcept nogil:
     for i in range(s.routers):
         s.busy[i] = 0
     for vc in range(s.vcs):
-        s.out[vc].holder = 64 * s.words
+        s.out[vc].holder = s.nobody
     for vc in range(s.vcs):
         if s.vc[vc].router == NONE:
             continue

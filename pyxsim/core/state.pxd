@@ -185,6 +185,22 @@ cdef struct Arrival:
     int64_t parts[8]   # of its latency, with attribution
 
 
+cdef struct Parcel:
+    # What goes from one part of a divided network to another (mailbox.pyx).
+    int64_t cycle
+    int32_t vc
+    int32_t packet           # one that was granted the VC; or NONE: an entry of the calendar
+    int32_t kind             # Event
+
+
+cdef struct Outbox:
+    Parcel* parcels
+    int32_t count
+    int32_t room
+    int64_t soonest          # cycle of its first entry of the calendar,
+    int64_t latest           # and of its last
+
+
 cdef struct Vc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
     int64_t ready            # tick of its next try
@@ -301,7 +317,7 @@ cdef struct State:
     Out* out                     # [vcs]
     Link* link                   # [links]
     Router* router               # [routers]
-    Inputs* inputs               # [words of input VCs + 1]; the last is nobody's
+    Inputs* inputs               # [words of input VCs + 1 + MOST_PARTS]; the last are nobody's
 
     # --- the machine, fixed ---
     int32_t routers, links, vcs, network_links, injection_links, dims, nodes
@@ -320,6 +336,7 @@ cdef struct State:
     uint64_t port_low            # the first place of each port in a word
     uint64_t port_high           # and the last
     int32_t words                # of input VCs
+    int32_t nobody               # the place of the holder of an output VC that has none
     int32_t out_ports            # of all routers
     int32_t ways, choose
     uint64_t seed
@@ -354,6 +371,12 @@ cdef struct State:
     int32_t* wrap                # [dims]
     int64_t* stride
 
+    # --- of a part of a divided network (partition.pxd); NULL in a whole one ---
+    int32_t part                 # its number
+    int16_t* sender              # [links] the part that the beginning of a link belongs to
+    int16_t* receiver            # [links] and the end
+    Outbox* outboxes             # [parts] what goes to them after this epoch
+
     # --- what decides ---
     int64_t now
     int32_t arrived              # step 1 of cycle `now` is done
@@ -386,7 +409,7 @@ cdef struct State:
     Node* nodes_pool
     int32_t node_room, node_free
     Packet* packets
-    int32_t packet_room, packet_free
+    int32_t packet_room, packet_free, packet_spare   # spare: how many are free
     Message* messages
     int32_t message_room, message_free
     int64_t serials              # messages sent so far

@@ -44,15 +44,18 @@ cdef int32_t new_packet(State* s) noexcept nogil:
             s.packets[packet].next = packet + 1
         s.packets[room - 1].next = NONE
         s.packet_free = s.packet_room
+        s.packet_spare = room - s.packet_room
         s.packet_room = room
     packet = s.packet_free
     s.packet_free = s.packets[packet].next
+    s.packet_spare -= 1
     return packet
 
 
 cdef void free_packet(State* s, int32_t packet) noexcept nogil:
     s.packets[packet].next = s.packet_free
     s.packet_free = packet
+    s.packet_spare += 1
 
 
 cdef int32_t new_message(State* s) noexcept nogil:
