@@ -31,6 +31,7 @@ from pyxsim.errors import PyxsimError
 
 RESULTS = Path("results", "bench")
 PEER_REPEAT = 3
+INTERRUPTED = 130  # exit code, as of every command of pyxsim
 
 
 def options() -> argparse.ArgumentParser:
@@ -59,6 +60,8 @@ def main() -> None:
     except PyxsimError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     if slower and wanted.fail_if_slower is not None:
         sys.exit(f"slower by more than {wanted.fail_if_slower:g} %: {', '.join(slower)}")
 
