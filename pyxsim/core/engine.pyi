@@ -44,6 +44,7 @@ class Engine:
     router_visits: int
     messages_pending: int
     skipped: int
+    watching: bool
     nbytes: int
     """Of all arrays, the calendar and the pools, as they are now."""
 

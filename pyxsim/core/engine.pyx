@@ -253,6 +253,10 @@ cdef class Engine(Machine):
         self.s.watch_serial = message
         self.s.watch_packet = packet
 
+    @property
+    def watching(self):
+        return self.s.watch_serial >= 0
+
     def watched(self):
         return notes(&self.s)
 

@@ -32,6 +32,7 @@ cdef struct Orbit:
     int64_t age                # visited cycles since one of them
     int64_t due                # the age at which the next picture is taken
     int64_t spent              # words written and compared so far
+    int64_t size               # of the last picture
     int32_t count              # pictures
     uint64_t hashes[PICTURES]  # in their cycles
     Picture pictures[PICTURES]

@@ -23,14 +23,17 @@ from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Walk
 
 
 cdef enum:
-    FIRST_AGE = 128          # cycles: not less than the 64 of the hash
+    HASHED = 64              # cycles that the bits of a hash remember
+    FIRST_AGE = 2 * HASHED
+    WORDS_PER_VC = 12        # about, of a picture
     WORDS_AT_FIRST = 1 << 18
     VISITS_PER_WORD = 8      # a word takes some 2 ns, a visit at least 20
     LEAST_PERIODS = 2        # one may have to be simulated for the windows in it
 
 
 cdef bint afforded(State* s) noexcept nogil:
-    return s.orbit.spent < WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
+    """Another picture, or a comparison with one."""
+    return s.orbit.spent + s.orbit.size <= WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
 
 
 cdef uint64_t fingerprint(State* s) noexcept nogil:
@@ -76,7 +79,8 @@ cdef void take_picture(State* s) noexcept nogil:
     p.latency_sum, p.packets = s.latency_sum, s.packets_delivered
     o.hashes[o.count] = o.hash
     o.count += 1
-    o.spent += w.place + w.counted
+    o.size = w.place + w.counted
+    o.spent += o.size
 
 
 cdef bint is_again(State* s, int32_t number) noexcept nogil:
@@ -122,7 +126,8 @@ cdef bint observe(State* s) noexcept nogil:
         o.marks = marks
         forget(s)
     o.proved = 0
-    o.hash = (o.hash << 1) + fingerprint(s) + <uint64_t> (s.now - o.seen) * 0x2545F491
+    if o.age >= FIRST_AGE - HASHED:   # of what came before, nothing is left in the hash of the first picture
+        o.hash = (o.hash << 1) + fingerprint(s) + <uint64_t> (s.now - o.seen) * 0x2545F491
     o.seen = s.now
     o.age += 1
     if o.age < FIRST_AGE or s.delivered_count:
@@ -217,6 +222,7 @@ cdef bint make_orbit(State* s, int32_t blocks) except -1:
     if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL:
         raise MemoryError
     s.orbit.block_count = blocks
+    s.orbit.size = WORDS_PER_VC * s.vcs
     s.orbit.seen = NONE
     s.orbit.marks = NONE
     forget(s)

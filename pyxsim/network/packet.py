@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ class PacketNetwork:
             ordered=router.ordered,
         )
         self.skips = skip and not open_traffic
+        self._every_step = trace
         self.bytes_delivered = 0
         self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
         # Of each message, in few bytes: there may be many millions.
@@ -248,13 +250,22 @@ class PacketNetwork:
         """Running totals per network link."""
         return {name: values[: self.topology.links] for name, values in self.engine.counters().items()}
 
+    @property
+    def not_skipped(self) -> str | None:
+        """What it is that wants every cycle simulated; None: nothing."""
+        if self.attribution > 1:
+            return 'output.attribution = "messages"'
+        if self._every_step:
+            return "a trace"
+        return "a watched packet" if self.engine.watching else None
+
     def buffer_max(self) -> NDArray[np.int32]:
         """Most flits ever in one VC buffer of each network link."""
         vcs = self.settings.router.vcs
         peaks = self.engine.buffer_max()[: self.topology.links * vcs]
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """The counters of the JSON summary that a network knows."""
         totals = self.engine.totals()
         return {
@@ -266,6 +277,7 @@ class PacketNetwork:
             "router_visits": totals["router_visits"],
             "bytes_delivered": self.bytes_delivered,
             "skipped_cycles": self.engine.skipped,
+            "not_skipped": self.not_skipped,
         }
 
     def messages(self) -> dict[str, Longs]:

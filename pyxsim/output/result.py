@@ -327,6 +327,7 @@ class Result:
             "time_ns": self.time_ns,
             "cycles": self.time_cycles,
             **{key: self.counts.get(key, 0) for key in JSON_COUNTS},
+            "not_skipped": self.counts.get("not_skipped"),
             "sim_cpu_s": self.sim_cpu_s,
             "total_cpu_s": self.total_cpu_s,
             "peak_rss_mb": self.peak_rss_mb,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -97,8 +98,7 @@ def facts(result: Result) -> list[Fact]:
         use = result.link_utilization
         note = f"on average; {percent(float(use.max()))} the busiest one"
         lines.append(Fact("links busy", percent(float(use.mean())), note))
-    lines.append(_speed(result))
-    return lines
+    return [*lines, *_skipped(result), _speed(result)]
 
 
 _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
@@ -155,6 +155,16 @@ def _use(result: Result, name: str, links: Longs) -> Use:
     stalls = tuple(float(result.totals[stall][links].mean()) / cycles for stall in STALLS)
     bandwidth = float(result.links.bandwidth[links].mean())
     return Use(name, len(links), bandwidth, float(share.mean()), float(share.max()), stalls)
+
+
+def _skipped(result: Result) -> Iterator[Fact]:
+    """How much of the time was not simulated, as it repeats what was; or what it is that wants all of it."""
+    skipped = int(result.counts.get("skipped_cycles", 0))
+    if skipped:
+        note = f"of the cycles, which repeat others; {result.time_cycles - skipped:,} were simulated"
+        yield Fact("skipped", percent(skipped / result.time_cycles), note)
+    elif why := result.counts.get("not_skipped"):
+        yield Fact("skipped", "nothing", f"{why} wants every cycle simulated")
 
 
 def _speed(result: Result) -> Fact:
