@@ -87,7 +87,8 @@ class _EnoughError(Exception):
 class Report:
     """What is known of an experiment that may be run. `bound_ns`: its time is no shorter.
 
-    `messages` of `nbytes` together will be sent. Of open traffic, whose cost nobody knows, `theory` tells what it
+    `messages` of `nbytes` together will be sent. `engine_bytes`: the engine's memory before anything moves; None where
+    there are no packets. Of open traffic, whose cost nobody knows, `theory` tells what it
     may be like.
     """
 
@@ -103,6 +104,7 @@ class Report:
     collectives: list[dict[str, Any]] = field(default_factory=list)
     messages: int = 0
     nbytes: int = 0
+    engine_bytes: int | None = None
 
     @property
     def unsafe(self) -> bool:
@@ -120,6 +122,7 @@ class Report:
             "pairs": self.pairs,
             "messages": self.messages,
             "bytes": self.nbytes,
+            "engine_bytes": self.engine_bytes,
             "collectives": [_asked(row) for row in self.collectives],
             "routing": asdict(self.routing),
             "deadlock_free": not self.unsafe,
@@ -157,9 +160,13 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
     routing, buffers = routing_of(prepared), buffers_of(prepared)
     if isinstance(prepared, PreparedTraffic):
         npus = prepared.topology.npus
-        none = Cost(0, 0.0, 0.0)
-        return Report(prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, _theory(prepared))
-    system = prepared.system
+        none, size = Cost(0, 0.0, 0.0), prepared.network.engine.nbytes
+        theory = _theory(prepared)
+        return Report(
+            prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, theory=theory, engine_bytes=size
+        )
+    system, network = prepared.system, prepared.network
+    engine_bytes = network.engine.nbytes if isinstance(network, PacketNetwork) else None
     traffic = system.traffic()
     return Report(
         prepared,
@@ -173,6 +180,7 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
         messages=int(traffic[:, 4].sum()),
         nbytes=int((traffic[:, 3] * traffic[:, 4]).sum()),
+        engine_bytes=engine_bytes,
     )
 
 
@@ -273,6 +281,11 @@ def _show(talk: Talk, report: Report) -> None:
         kind = buffer.name in topology.link_kinds
         what = f"{buffer.name} links" if kind else f"dimension {buffer.dimension} ({buffer.name})"
         rows.append(("buffers", f"{what}: {text}"))
+    if report.engine_bytes is not None:
+        each = rounded(report.engine_bytes / topology.routers, "B")
+        rows.append(
+            ("memory", f"{rounded(report.engine_bytes, 'B')} for the engine before anything moves: {each} per router")
+        )
     if report.bound_ns:
         rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
     if report.theory is not None:

@@ -17,6 +17,7 @@ from pyxsim.routing.relation import EACH, SKIP, Flags, Ints, Longs, Relation
 
 # States that are looked at together: enough to keep numpy busy, few enough for its temporaries to stay in the cache.
 BATCH = 1 << 18
+MOVES = 1 << 23  # and so many moves at most, if every channel led to them
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,8 @@ class Explorer:
         planes = self._planes(walks.plane)
         order = np.argsort(walks.start_walk, kind="stable")
         start_walk, start_router = walks.start_walk[order], walks.start_router[order]
-        rows = max(1, min(BATCH // self.relation.routers, (1 << 25) // (self.places * len(planes))))
+        most = int(np.diff(self.relation.set_start).max(initial=1))  # candidates of a packet
+        rows = max(1, min(BATCH // self.relation.routers, MOVES // (self.places * len(planes) * most)))
         for begin in range(0, len(walks.digits), rows):
             low, high = np.searchsorted(start_walk, (begin, begin + rows))
             if low < high:

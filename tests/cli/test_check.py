@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,23 @@ def test_a_long_run_is_estimated_soon(pyxsim: Command) -> None:
     data = json.loads(ended.out)
     assert data["seconds"] == pytest.approx(data["router_visits"] / data["visits_per_s"])
     assert data["seconds"] > 60
+
+
+def test_memory_grows_with_routers_and_vcs(pyxsim: Command) -> None:
+    sizes = {}
+    for k in (4, 8):
+        for vcs in (4, 16):
+            words = ("--set", f"network.shape=[{k}, {k}]", "--set", f"network.router.vcs={vcs}")
+            sizes[k, vcs] = json.loads(pyxsim("check", "small.toml", "--json", *words).out)["engine_bytes"]
+    # A router of a 2D torus has 4 links in, 4 injection lanes, and as many out: 12 with a buffer. Of each VC the engine
+    # has an input record of 64 bytes, an output record of 32, and little more.
+    more = (sizes[8, 16] - sizes[8, 4]) / (64 * 12 * 12)
+    assert 96 <= more < 160
+    assert 3.4 < (sizes[8, 16] - sizes[8, 4]) / (sizes[4, 16] - sizes[4, 4]) < 4.6
+    shown = pyxsim("check", "small.toml", "--set", "network.shape=[8, 8]", "--set", "network.router.vcs=16").err
+    assert re.search(r"memory +[0-9.]+ MB for the engine before anything moves: [0-9.]+ kB per router", shown)
+    delays = json.loads(pyxsim("check", "small.toml", "--json", "--backend", "analytical").out)
+    assert delays["engine_bytes"] is None
 
 
 def test_one_npu(pyxsim: Command, folder: Path) -> None:
