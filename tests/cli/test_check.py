@@ -94,7 +94,7 @@ def test_a_large_network_is_proved_on_a_small_one(pyxsim: Command) -> None:
 
 
 def test_a_long_run_is_estimated_soon(pyxsim: Command) -> None:
-    ended = pyxsim("check", "small.toml", "--json", "--set", "collective.size=100 GiB")
+    ended = pyxsim("check", "small.toml", "--json", "--set", "collective.size=100 GiB", "--set", "run.skip=false")
     data = json.loads(ended.out)
     assert data["seconds"] == pytest.approx(data["router_visits"] / data["visits_per_s"])
     assert data["seconds"] > 60

@@ -171,7 +171,9 @@ def test_ctrl_c_keeps_what_was_compared(start: Start, folder: Path) -> None:
     (folder / "long.toml").write_text(
         SMALL + '[sweep]\n"collective.size" = ["4 KiB", "100 GiB", "8 KiB"]\n', encoding="utf-8"
     )
-    process = start("compare", "long.toml", "-o", "all.json", "-o", "all.h5", "--set", "network.packet=64 KiB")
+    process = start(
+        "compare", "long.toml", "-o", "all.json", "-o", "all.h5", "--set", "network.packet=64 KiB", "--no-skip"
+    )
     for _ in range(600):
         time.sleep(0.05)
         if _cpu(process.pid) > 2.5:

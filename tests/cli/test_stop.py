@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.inputs import Start, environment
 
-LONG = ("run", "small.toml", "--set", "collective.size=100 GiB")  # minutes
+LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
 
 
 def wait_for(condition: object, what: str) -> None:
