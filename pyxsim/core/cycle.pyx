@@ -253,5 +253,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
                 following = stop
             if following > boundary and (s.in_flight or s.changed):
                 following = boundary   # everything is counted in the window in which it happens
+            if s.orbit != NULL and s.now < s.orbit.sample_due < following:
+                following = s.orbit.sample_due
         s.now = following
         s.arrived = 0

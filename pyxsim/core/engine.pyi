@@ -122,8 +122,11 @@ class Engine:
     def periods(self) -> tuple[int, int]:
         """(cycles of the period that has just been proved, how many more of them may be skipped); see `run`."""
     def sample(self, cycles: ArrayLike, links: int) -> Longs:
-        """Simulate the next period instead. Returns int64[cycles + 1, COUNTERS, links]: the running totals of the first
-        `links` links at the beginning of each cycle of it in `cycles`, which ascend, and at its end."""
+        """int64[cycles + 1, COUNTERS, links]: the running totals of the first `links` network links at the beginning of
+        each cycle in `cycles` of the period to come, ascending, and at its end.
+
+        Where they were not noted in the period before, it is simulated, and `periods` are one less.
+        """
     def skip(self, periods: int) -> None:
         """Let so many periods pass at once: exact in all that decides and all that is counted."""
     def deliveries(self) -> dict[str, Longs]:

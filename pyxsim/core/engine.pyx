@@ -161,7 +161,7 @@ cdef class Engine(Machine):
         cdef Reason reason
         if apart and (not self.team.parts or s.watch_serial >= 0 or repeats_until):
             raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
-        look_for_periods(s, self.arrays, repeats_until)
+        look_for_periods(s, self.arrays, repeats_until, window)
         if DEBUG:   # every cycle on its own, proved
             while True:
                 reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)

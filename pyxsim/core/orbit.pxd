@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cdef enum:
     PICTURES = 24   # at most, since the last disturbance
     RATES = 4
+    SAMPLED = 5
 
 
 cdef struct Picture:
@@ -16,6 +17,7 @@ cdef struct Picture:
     int64_t* counts
     int64_t counts_count, counts_room
     int64_t latency_sum, packets
+    int64_t* totals            # [SAMPLED, network links]
 
 
 cdef struct Block:
@@ -43,14 +45,21 @@ cdef struct Orbit:
     # --- a period that was proved ---
     int32_t proved             # 1: the state is that of `period` cycles ago
     int64_t period
+    int64_t* begun             # the totals at its beginning
     int64_t most               # periods to come in which each message sends packets as in the one that was proved
-    int32_t stuck              # packets stand still all the time
     int64_t* deltas            # what a period adds to each counter
     int64_t deltas_room
     int64_t late               # periods simulated since then
     int64_t latency            # what it added to the sum of latencies
     int64_t packets            # and to the packets delivered
     int64_t skipped            # cycles
+    # --- totals of the network links meanwhile, should the next period be as long as the last one that was proved ---
+    int64_t window             # the windows whose ends are asked for
+    int64_t* samples           # [samples, SAMPLED, network links]
+    int64_t samples_room
+    int64_t sample_first       # the cycle of the first, or NONE
+    int64_t sample_step        # cycles from one to the next
+    int64_t sample_due         # the next cycle of which they are noted
     # --- attribution: what more each packet of a lane waited at its source than one a period before ---
     int64_t* rates             # [lanes, RATES]: source, serialisation, vc, credit
     int64_t* senders           # [lanes] the walk that came across a message that sends, its only one

@@ -15,9 +15,9 @@ from pyxsim.core.bits cimport set_bit
 from pyxsim.core.draw cimport GOLDEN
 from pyxsim.core.interface cimport next_start
 from pyxsim.core.masks cimport rederive
-from pyxsim.core.orbit cimport PICTURES, RATES, Block, Orbit, Picture
+from pyxsim.core.orbit cimport PICTURES, RATES, SAMPLED, Block, Orbit, Picture
 from pyxsim.core.repeat_walk cimport walk
-from pyxsim.core.state cimport KINDS, NONE, Slot
+from pyxsim.core.state cimport KINDS, NONE, Slot, grown
 from pyxsim.core.stats cimport settle
 from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Walk
 
@@ -28,6 +28,7 @@ cdef enum:
     WORDS_PER_VC = 12        # about, of a picture
     WORDS_AT_FIRST = 1 << 18
     VISITS_PER_WORD = 8      # a word takes some 2 ns, a visit at least 20
+    MOST_SAMPLED = 1 << 22   # words: 32 MiB
     LEAST_PERIODS = 2        # one may have to be simulated for the windows in it
 
 
@@ -61,7 +62,74 @@ cdef void forget(State* s) noexcept nogil:
     o.due = FIRST_AGE
     o.count = 0
     o.proved = 0
+    stop_sampling(s)
 
+
+# --- samples --------------------------------------------------------------------------------------------------------
+
+cdef void stop_sampling(State* s) noexcept nogil:
+    s.orbit.sample_first = NONE
+    s.orbit.sample_due = INT64_MAX
+
+
+cdef void start_sampling(State* s) noexcept nogil:
+    """Where windows end in a period is known only when that is proved, but most are as long as those before."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t step = o.window
+    cdef int64_t rest = o.period
+    if not o.period or not o.window or not afforded(s):
+        return
+    while rest:
+        step, rest = rest, step % rest
+    o.sample_step = step
+    o.sample_first = o.sample_due = (s.now + step - 1) // step * step
+    note_sample(s)
+
+
+cdef void note_totals(State* s, int64_t* row) noexcept nogil:
+    cdef int32_t i
+    cdef int32_t count = s.network_links
+    settle(s)
+    for i in range(count):
+        row[i] = s.link[i].flits
+        row[count + i] = s.link[i].stall_credit
+        row[2 * count + i] = s.link[i].stall_vc
+        row[3 * count + i] = s.link[i].stall_arbitration
+        row[4 * count + i] = s.link[i].stall_serial
+
+
+cdef void note_sample(State* s) noexcept nogil:
+    """If one is due in this cycle. One that was missed makes the others useless."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t size = SAMPLED * <int64_t> s.network_links
+    cdef int64_t begin = (o.sample_due - o.sample_first) // o.sample_step * size if o.sample_first >= 0 else 0
+    cdef int64_t room
+    if o.sample_due < s.now or begin + size > MOST_SAMPLED:
+        stop_sampling(s)
+    elif o.sample_due == s.now:
+        if begin + size > o.samples_room:
+            room = min(2 * (begin + size), MOST_SAMPLED)
+            o.samples = <int64_t*> grown(s, o.samples, room, sizeof(int64_t))
+            if s.failed:
+                return
+            o.samples_room = room
+        note_totals(s, &o.samples[begin])
+        o.spent += size
+        o.sample_due += o.sample_step
+
+
+cdef int64_t* sample_at(State* s, int64_t rest) noexcept nogil:
+    """The totals so many cycles after the beginning of the period that has just been proved; NULL: nobody noted."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t cycle = s.now - o.period + rest
+    if rest == 0:
+        return o.begun
+    if o.sample_first < 0 or cycle < o.sample_first or cycle % o.sample_step or cycle >= o.sample_due:
+        return NULL
+    return &o.samples[(cycle - o.sample_first) // o.sample_step * SAMPLED * s.network_links]
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------
 
 cdef void take_picture(State* s) noexcept nogil:
     cdef Orbit* o = s.orbit
@@ -77,6 +145,11 @@ cdef void take_picture(State* s) noexcept nogil:
         return
     p.cycle, p.same_count, p.counts_count = s.now, w.place, w.counted
     p.latency_sum, p.packets = s.latency_sum, s.packets_delivered
+    if p.totals == NULL:
+        p.totals = <int64_t*> grown(s, p.totals, SAMPLED * <int64_t> s.network_links + 1, sizeof(int64_t))
+        if s.failed:
+            return
+    note_totals(s, p.totals)
     o.hashes[o.count] = o.hash
     o.count += 1
     o.size = w.place + w.counted
@@ -103,12 +176,14 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     o.spent += w.place + w.counted
     if s.failed or w.differs or w.old > w.young or w.place != p.same_count or w.counted != p.counts_count:
         return False
-    if w.most == INT64_MAX:   # nothing is sent
+    if w.most == INT64_MAX or w.stuck:   # nothing is sent; or some packets stand still, which is for the watchdog
         return False
+    if o.period != s.now - p.cycle:
+        stop_sampling(s)
     o.proved = 1
     o.period = s.now - p.cycle
+    o.begun = p.totals
     o.most = w.most
-    o.stuck = w.stuck
     o.late = 0
     o.latency = s.latency_sum - p.latency_sum
     o.packets = s.packets_delivered - p.packets
@@ -122,6 +197,7 @@ cdef bint observe(State* s) noexcept nogil:
     cdef int32_t i
     if o.seen == s.now:
         return False
+    note_sample(s)
     if marks != o.marks:
         o.marks = marks
         forget(s)
@@ -139,6 +215,8 @@ cdef bint observe(State* s) noexcept nogil:
         o.due *= 2
         if afforded(s):
             take_picture(s)
+            if o.count == 1:
+                start_sampling(s)
     return False
 
 
@@ -208,6 +286,7 @@ cdef void jump(State* s, int64_t periods) noexcept nogil:
     o.skipped += w.cycles
     o.count = 0
     o.proved = 0
+    stop_sampling(s)
     take_picture(s)
 
 
@@ -236,9 +315,11 @@ cdef void free_orbit(State* s) noexcept:
     for i in range(PICTURES):
         free(s.orbit.pictures[i].same)
         free(s.orbit.pictures[i].counts)
+        free(s.orbit.pictures[i].totals)
     free(s.orbit.blocks)
     free(s.orbit.met)
     free(s.orbit.deltas)
+    free(s.orbit.samples)
     free(s.orbit.rates)
     free(s.orbit.senders)
     free(s.orbit)

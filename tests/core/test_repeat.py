@@ -46,11 +46,11 @@ def engine_of(case: Case, longer: int, attribution: int = 0) -> Engine:
 
 
 def run(
-    engine: Engine, until: int, window: int, *, skip: bool, portion: int = 1 << 40
+    engine: Engine, until: int, window: int, *, skip: bool, links: int = 0, portion: int = 1 << 40
 ) -> tuple[str, list[Any], dict[int, Any]]:
-    """Why it stopped, what was delivered when, and what was counted up to the end of each window.
+    """Why it stopped, what was delivered when, and what was counted on network links up to the end of each window.
 
-    `portion`: the most periods that are skipped at once.
+    `links`: how many there are; `portion`: the most periods that are skipped at once.
     """
     delivered: list[Any] = []
     windows = {}
@@ -58,23 +58,23 @@ def run(
         stop = engine.run(until, window=window, repeats_until=until if skip else 0)
         delivered += stop.delivered
         if stop.reason == "window":
-            windows[engine.now] = list(engine.counters().values())
+            windows[engine.now] = [values[:links] for values in engine.counters().values()]
         elif stop.reason == "repeats":
-            windows.update(skipped(engine, window, portion))
+            windows.update(skipped(engine, window, links, portion))
         elif stop.reason != "delivered" or engine.now >= until:
             return stop.reason, delivered, windows
 
 
-def skipped(engine: Engine, window: int, portion: int) -> dict[int, Any]:
+def skipped(engine: Engine, window: int, links: int, portion: int) -> dict[int, Any]:
     """Skip; what the totals were at the ends of windows meanwhile."""
     period, times = engine.periods()
     times = min(times, portion + 1)
-    begin, links = engine.now, len(engine.counters()["flits"])
+    begin = engine.now
     cuts = np.arange(begin // window + 1, (begin + times * period) // window + 1) * window
     rests = np.unique(np.append(0, (cuts - begin) % period))
     samples = engine.sample(begin + rests, links)
     at = dict(zip(rests.tolist(), samples, strict=False))
-    engine.skip(times - 1)
+    engine.skip(times - (engine.now - begin) // period)
     engine.check()
     return {
         cut: list(at[(cut - begin) % period] + (cut - begin) // period * (samples[-1] - samples[0]))
@@ -103,9 +103,10 @@ def _lists(columns: dict[str, Any]) -> dict[str, list[int]]:
 def compare(case: Case, longer: int, window: int, portion: int, halfway: int, attribution: int) -> int:
     """Both ways to a cycle of which somebody wants to know, and on to the end. Returns the cycles skipped."""
     fast, slow = engine_of(case, longer, attribution), engine_of(case, longer, attribution)
+    links = len(case.net.wires)
     for until in (halfway, FAR):
-        reason, delivered, windows = run(fast, until, window, skip=True, portion=portion)
-        wanted, expected, ends = run(slow, until, window, skip=False)
+        reason, delivered, windows = run(fast, until, window, skip=True, links=links, portion=portion)
+        wanted, expected, ends = run(slow, until, window, skip=False, links=links)
         assert (reason, delivered) == (wanted, expected)
         assert everything(fast, len(case.messages), attribution) == everything(slow, len(case.messages), attribution)
         # Where nothing was counted before the end of a window, nobody stops there.
