@@ -109,9 +109,9 @@ class Engine:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
-        `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and two such periods or more
-        may be skipped before this cycle: see `periods`. It is not looked for in a run that is traced or watched, or
-        with attribution 2.
+        `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and such periods may be
+        skipped before this cycle: see `periods`. They are not looked for in a run that is traced or watched, or with
+        attribution 2.
 
         `apart`: by the parts that `divide` has made, with the same result; without `repeats_until` and `watch` only.
         What looks inside (`state`, `check`, `waiting`) and the next run that is not apart bring them together again.

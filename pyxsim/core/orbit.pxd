@@ -59,6 +59,7 @@ cdef struct Orbit:
     int64_t samples_room
     int64_t sample_first       # the cycle of the first, or NONE
     int64_t sample_step        # cycles from one to the next
+    int64_t sampled            # words noted so far
     int64_t sample_due         # the next cycle of which they are noted
     # --- attribution: what more each packet of a lane waited at its source than one a period before ---
     int64_t* rates             # [lanes, RATES]: source, serialisation, vc, credit

@@ -29,7 +29,6 @@ cdef enum:
     WORDS_AT_FIRST = 1 << 18
     VISITS_PER_WORD = 8      # a word takes some 2 ns, a visit at least 20
     MOST_SAMPLED = 1 << 22   # words: 32 MiB
-    LEAST_PERIODS = 2        # one may have to be simulated for the windows in it
 
 
 cdef bint afforded(State* s) noexcept nogil:
@@ -77,10 +76,13 @@ cdef void start_sampling(State* s) noexcept nogil:
     cdef Orbit* o = s.orbit
     cdef int64_t step = o.window
     cdef int64_t rest = o.period
-    if not o.period or not o.window or not afforded(s):
+    if not o.period or not o.window:
         return
     while rest:
         step, rest = rest, step % rest
+    # A word for a visit: less than the period that would have to be simulated else.
+    if o.sampled + o.period // step * SAMPLED * s.network_links > s.router_visits:
+        return
     o.sample_step = step
     o.sample_first = o.sample_due = (s.now + step - 1) // step * step
     note_sample(s)
@@ -114,7 +116,7 @@ cdef void note_sample(State* s) noexcept nogil:
                 return
             o.samples_room = room
         note_totals(s, &o.samples[begin])
-        o.spent += size
+        o.sampled += size
         o.sample_due += o.sample_step
 
 
@@ -187,7 +189,7 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     o.late = 0
     o.latency = s.latency_sum - p.latency_sum
     o.packets = s.packets_delivered - p.packets
-    return periods_until(s, o.until) >= LEAST_PERIODS
+    return periods_until(s, o.until) > 0
 
 
 cdef bint observe(State* s) noexcept nogil:
