@@ -8,13 +8,16 @@ cdef extern from *:
     #if defined(__GNUC__) || defined(__clang__)
     #define pyxsim_lowest(x) __builtin_ctzll(x)
     #define pyxsim_seldom(x) __builtin_expect(!!(x), 0)
+    #define pyxsim_prefetch(x) __builtin_prefetch(x)
     #else
     static inline int pyxsim_lowest(unsigned long long x) { int n = 0; while (!(x & 1)) { x >>= 1; n++; } return n; }
     #define pyxsim_seldom(x) (x)
+    #define pyxsim_prefetch(x) ((void) (x))
     #endif
     """
     int lowest "pyxsim_lowest" (uint64_t bits) noexcept nogil
     bint seldom "pyxsim_seldom" (bint condition) noexcept nogil   # the compiler puts what follows out of the way
+    void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
 
 
 cdef inline void set_bit(uint64_t* mask, int32_t place) noexcept nogil:

@@ -23,7 +23,8 @@ cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) n
             return
     slot.events[<int32_t> kind][count] = number
     slot.count[<int32_t> kind] = count + 1
-    s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
+    if count == 0:
+        s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
 
 
 cdef void enlarge(State* s, Slot* slot, Event kind) noexcept nogil

@@ -2,9 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport seldom
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
-from pyxsim.core.link cimport hold_vc, kind_of, needed, release_vc, return_credit, send_flit, take_slots
+from pyxsim.core.link cimport give_back, hold_vc, kind_of, needed, release_vc, send_flit, take_slots
 from pyxsim.core.masks cimport holds, lets_go
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport (
@@ -14,9 +13,9 @@ from pyxsim.core.state cimport (
     STORE_AND_FORWARD,
     SWITCHED,
     WAITING,
+    InPort,
     Inputs,
     Link,
-    Router,
     State,
     Vc,
     note,
@@ -46,11 +45,15 @@ cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
         holds(s, vc, v.hold)
 
 
-cdef inline void traverse(State* s, int32_t vc, int64_t t, int64_t u, bint masked, bint tell) noexcept nogil:
-    """`masked`, `tell`: as `State.masked` and `told` say; the compiler makes a copy of this for each."""
+cdef inline bint traverse(
+    State* s, InPort* port, Inputs* inputs, uint64_t bit, int32_t vc, int64_t t, int64_t u, bint masked, bint tell
+) noexcept nogil:
+    """One flit leaves. Tells whether it is a tail: then `follow_tail` comes next.
+
+    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`: as `State.masked` and `told` say; the compiler makes a
+    copy of this for each.
+    """
     cdef Vc* v = &s.vc[vc]
-    cdef Inputs* inputs = inputs_of(s, vc)
-    cdef uint64_t bit = bit_of(s, vc)
     cdef Link* wire = &s.link[v.want]
     cdef int32_t packet = v.packet
     cdef int32_t flit = 0
@@ -66,20 +69,18 @@ cdef inline void traverse(State* s, int32_t vc, int64_t t, int64_t u, bint maske
     v.left -= 1
     v.occupancy -= 1
     tail = v.left == 0
-    if v.occupancy == 0:
-        inputs.occupied &= ~bit
+    inputs.occupied &= ~(bit if v.occupancy == 0 else 0)
     if tell:
         flit = s.packets[packet].flits - v.left - 1
         if s.watch_serial >= 0:
             note(s, packet, t, SWITCHED, v.want, target - wire.base, flit)
-    return_credit(s, v.link, vc, t + s.link[v.link].credit_delay)
+    give_back(s, port, v.link, vc, t)
     if masked:
         credits = s.out[target].credit - 1
         s.out[target].credit = credits
-        if credits == 0:
-            inputs.credit &= ~bit
+        inputs.credit &= ~(bit if credits == 0 else 0)
         send_flit(s, target, kind_of(s, v.want, head, tail), packet, flit, t, t, tell)
-        if not wire.queued:
+        if wire.num != wire.den and not wire.queued:
             s.busy[v.router] |= <uint64_t> (wire.free >= (t + 2) * wire.den) << wire.out_port
     else:
         credits = 1 if s.flow == 0 else needed(s, s.packets[packet].flits, True) if head else 0
@@ -89,13 +90,18 @@ cdef inline void traverse(State* s, int32_t vc, int64_t t, int64_t u, bint maske
             s, target, kind_of(s, v.want, head, tail), packet, flit, t, t if s.ticks == 1 else (u + s.st) // s.ticks,
             tell,
         )
-    if tail:
-        if masked:
-            lets_go(s, vc, target)
-        release_vc(s, target)
-        pop_packet(s, vc)
-        v.state = IDLE
-        if tell and s.attribution and v.occupancy:
-            is_first(s, vc, (u + 1) // s.ticks)
-        if v.occupancy and complete(s, vc):
-            to_front(s, vc, u + 1)
+    return tail
+
+
+cdef inline void follow_tail(State* s, int32_t vc, int64_t t, int64_t u, bint masked, bint tell) noexcept nogil:
+    """The tail of a packet has left: the VC that it held is free for others, and the next packet comes to the front."""
+    cdef Vc* v = &s.vc[vc]
+    if masked:
+        lets_go(s, vc, v.hold)
+    release_vc(s, v.hold)
+    pop_packet(s, vc)
+    v.state = IDLE
+    if tell and s.attribution and v.occupancy:
+        is_first(s, vc, (u + 1) // s.ticks)
+    if v.occupancy and complete(s, vc):
+        to_front(s, vc, u + 1)

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport lowest, set_bit
+from pyxsim.core.bits cimport lowest, prefetch, set_bit
 from pyxsim.core.buffer cimport vc_at
 from pyxsim.core.calendar cimport next_scheduled
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
@@ -27,7 +27,7 @@ from pyxsim.core.state cimport (
     Vc,
 )
 from pyxsim.core.stats cimport add_up
-from pyxsim.core.switch_masks cimport visit_by_masks
+from pyxsim.core.switch_masks cimport leave, visit_by_masks
 
 
 cdef enum:
@@ -38,17 +38,16 @@ cdef enum:
 cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
-    #define pyxsim_prefetch(x) __builtin_prefetch(x)
-    #else
-    #define pyxsim_prefetch(x) ((void) (x))
+    /* The whole of a router's cycle becomes one function, of which there is a copy for each kind of router. */
+    #undef CYTHON_INLINE
+    #define CYTHON_INLINE inline __attribute__((always_inline))
     #endif
     """
-    void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
 
 
 # --- step 1 ---------------------------------------------------------------------------------------------------------
 
-cdef inline void credits_come(State* s, int32_t* vcs, int32_t count) noexcept nogil:
+cdef inline void credits_come(State* s, int32_t* vcs, int32_t count, bint masked) noexcept nogil:
     """Credits reach routers. By masks, who could use the VC before is not woken for one more."""
     cdef int32_t i
     cdef bint news
@@ -57,10 +56,14 @@ cdef inline void credits_come(State* s, int32_t* vcs, int32_t count) noexcept no
         if s.far and i + EVENTS_AHEAD < count:
             prefetch(&s.out[vcs[i + EVENTS_AHEAD]])
         out = &s.out[vcs[i]]
-        news = take_credit(s, vcs[i])
-        s.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
-        news = news or not s.masked
-        s.router_active[out.src >> 6] |= (<uint64_t> news) << (out.src & 63)
+        if masked and not s.drained:
+            news = out.credit == 0
+            out.credit += 1
+        else:
+            news = take_credit(s, vcs[i])
+        if masked:
+            s.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
+        s.router_active[out.src >> 6] |= (<uint64_t> (news or not masked)) << (out.src & 63)
 
 
 cdef inline void reach_sinks(State* s, Slot* slot, Event kind) noexcept nogil:
@@ -102,7 +105,10 @@ cdef bint arrivals(State* s) noexcept nogil:
     reach_routers(s, slot, BODY)
     reach_sinks(s, slot, SINK)
     reach_sinks(s, slot, LAST)
-    credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT])
+    if s.masked:
+        credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], True)
+    else:
+        credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], False)
     for i in range(slot.count[<int32_t> LANE_CREDIT]):
         number = slot.events[<int32_t> LANE_CREDIT][i]
         take_credit(s, number)
@@ -168,6 +174,8 @@ cdef bint evaluate(State* s) noexcept nogil:
             look_at(s, word * 64 + lowest(bits), s.now, tell)
             bits &= bits - 1
         rest |= s.router_active[word]
+    if s.won_count:
+        leave(s, s.now, False)
     return rest != 0
 
 

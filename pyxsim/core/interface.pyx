@@ -8,7 +8,7 @@ arrives, so an ejection lane never blocks for long.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, first_from
-from pyxsim.core.bits cimport any_bit, clear_bit, next_bit, set_bit
+from pyxsim.core.bits cimport any_bit, clear_bit, has_bit, next_bit, set_bit
 from pyxsim.core.buffer cimport pop_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.draw cimport packet_key
@@ -177,7 +177,11 @@ cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nog
     """The class that opens a packet, and the VC for it; NONE: no class may."""
     cdef int32_t best = NONE
     cdef int32_t klass, turn, vc
-    cdef int32_t start = s.class_pointer[link - s.network_links]
+    cdef int32_t start
+    if s.classes == 1:
+        number[0] = opens(s, link, 0)
+        return NONE if number[0] < 0 else 0
+    start = s.class_pointer[link - s.network_links]
     for turn in range(s.classes):
         klass = start + turn if start + turn < s.classes else start + turn - s.classes
         if best != NONE and s.class_rank[klass] >= s.class_rank[best]:
@@ -208,6 +212,8 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     cdef int64_t rank
     cdef int64_t least = INT64_MAX
     cdef int32_t turn, pick, stop
+    if not s.priorities and pointer < count and has_bit(opened, pointer) and can_launch(s, base + pointer):
+        return pointer   # most of the time: on with the packet of last time
     if s.ordered:
         pick = first_from(opened, pointer, 0, count)
         return pick if pick >= 0 and can_launch(s, base + pick) else -1

@@ -20,6 +20,7 @@ from pyxsim.core.state cimport (
     NONE,
     SINK,
     Event,
+    InPort,
     Link,
     Out,
     State,
@@ -82,7 +83,7 @@ cdef inline void release_vc(State* s, int32_t vc) noexcept nogil:
 
 cdef inline Event kind_of(State* s, int32_t link, bint head, bint tail) noexcept nogil:
     """What the arrival of a flit by this link is to the calendar."""
-    return <Event> (SINK + tail if s.link[link].sink else BODY - head)
+    return <Event> (BODY - head + s.link[link].sink * (SINK - BODY + tail + head))
 
 
 cdef inline void launch(
@@ -139,6 +140,14 @@ cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when)
         post(s, s.sender[link], when, vc, NONE, CREDIT)
     else:
         schedule(s, when, vc, <Event> (LANE_CREDIT if s.link[link].src == NONE else CREDIT))
+
+
+cdef inline void give_back(State* s, InPort* port, int32_t link, int32_t vc, int64_t t) noexcept nogil:
+    """`return_credit` for a flit that leaves an input port of a router in cycle `t`."""
+    if s.sender != NULL:
+        return_credit(s, link, vc, t + port.credit_delay)
+    else:
+        schedule(s, t + port.credit_delay, vc, <Event> port.credit_kind)
 
 
 cdef inline bint take_credit(State* s, int32_t vc) noexcept nogil:

@@ -10,11 +10,14 @@ from pyxsim.core.books cimport LaneBook, LinkBook, Owner, Rival, VcBook, VcMargi
 from pyxsim.core.masks cimport LATEST
 from pyxsim.core.partition cimport MOST_PARTS
 from pyxsim.core.state cimport (
+    CREDIT,
     INPUT_FIRST,
     KINDS,
+    LANE_CREDIT,
     NONE,
     PRIORITY_SHIFT,
     ROTATING,
+    ROUTE_SHIFT,
     SELECT_EACH,
     SELECT_RANDOM,
     InPort,
@@ -41,7 +44,9 @@ MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
 MAX_NUMBER = 2**15 - 1
 CACHE_LINE = 64
+KNOWN_ROUTES = 2**18
 NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
+MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by looking ahead than it gains
 
 
 SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort),
@@ -231,6 +236,9 @@ cdef class Machine:
         s.wrap = self._ints("wrap", routes.wrap)
         s.stride = self._longs("stride", routes.stride)
         s.keyed = bool(s.ways or len(routes.set_link) or plain["plane_any"].any())
+        # What the tables say is remembered, if that does not take more room than the nearest caches.
+        if planes * s.routers * s.nodes <= KNOWN_ROUTES and s.links < 1 << (31 - ROUTE_SHIFT):
+            s.known = self._ints("known", np.full(planes * s.routers * s.nodes, NONE), False)
         adaptive = (plain["plane_select"] != SELECT_RANDOM) & (plain["plane_select"] != SELECT_EACH)
         s.lazy = (s.ways and s.choose) or bool(adaptive.any())
         if not s.va and (plain["plane_select"] == SELECT_EACH).any():
@@ -313,8 +321,9 @@ cdef class Machine:
         s.most_words = int(words.max(initial=1)) if s.masked else 1
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
-        for name, values in {"base": "base", "credit_delay": "credit_delay"}.items():
-            ports[name] = self.records["link"][values][in_links]
+        ports["base"] = self.records["link"]["base"][in_links]
+        ports["credit_delay"] = self.records["link"]["credit_delay"][in_links]
+        ports["credit_kind"] = np.where(self.records["link"]["src"][in_links] == NONE, LANE_CREDIT, CREDIT)
         s.in_port = <InPort*> self._address(ports)
         s.nobody = 64 * s.words
         s.inputs = <Inputs*> self._address(self._records("inputs", INPUTS, s.words + 1 + MOST_PARTS))
@@ -390,7 +399,10 @@ cdef class Machine:
         outputs = max(int(router["output_vcs"].max(initial=0)), fan_out)
         s.oldest = self._ints("oldest", per_link - 1, False)
         s.active = self._ints("active", np.zeros(s.routers), False)
-        s.far = sum(records.nbytes for records in self.records.values()) > NEAR_BYTES
+        s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
+        # One more than can win in a cycle: there is a place to write to also where nobody won.
+        s.won = self._ints("won", np.zeros(s.out_ports + 1), False)
+        s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
         s.touched = self._ints("touched", np.zeros(fan_out), False)
         s.able = self._ints("able", np.zeros(fan_out), False)
         s.part_pick = self._ints("part_pick", np.full(s.parts, NONE), False)

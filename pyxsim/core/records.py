@@ -77,7 +77,7 @@ LINK = {
     "pool_left": "i4",
 }
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
-IN_PORT = {"base": "i4", "credit_delay": "i4"}
+IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4"}
 ROUTER = {
     "in_start": "i4",
     "in_end": "i4",

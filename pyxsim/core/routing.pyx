@@ -14,6 +14,7 @@ from pyxsim.core.state cimport (
     MANY_EACH,
     MANY_TURNED,
     NONE,
+    ROUTE_SHIFT,
     ROUTED,
     ROUTING,
     SELECT_EACH,
@@ -136,11 +137,22 @@ cdef int32_t offers(State* s, int32_t vc, int32_t* count) noexcept nogil:
     return own
 
 
+cdef void remember(State* s, int32_t plane, int32_t router, int32_t goal, int64_t place) noexcept nogil:
+    """Where a plane has one candidate it is always the same one, but for the class that a packet may keep."""
+    cdef int64_t entry = 0
+    cdef int32_t link = entry_of(s, plane, router, goal, &entry)
+    if s.plane_any[plane] or s.plane_select[plane] == SELECT_EACH or link == NONE or s.table_link[entry] != link:
+        return
+    if s.table_class[entry] < 1 << ROUTE_SHIFT:
+        s.known[place] = link << ROUTE_SHIFT | s.table_class[entry]
+
+
 cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcept nogil:
     """Fill `want`, `range_low`, `range_high` and `many` of the input VC whose front packet this is."""
     cdef Packet* p = &s.packets[packet]
     cdef int32_t router = s.vc[vc].router
-    cdef int32_t count, pick
+    cdef int32_t count, pick, link
+    cdef int64_t place
     cdef bint turned = False
     s.vc[vc].many = 0
     if p.plane == NONE:
@@ -153,6 +165,13 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         aim(s, vc, p.eject, 0)
     else:
         pick = 0
+        place = (<int64_t> p.plane * s.routers + router) * s.nodes + p.dst
+        if s.known != NULL and p.via == NONE and s.known[place] != NONE:
+            link = s.known[place] >> ROUTE_SHIFT
+            aim(s, vc, link, kept_class(s, vc, link, s.known[place] & ((1 << ROUTE_SHIFT) - 1), turned))
+            if s.watch_serial >= 0:
+                note(s, packet, u // s.ticks, ROUTED, link, NONE, 0)
+            return
         if s.plane_select[p.plane] == SELECT_EACH:
             s.vc[vc].many = MANY_EACH | (MANY_TURNED if turned else 0)
             offers(s, vc, &count)
@@ -167,6 +186,8 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
             s.vc[vc].many = 0
             return
         aim(s, vc, s.found_link[pick], s.found_class[pick])
+        if s.known != NULL and p.via == NONE:
+            remember(s, p.plane, router, p.dst, place)
     if s.watch_serial >= 0:
         note(s, packet, u // s.ticks, ROUTED, s.vc[vc].want, NONE, 0)
 

@@ -28,6 +28,7 @@ cdef enum Event:
 
 cdef enum:
     KINDS = 8
+    ROUTE_SHIFT = 8   # State.known: a link, shifted, and its VC class
 
 
 cdef enum Stall:
@@ -309,6 +310,7 @@ cdef struct Inputs:
 cdef struct InPort:
     int32_t base             # fixed: its first VC
     int32_t credit_delay     # fixed
+    int32_t credit_kind      # fixed; Event
 
 
 cdef struct State:
@@ -368,6 +370,7 @@ cdef struct State:
     int32_t* way_last
     int32_t* way_via
     int64_t* way_bias
+    int32_t* known               # scratch: [planes, routers, nodes] link and class of a route found before, or NONE
     int32_t* wrap                # [dims]
     int64_t* stride
 
@@ -383,7 +386,7 @@ cdef struct State:
     int64_t reported             # the last cycle at which the caller was told of a window's end
     int32_t* in_pointer          # SA: [input ports * parts] next VC to look at, at the input
     int32_t* out_pointer         # SA, separable input first: [output ports] next input to look at, at the output
-    uint64_t* turn               # SA by masks, instead of `in_pointer`: [words] places from the next one to look at on
+    uint64_t* turn               # SA by masks, instead of `in_pointer`: [words] places from the next VC to look at on
     int32_t* sa_grant            # SA, matrix: [links] next input to look at, at the output port
     int32_t* accept_pointer      # SA, matrix: [input ports * parts] next output to look at, at the input
     int32_t* va_grant            # VA, matrix: [vcs] next input VC to look at, at the output VC
@@ -452,6 +455,9 @@ cdef struct State:
     Orbit* orbit                 # NULL: nobody looks for periods
 
     # --- scratch within one router and cycle ---
+    int32_t* won                 # [output ports] with `masked`: VCs whose flit has won the switch, and has not left
+    int32_t* gone                # tails that have left
+    int32_t won_count
     uint64_t no_vc               # with `masked`: output ports at which a head stalled
     uint64_t no_credit
     uint64_t lost

@@ -1,20 +1,17 @@
 """Counting of stalls, also for routers that sleep: see stats.pyx."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, Link, State
 
 
 cdef enum:
-    # Four counts of 16 bits, one for each cause, hold what a port has counted since the last `flush`.
-    COUNT_BITS = 16
+    # What a port has counted since the last `flush`: four counts of 16 bits, from the lowest on as in `Stall`.
     COUNT_MOST = (1 << 16) - 1
-
-
-cdef inline uint64_t one_each(uint64_t causes) noexcept nogil:
-    """1 for each cause in a set of them (bits as in `Stall`), 16 bits apart."""
-    return (causes * <uint64_t> 0x0000200040008001) & <uint64_t> 0x0001000100010001
+    CREDIT_BITS = 16
+    SERIAL_BITS = 32
+    ARBITRATION_BITS = 48
 
 
 cdef inline void stall(State* s, int32_t out, int32_t cause) noexcept nogil:
@@ -33,7 +30,7 @@ cdef inline void stall(State* s, int32_t out, int32_t cause) noexcept nogil:
 
 
 cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil
-cdef void fall_asleep(State* s, int32_t router, uint64_t* causes, int64_t t) noexcept nogil
+cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, int64_t t) noexcept nogil
 cdef void next_tick(State* s, int32_t router) noexcept nogil
 cdef void end_look(State* s, int32_t router) noexcept nogil
 cdef void add_up(State* s) noexcept nogil

@@ -75,17 +75,12 @@ cdef void end_look(State* s, int32_t router) noexcept nogil:
             r.stalled = 1
 
 
-cdef void fall_asleep(State* s, int32_t router, uint64_t* causes, int64_t t) noexcept nogil:
-    """A router will not be looked at in the next cycle: keep the causes of this one, a set for each output port."""
+cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, int64_t t) noexcept nogil:
+    """A router will not be looked at in the next cycle: keep why flits stall at one of its outputs in this one."""
     cdef Router* r = &s.router[router]
-    cdef int32_t port
-    cdef Link* link
-    for port in range(r.out_end - r.out_start):
-        if causes[port]:
-            link = &s.link[s.out_links[r.out_start + port]]
-            link.stalled = <uint8_t> causes[port]
-            set_bit(&s.stalled_ports[r.port_word], port)
-            r.stalled = 1
+    s.link[s.out_links[r.out_start + port]].stalled = causes
+    set_bit(&s.stalled_ports[r.port_word], port)
+    r.stalled = 1
     r.looked = t
 
 
@@ -99,9 +94,9 @@ cdef void add_up(State* s) noexcept nogil:
         if counts:
             link = &s.link[s.out_links[place]]
             link.stall_vc += counts & COUNT_MOST
-            link.stall_credit += counts >> COUNT_BITS & COUNT_MOST
-            link.stall_serial += counts >> 2 * COUNT_BITS & COUNT_MOST
-            link.stall_arbitration += counts >> 3 * COUNT_BITS
+            link.stall_credit += counts >> CREDIT_BITS & COUNT_MOST
+            link.stall_serial += counts >> SERIAL_BITS & COUNT_MOST
+            link.stall_arbitration += counts >> ARBITRATION_BITS
             s.stalls[place] = 0
     s.flush = s.now + COUNT_MOST
 

@@ -9,8 +9,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance
 from pyxsim.core.bits cimport lowest
-from pyxsim.core.buffer cimport next_input, vc_at
-from pyxsim.core.crossbar cimport traverse
+from pyxsim.core.buffer cimport bit_of, inputs_of, next_input, vc_at
+from pyxsim.core.crossbar cimport follow_tail, traverse
 from pyxsim.core.link cimport available, available_at, has_credits, needed, told
 from pyxsim.core.match cimport match
 from pyxsim.core.state cimport (
@@ -26,6 +26,7 @@ from pyxsim.core.state cimport (
     STALL_SERIAL,
     STALL_VC,
     WASTED,
+    InPort,
     Link,
     Packet,
     Request,
@@ -142,6 +143,14 @@ cdef inline void move_past(State* s, int32_t router, int32_t vc) noexcept nogil:
     s.in_pointer[input_of(s, router, vc)] = s.vc[vc].number + 1
 
 
+cdef void leave(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
+    """The flit at the front of a VC has won."""
+    cdef InPort* port = &s.in_port[r.in_start + s.vc[vc].port]
+    s.router_visits += 1
+    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s)):
+        follow_tail(s, vc, t, u, False, told(s))
+
+
 cdef void waste(State* s, int32_t vc, int32_t out) noexcept nogil:
     """A bid won the switch for nothing."""
     if s.watch_serial >= 0:
@@ -189,8 +198,7 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
         else:
             pointer[0] = after(s.link[out].pick_port, ports)
             move_past(s, router, pick)
-        s.router_visits += 1
-        traverse(s, pick, t, u, False, told(s))
+        leave(s, r, pick, t, u)
     return asked
 
 
@@ -326,8 +334,7 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
         if not request.target:
             s.link[request.out_id].eligible -= 1
         move_past(s, router, request.vc)
-        s.router_visits += 1
-        traverse(s, request.vc, t, u, False, told(s))
+        leave(s, r, request.vc, t, u)
     return asked
 
 

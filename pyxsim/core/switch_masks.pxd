@@ -8,13 +8,13 @@ happens next is guessed wrongly by the processor only where the number of winner
 switch_allocator.pyx is for everything else (`masked` in engine.pyx says what): ranks, bids, parts, pools of slots.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.arbiter cimport after
-from pyxsim.core.bits cimport clear_bit, lowest, seldom
-from pyxsim.core.buffer cimport vc_at
+from pyxsim.core.bits cimport clear_bit, lowest, prefetch, seldom
+from pyxsim.core.buffer cimport bit_of, inputs_of
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.crossbar cimport traverse
+from pyxsim.core.crossbar cimport follow_tail, traverse
 from pyxsim.core.link cimport available, available_at
 from pyxsim.core.routing cimport find_routes
 from pyxsim.core.state cimport (
@@ -25,19 +25,23 @@ from pyxsim.core.state cimport (
     STALL_SERIAL,
     STALL_VC,
     WAKE,
+    InPort,
     Inputs,
+    Link,
+    Out,
     Router,
     State,
     Vc,
 )
-from pyxsim.core.stats cimport begin_look, fall_asleep, one_each, stall
-from pyxsim.core.vc_allocator cimport allocate_vcs, ask_range, free_vc, grant_ranges
-from pyxsim.core.wait cimport asks, is_hindered, lose_switch
+from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_look, fall_asleep, stall
+from pyxsim.core.vc_allocator cimport allocate_vcs, ask_range, free_vc, grant, grant_ranges
+from pyxsim.core.wait cimport asks, is_hindered, lacks_vc, lose_switch
 
 
 cdef enum:
     MOST_WORDS = 64    # of a router's input VCs
     MOST_OUTPUTS = 64
+    WINNERS_AHEAD = 6
 
 
 cdef struct Look:
@@ -47,7 +51,18 @@ cdef struct Look:
     uint64_t serial[64]      # lack the link
     uint64_t pick[64]        # of those that could go, one for each input port
     uint64_t granted[64]
-    uint64_t causes[64]      # of each output port: why a flit stalls (bits as in Stall)
+    uint64_t lost[64]
+    uint64_t heads[64]       # may try for a VC
+
+
+cdef inline uint64_t from_place(int32_t place) noexcept nogil:
+    """All bits of a word from a place on, which may lie before it or behind."""
+    return ~(<uint64_t> 0) if place <= 0 else ~(<uint64_t> 0) << place if place < 64 else 0
+
+
+cdef inline int32_t vc_in(State* s, Router* r, int32_t place) noexcept nogil:
+    """The input VC at a place."""
+    return s.in_port[r.in_start + (place >> s.shift)].base + (place & ((1 << s.shift) - 1))
 
 
 cdef inline uint64_t ports_of(State* s, uint64_t places) noexcept nogil:
@@ -96,7 +111,7 @@ cdef inline void ask_with_heads(State* s, Router* r, Look* look, int32_t word, u
     cdef int32_t vc, pick, cause
     cdef Vc* v
     while heads:
-        vc = vc_at(s, r, word * 64 + lowest(heads))
+        vc = vc_in(s, r, word * 64 + lowest(heads))
         v = &s.vc[vc]
         if v.want != NONE:
             pick = free_vc(s, v.want, v.low, v.high, s.packets[v.packet].flits)
@@ -108,6 +123,49 @@ cdef inline void ask_with_heads(State* s, Router* r, Look* look, int32_t word, u
                 if s.attribution:
                     is_hindered(s, vc, cause)
         heads &= heads - 1
+
+
+cdef inline bint grant_alone(State* s, Router* r, int32_t router, int32_t vc, int64_t t) noexcept nogil:
+    """VA, rotating, where one head asks for one range, and so wins. Tells whether there is a VC for it."""
+    cdef Vc* v = &s.vc[vc]
+    cdef Link* link = &s.link[v.want]
+    cdef Out* range_of = &s.out[link.base + v.low]
+    cdef uint64_t unheld = s.unheld[link.word] & from_place(v.low) & ~from_place(v.high)
+    cdef uint64_t later = unheld & from_place(range_of.va_next)
+    cdef int32_t pick
+    if not unheld:
+        stall(s, v.want, STALL_VC)
+        if s.attribution:
+            lacks_vc(s, vc)
+        return False
+    pick = lowest(later if later else unheld)
+    grant(s, router, vc, link.base + pick, t)
+    range_of.va_next = pick + 1
+    range_of.va_requester = after(vc - r.base, r.input_vcs)
+    return True
+
+
+cdef inline bint allocate_ranges(
+    State* s, Router* r, int32_t router, Look* look, int64_t t, int32_t words
+) noexcept nogil:
+    """VA, rotating. Tells whether any head could ask."""
+    cdef int32_t word, vc
+    cdef int32_t asked = 0
+    cdef uint64_t bits
+    if words == 1 and not look.heads[0] & (look.heads[0] - 1):
+        if not look.heads[0]:
+            return False
+        vc = vc_in(s, r, lowest(look.heads[0]))
+        if not s.vc[vc].many and s.vc[vc].want != NONE:
+            return grant_alone(s, r, router, vc, t)
+    for word in range(words):
+        bits = look.heads[word]
+        while bits:
+            asked = ask_range(s, router, vc_in(s, r, word * 64 + lowest(bits)), t, asked)
+            bits &= bits - 1
+    if asked:
+        grant_ranges(s, router, t, asked)
+    return asked != 0
 
 
 cdef inline int64_t wait_for_links(
@@ -144,7 +202,7 @@ cdef inline void keep_books(State* s, Router* r, Look* look, int32_t words) noex
     for word in range(words):
         bits = look.able[word] | look.hungry[word] | look.serial[word]
         while bits:
-            vc = vc_at(s, r, word * 64 + lowest(bits))
+            vc = vc_in(s, r, word * 64 + lowest(bits))
             if bits & (~bits + 1) & look.able[word]:
                 asks(s, vc)
             else:
@@ -152,78 +210,167 @@ cdef inline void keep_books(State* s, Router* r, Look* look, int32_t words) noex
             bits &= bits - 1
 
 
-cdef inline uint64_t from_place(int32_t place) noexcept nogil:
-    """All bits of a word from a place on, which may lie before it or behind."""
-    return ~(<uint64_t> 0) if place <= 0 else ~(<uint64_t> 0) << place if place < 64 else 0
+cdef inline int32_t winner(
+    uint64_t* wants, uint64_t* pick, int32_t place, int32_t words, uint64_t* bit
+) noexcept nogil:
+    """Of the VCs that were picked and want an output, the first at or after a place, wrapping round. Returns its word;
+    `bit`: its place in it."""
+    cdef uint64_t mine, later
+    cdef int32_t word
+    cdef int32_t first = 0
+    if words == 1:
+        mine = wants[0] & pick[0]
+        later = mine >> place << place
+        mine = later if later else mine
+        bit[0] = mine & (~mine + 1)
+        return 0
+    bit[0] = 0
+    for word in range(words):
+        mine = wants[word] & pick[word]
+        if mine:
+            later = mine & from_place(place - 64 * word)
+            if later:
+                bit[0] = later & (~later + 1)
+                return word
+            if not bit[0]:
+                bit[0] = mine & (~mine + 1)
+                first = word
+    return first
+
+
+cdef inline void win(State* s, Router* r, Look* look, int32_t port, int32_t word, uint64_t bit) noexcept nogil:
+    """An output grants the input of a VC."""
+    cdef int32_t place = 64 * word + lowest(bit)
+    cdef int32_t number = place >> s.shift
+    cdef int32_t* pointer = &s.out_pointer[r.out_start + port]
+    look.granted[word] |= bit
+    s.won[s.won_count] = s.in_port[r.in_start + number].base + (place & ((1 << s.shift) - 1))
+    s.won_count += 1
+    number = pointer[0] if s.step_arbiter else number
+    pointer[0] = number + 1 if number + 1 < r.in_end - r.in_start else 0
 
 
 cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
-    """Each output grants one of the inputs that picked a VC for it; and what the others stall for."""
-    cdef int32_t ports = r.in_end - r.in_start
-    cdef int32_t outputs = r.out_end - r.out_start
-    cdef int32_t* pointers = &s.out_pointer[r.out_start]
-    cdef uint64_t* stalls = &s.stalls[r.out_start]
+    """Each output that an input picked a VC for grants one of these inputs."""
     cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
-    cdef int32_t port, word, first, place, following, where
-    cdef uint64_t mine, later, found, found_later, lost, hungry, serial, causes
-    for port in range(outputs):
-        place = pointers[port] << s.shift
-        if words == 1:
-            found = wants[0] & look.pick[0]
-            later = found >> place << place
-            found = later if later else found
-            found &= ~found + 1
-            look.granted[0] |= found
-            lost = wants[0] & look.able[0] & ~found
-            hungry = wants[0] & look.hungry[0]
-            serial = wants[0] & look.serial[0]
-            following = lowest(found | <uint64_t> 1 << 63) >> s.shift
-        else:
-            found = found_later = lost = hungry = serial = 0
-            first = where = 0
-            for word in range(words):
-                mine = wants[word] & look.pick[word]
-                hungry |= wants[word] & look.hungry[word]
-                serial |= wants[word] & look.serial[word]
-                if mine:   # one bit for each port, and ports may share a word
-                    later = mine & from_place(place - 64 * word)
-                    if later and not found_later:
-                        found_later, where = later & (~later + 1), word
-                    if not found:
-                        found, first = mine & (~mine + 1), word
-            if found_later:
-                found, first = found_later, where
-            look.granted[first] |= found
-            for word in range(words):
-                lost |= wants[word] & look.able[word] & ~(found if word == first else 0)
-            following = (64 * first + lowest(found | <uint64_t> 1 << 63)) >> s.shift
-        if s.step_arbiter:
-            following = pointers[port]
-        pointers[port] = after(following, ports) if found else pointers[port]
-        causes = (
-            (<uint64_t> (lost != 0)) * STALL_ARBITRATION | (<uint64_t> (serial != 0)) * STALL_SERIAL
-            | (<uint64_t> (hungry != 0)) * STALL_CREDIT
-        )
-        look.causes[port] = causes
-        stalls[port] += one_each(causes)
+    cdef int32_t port, word, vc
+    cdef uint64_t bit
+    cdef uint64_t wanted = 0
+    if words == 1 and not look.pick[0] & (look.pick[0] - 1):   # one alone
+        vc = vc_in(s, r, lowest(look.pick[0]))
+        win(s, r, look, s.link[s.vc[vc].want].out_port, 0, look.pick[0])
+        return
+    if words == 1:
+        for port in range(r.out_end - r.out_start):
+            wanted |= <uint64_t> (wants[port * s.most_words] & look.pick[0] != 0) << port
+    else:   # of many words few have anything
+        for word in range(words):
+            bit = look.pick[word]
+            while bit:
+                vc = vc_in(s, r, 64 * word + lowest(bit))
+                wanted |= <uint64_t> 1 << s.link[s.vc[vc].want].out_port
+                bit &= bit - 1
+    while wanted:
+        port = lowest(wanted)
+        wanted &= wanted - 1
+        bit = 0
+        word = winner(
+            &wants[port * s.most_words], look.pick, s.out_pointer[r.out_start + port] << s.shift, words, &bit)
+        win(s, r, look, port, word, bit)
+
+
+cdef inline void leave(State* s, int64_t t, bint tell) noexcept nogil:
+    """All that won leave: tails apart, as that is where it is guessed wrongly whether one is."""
+    cdef int32_t i, vc
+    cdef int32_t gone = 0
+    cdef bint tail
+    cdef InPort* port
+    for i in range(s.won_count):
+        if s.far:
+            fetch_ahead(s, i)
+        vc = s.won[i]
+        port = &s.in_port[s.router[s.vc[vc].router].in_start + s.vc[vc].port]
+        tail = traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, t, True, tell)
+        s.gone[gone] = vc
+        gone += tail
+    s.router_visits += s.won_count
+    s.won_count = 0
+    for i in range(gone):
+        follow_tail(s, s.gone[i], t, t, True, tell)
+
+
+cdef inline void fetch_ahead(State* s, int32_t i) noexcept nogil:
+    """Large networks: bring what the next flits need into the cache."""
+    cdef Vc* v
+    if i + 2 * WINNERS_AHEAD < s.won_count:
+        prefetch(&s.vc[s.won[i + 2 * WINNERS_AHEAD]])
+    if i + WINNERS_AHEAD < s.won_count:
+        v = &s.vc[s.won[i + WINNERS_AHEAD]]
+        prefetch(&s.link[v.want])
+        if v.hold >= 0:
+            prefetch(&s.out[v.hold])
+
+
+cdef inline void count_cause(
+    State* s, Router* r, uint64_t* places, int32_t words, int32_t shift, uint64_t ports
+) noexcept nogil:
+    """A cause counts once for each output that a VC at one of these places wants, and for these ports."""
+    cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
+    cdef uint64_t* stalls = &s.stalls[r.out_start]
+    cdef int32_t port, word
+    cdef uint64_t mine
+    for port in range(r.out_end - r.out_start):
+        mine = ports >> port & 1
+        for word in range(words):
+            mine |= wants[word] & places[word]
+        stalls[port] += <uint64_t> (mine != 0) << shift
         wants += s.most_words
 
 
-cdef inline void add_missed(State* s, Router* r, Look* look) noexcept nogil:
-    """Count what heads stalled for, too: once for each cause and output."""
-    cdef uint64_t bits = s.no_vc | s.no_credit | s.lost
-    cdef uint64_t more
-    cdef int32_t port
+cdef inline void keep_causes(State* s, Router* r, int32_t router, Look* look, int32_t words, int64_t t) noexcept nogil:
+    """The router falls asleep: what its flits stall for now they will stall for until it wakes."""
+    cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
+    cdef int32_t port, word
+    cdef uint64_t lost, hungry, serial, causes
+    for port in range(r.out_end - r.out_start):
+        lost = s.lost >> port & 1
+        hungry = s.no_credit >> port & 1
+        serial = 0
+        for word in range(words):
+            lost |= wants[word] & look.lost[word]
+            hungry |= wants[word] & look.hungry[word]
+            serial |= wants[word] & look.serial[word]
+        causes = (
+            (s.no_vc >> port & 1) * STALL_VC | (hungry != 0) * STALL_CREDIT | (serial != 0) * STALL_SERIAL
+            | (lost != 0) * STALL_ARBITRATION
+        )
+        if causes:
+            fall_asleep(s, router, port, <uint8_t> causes, t)
+        wants += s.most_words
+
+
+cdef inline bint count_stalls(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
+    """Once for each output and cause. Tells whether there is any."""
+    cdef int32_t word
+    cdef uint64_t bits = s.no_vc
+    cdef uint64_t lost = s.lost
+    cdef uint64_t hungry = s.no_credit
+    cdef uint64_t serial = 0
+    for word in range(words):
+        look.lost[word] = look.able[word] & ~look.granted[word]
+        lost |= look.lost[word]
+        hungry |= look.hungry[word]
+        serial |= look.serial[word]
+    if lost:
+        count_cause(s, r, look.lost, words, ARBITRATION_BITS, s.lost)
+    if hungry:
+        count_cause(s, r, look.hungry, words, CREDIT_BITS, s.no_credit)
+    if serial:
+        count_cause(s, r, look.serial, words, SERIAL_BITS, 0)
     while bits:
-        port = lowest(bits)
-        more = (
-            (s.no_vc >> port & 1) * STALL_VC | (s.no_credit >> port & 1) * STALL_CREDIT
-            | (s.lost >> port & 1) * STALL_ARBITRATION
-        ) & ~look.causes[port]
-        s.stalls[r.out_start + port] += one_each(more)
-        look.causes[port] |= more
+        s.stalls[r.out_start + lowest(bits)] += 1
         bits &= bits - 1
-    s.no_vc = s.no_credit = s.lost = 0
+    return (s.no_vc | lost | hungry | serial) != 0
 
 
 cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t words, bint tell) noexcept nogil:
@@ -231,11 +378,12 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
     cdef Router* r = &s.router[router]
     cdef Inputs* inputs = &s.inputs[r.word]
     cdef Look look
-    cdef int32_t word, vc, asked
-    cdef uint64_t held, bits, some, others
+    cdef int32_t word
+    cdef uint64_t held, bits, some
     cdef uint64_t early = 0
     cdef int64_t again = INT64_MAX
     cdef int64_t va_again = INT64_MAX
+    cdef bint asleep, stalled
     if seldom(r.stalled):
         begin_look(s, router, t)
     if seldom(r.unrouted):
@@ -247,69 +395,57 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         look.serial[word] = 0
         look.granted[word] = 0
         inputs[word].early[t & 3] = 0
-        bits = inputs[word].early[0] | inputs[word].early[1] | inputs[word].early[2] | inputs[word].early[3]
+        bits = inputs[word].early[(t + 1) & 3] | inputs[word].early[(t + 2) & 3] | inputs[word].early[(t + 3) & 3]
+        look.heads[word] = inputs[word].heads & ~bits
         early |= bits
         if not s.va:
-            ask_with_heads(s, r, &look, word, inputs[word].heads & ~bits)
+            ask_with_heads(s, r, &look, word, look.heads[word])
     if s.busy[router]:
         again = wait_for_links(s, r, router, &look, t, words)
     # VA, after it is known who holds a VC: who gets one now may go from the next cycle on.
     if s.va and s.va_allocator == ROTATING:
-        asked = 0
-        for word in range(words):
-            bits = inputs[word].heads & ~(
-                inputs[word].early[0] | inputs[word].early[1] | inputs[word].early[2] | inputs[word].early[3]
-            )
-            while bits:
-                asked = ask_range(s, router, vc_at(s, r, word * 64 + lowest(bits)), t, asked)
-                bits &= bits - 1
-        if asked:
-            grant_ranges(s, router, t, asked)
+        if allocate_ranges(s, r, router, &look, t, words):
             va_again = t + 1
     elif s.va and r.waiting:
         va_again = allocate_vcs(s, router, t)
-    some = others = 0
-    for word in range(words):
-        some |= look.able[word]
-        others |= look.hungry[word] | look.serial[word]
-        look.pick[word] = first_of_each(s, look.able[word], s.turn[r.word + word])
     if tell and s.attribution:
         keep_books(s, r, &look, words)
-    others |= s.no_vc | s.no_credit | s.lost
-    if some | others:
-        choose(s, r, &look, words)
-        add_missed(s, r, &look)
+    some = 0
+    for word in range(words):
+        some |= look.able[word]
+        look.pick[word] = 0
+        if words == 1 or look.able[word]:
+            look.pick[word] = first_of_each(s, look.able[word], s.turn[r.word + word])
     if some:
         s.changed = 1
+        choose(s, r, &look, words)
         for word in range(words):
-            if s.step_arbiter:
-                s.turn[r.word + word] = stepped(s, s.turn[r.word + word], look.pick[word], s.places[r.word + word])
-            else:
-                s.turn[r.word + word] = turned(
-                    s, s.turn[r.word + word], look.granted[word], s.places[r.word + word])
-            bits = look.granted[word]
-            while bits:
-                vc = vc_at(s, r, word * 64 + lowest(bits))
-                bits &= bits - 1
-                s.router_visits += 1
-                traverse(s, vc, t, t, True, tell)
+            if words > 1 and not look.pick[word]:
+                continue
+            s.turn[r.word + word] = (
+                stepped(s, s.turn[r.word + word], look.pick[word], s.places[r.word + word]) if s.step_arbiter
+                else turned(s, s.turn[r.word + word], look.granted[word], s.places[r.word + word])
+            )
+        if tell:   # in the order in which the books want it
+            leave(s, t, tell)
         if tell and s.attribution:
             if s.books.rival_count > s.books.winner_count:
                 lose_switch(s)
             s.books.rival_count = 0
             s.books.winner_count = 0
-        return
-    if va_again == t + 1:
-        return
-    if early:
-        again = next_try(inputs, words, t, again)
-    again = va_again if va_again < again else again
-    if again > t + 1:
+    elif va_again != t + 1:
+        if early:
+            again = next_try(inputs, words, t, again)
+        again = va_again if va_again < again else again
+    asleep = not some and va_again != t + 1 and again > t + 1
+    stalled = count_stalls(s, r, &look, words)
+    if asleep:
+        if stalled:
+            keep_causes(s, r, router, &look, words, t)
         clear_bit(s.router_active, router)
-        if others:
-            fall_asleep(s, router, look.causes, t)
         if again != INT64_MAX:
             schedule(s, again, router, WAKE)
+    s.no_vc = s.no_credit = s.lost = 0
 
 
 cdef inline int64_t next_try(Inputs* inputs, int32_t words, int64_t t, int64_t again) noexcept nogil:
