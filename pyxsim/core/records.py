@@ -214,6 +214,30 @@ SAME = (
     "stalled_ports",
 )
 
+# What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
+# cycle, is derived from what is met, or only ever becomes more and is seen by nobody else.
+UNMET: dict[str, dict[str, tuple[str, ...]]] = {
+    "Vc": {"fixed": ("spot", "port", "vc_class"), "counts": ("occupancy_max",)},
+    "Out": {"derived": ("holder",)},
+    "Link": {
+        "fixed": (
+            *("num", "delay", "sink", "words", "group", "range", "depth", "out_port", "out_offset"),
+            *("credit_delay", "port", "vc_offset"),
+        ),
+        "derived": ("queue_tail",),
+        "scratch": ("pick_key", "pick_vc", "pick_port", "eligible", "stalled_before"),
+    },
+    "Router": {
+        "fixed": (
+            *("in_start", "in_end", "out_start", "out_end", "input_vcs", "output_vcs"),
+            *("words", "port_word", "port_words"),
+        ),
+    },
+    "Packet": {"fixed": ("eject", "vnet", "rank", "born", "watched")},
+    "Message": {"fixed": ("eject", "last_flits", "klass", "tag")},
+    "LinkBook": {"scratch": ("won",)},
+}
+
 
 def check_size(kind: str, compiled: int, described: int) -> None:
     """Raise PyxsimError where a record has another size in the engine, which is then older than the files beside it."""
