@@ -141,10 +141,16 @@ cdef void look_and_tell(State* s, int32_t router, int64_t t) noexcept nogil:
     visit_by_masks(s, router, t, s.router[router].words, True)
 
 
+cdef void look_at_word_and_tell(State* s, int32_t router, int64_t t) noexcept nogil:
+    visit_by_masks(s, router, t, 1, True)
+
+
 cdef inline void look_at(State* s, int32_t router, int64_t t, bint tell) noexcept nogil:
     """Step 4 for one router, by the copy of the code that is made for it."""
     if not s.masked:
         visit_router(s, router, t)
+    elif tell and s.router[router].words == 1:
+        look_at_word_and_tell(s, router, t)
     elif tell:
         look_and_tell(s, router, t)
     elif s.router[router].words == 1:
