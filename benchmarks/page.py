@@ -55,8 +55,10 @@ def _where(told: Told) -> str:
 
 def _cases(told: Told) -> Iterator[str]:
     yield from (_where(told), "")
-    yield "| case | work | CPU s: median (least to most) | in all | per CPU second | peak MB |"
-    yield "|---|---|---|---|---|---|"
+    paired = any("against" in row for row in told["cases"])
+    extra = " against before |" if paired else ""
+    yield f"| case | work | CPU s: median (least to most) | in all | per CPU second | peak MB |{extra}"
+    yield "|---|---|---|---|---|---|" + "---|" * paired
     for row in told["cases"]:
         case, seconds = CASES[row["name"]], row["cpu_s"]
         work = row[case.key]
@@ -65,13 +67,14 @@ def _cases(told: Told) -> Iterator[str]:
         if skipped(row):
             what += f", {percent(skipped(row))} of the cycles skipped"
         rate, whole = rounded(work / seconds["median"], ""), f"{row['whole_cpu_s']['median']:.2f}"
-        yield f"| `{row['name']}` | {what} | {times} | {whole} | {rate} | {row['peak_rss_mb']:.0f} |"
+        ratio = f" {row['against']['median']:.2f} |" if "against" in row else " |" * paired
+        yield f"| `{row['name']}` | {what} | {times} | {whole} | {rate} | {row['peak_rss_mb']:.0f} |{ratio}"
         for other in RECORDED:
             if other.case == row["name"]:
                 least, most = other.scaled(work)
                 peak = "" if other.peak_mb is None else f"{other.peak_mb:.0f}"
                 rate = rounded(work / most, "")
-                yield f"| *{other.what}, recorded* | | {_range(least, most)} | | {rate} | {peak} |"
+                yield f"| *{other.what}, recorded* | | {_range(least, most)} | | {rate} | {peak} |" + " |" * paired
 
 
 def _range(least: float, most: float) -> str:

@@ -204,6 +204,8 @@ def test_the_page_has_a_place_for_everything(folder: ModuleType, tree: Path) -> 
     assert "its name" not in found
     assert page.render(found, told) == found
     assert page.MARKED.sub("", found) == page.MARKED.sub("", text)
+    told["cases"] = [{**row(0.125), "against": spread([0.5])}]
+    assert "| 8 M | 50 | 0.50 |" in page.render(text, told)
     told["peers"] = [{"name": "x", "install": "somehow"}]
     assert "| x | not installed | | | |" in page.render(text, told)
     points = [{"x": x, "ns_per_visit": spread([50.0]), "packet_latency": 9.0, "network_mb": 1.0} for x in (1, 2)]
