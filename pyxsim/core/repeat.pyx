@@ -1,10 +1,11 @@
 """Exact fast-forward (docs/fast_forward.md): the network notices that its state is that of some cycles ago.
 
 What decides, seen from `now`, is compared as a whole with a picture of it: where all is equal, the same will happen
-again, as nothing else decides. Pictures are dear, so they are taken when 2^n cycles have passed without a message that
-comes or goes; and comparisons are, so they are only made where the entries of the calendar of the last 64 cycles were
-those of 64 cycles before a picture. That is a hint and need not be right. The words written and compared are bounded
-by the flits that were sent meanwhile, so that a network which never repeats itself loses nothing to speak of.
+again, as nothing else decides. Pictures are dear, so they are taken when 128, 192, 288, ... cycles have passed without
+a message that comes or goes; and comparisons are, so they are only made where a few of the entries of the calendar of
+the last 64 cycles were those of 64 cycles before a picture. That is a hint and need not be right. The words written and
+compared are bounded by the flits that were sent meanwhile, so that a network which never repeats itself loses nothing
+to speak of.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
@@ -214,7 +215,7 @@ cdef bint observe(State* s) noexcept nogil:
         if o.hashes[i] == o.hash and afforded(s) and is_again(s, i):
             return True
     if o.age >= o.due and o.count < PICTURES:
-        o.due *= 2
+        o.due += o.due >> 1
         if afforded(s):
             take_picture(s)
             if o.count == 1:

@@ -101,8 +101,16 @@ class WindowRecorder:
 
     def record_many(self, cycles: NDArray[np.int64], names: Sequence[str], totals: NDArray[np.int64]) -> None:
         """`record` for many cycles in turn. `totals`: int64[cycles, counters, links]."""
-        for cycle, rows in zip(cycles.tolist(), totals, strict=True):
-            self.record(cycle, dict(zip(names, rows, strict=True)))
+        self._stack(dict(zip(names, totals[0], strict=True)))  # are they the counters that they were?
+        new = np.diff(totals, axis=0, prepend=self._before[np.newaxis])
+        if cycles[0] < max(self.end, 1) or (new < 0).any():
+            raise ValueError(f"time or a running total went back before cycle {cycles[0]}, or in the cycles after it")
+        self.cuts(self.end, int(cycles[-1]))
+        some = np.flatnonzero(new.reshape(len(new), -1).any(axis=1))
+        for cycle, rows in zip(cycles[some].tolist(), new[some], strict=True):
+            self._add((cycle - 1) // self.window, rows)
+            self.last = cycle
+        self.end, self._before = int(cycles[-1]), totals[-1].copy()
 
     def close(self, cycle: int) -> None:
         """The run ended at `cycle`: time that was recorded after it, and in which nothing was counted, is left out."""
@@ -155,5 +163,5 @@ class WindowRecorder:
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     """The same counts in half the memory where they fit: nearly always, as a link counts at most once a cycle."""
-    fits = values.size == 0 or int(values.max()) <= np.iinfo(np.uint32).max
+    fits = values.size == 0 or int(values.max()) < 1 << 32
     return values.astype(np.uint32 if fits else np.uint64)

@@ -201,3 +201,22 @@ def test_sums_are_exact_at_any_calls(steps: list[tuple[int, list[int]]], window:
     assert len(table) == -(-cycle // recorder.window) <= max_rows
     if steps:
         assert [int(n) for n in table.counts["flits"].sum(axis=0)] == total.tolist()
+
+
+@pytest.mark.parametrize("rows", [3, 100])
+def test_many_totals_at_once_are_the_same_as_in_turn(rows: int) -> None:
+    """`rows`: windows at most, so that they double or do not."""
+    rng = np.random.default_rng(1)
+    totals = np.cumsum(rng.integers(0, 3, (40, 2, 5)), axis=0)
+    cycles = np.arange(1, 41) * 7
+    slow, fast = (WindowRecorder(7, 5, max_rows=rows) for _ in range(2))
+    for cycle, row in zip(cycles.tolist(), totals, strict=True):
+        slow.record(cycle, dict(zip("ab", row, strict=True)))
+    for part in (slice(0, 3), slice(3, 40)):
+        assert (fast.cuts(fast.end, int(cycles[part][-1])) % fast.window == 0).all()
+        fast.record_many(cycles[part], "ab", totals[part])
+    mine, other = fast.table(), slow.table()
+    assert (mine.length, mine.start.tolist()) == (other.length, other.start.tolist())
+    assert all(np.array_equal(mine.counts[name], other.counts[name]) for name in "ab")
+    with pytest.raises(ValueError, match="went back"):
+        fast.record_many(np.array([287]), "ab", totals[:1])
