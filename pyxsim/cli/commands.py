@@ -20,6 +20,7 @@ from pyxsim.cli.options import (
     Plot,
     Quiet,
     Settings,
+    Threads,
     overriding,
 )
 from pyxsim.cli.options import name as _name
@@ -68,6 +69,7 @@ def run(
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
     no_skip: NoSkip = False,
+    threads: Threads = None,
     watch: Annotated[
         str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
     ] = None,
@@ -88,7 +90,7 @@ def run(
             talk,
             experiment,
             Outputs(file, plot),
-            overrides=[*overriding(settings, no_skip), *(["output.carry=true"] if carry else [])],
+            overrides=[*overriding(settings, no_skip, threads), *(["output.carry=true"] if carry else [])],
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -123,6 +125,7 @@ def compare(
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
     no_skip: NoSkip = False,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -141,7 +144,7 @@ def compare(
             plot=plot,
             within=within,
             point=point,
-            overrides=overriding(settings, no_skip),
+            overrides=overriding(settings, no_skip, threads),
             backends=backends or (),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -164,6 +167,7 @@ def curve(
     workers: _Workers = None,
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -181,7 +185,7 @@ def curve(
             auto=auto,
             file=file,
             plot=plot,
-            overrides=settings or (),
+            overrides=overriding(settings, False, threads),
             workers=workers,
             libraries=library or (),
             allow_deadlock=allow_deadlock,

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 
-def overriding(settings: list[str] | None, no_skip: bool) -> list[str]:
-    """What is given with --set, and what --no-skip stands for."""
-    return [*(settings or ()), *(["run.skip=false"] if no_skip else [])]
+def overriding(settings: list[str] | None, no_skip: bool, threads: str | None) -> list[str]:
+    """What is given with --set, and what --no-skip and --threads stand for."""
+    given = ["run.skip=false"] if no_skip else []
+    return [*(settings or ()), *given, *([f"run.threads={threads}"] if threads is not None else [])]
 
 
 def name(value: str | None) -> str | None:
@@ -43,6 +44,10 @@ Backend = Annotated[
 ]
 NoSkip = Annotated[
     bool, typer.Option("--no-skip", help="Simulate every cycle, also of traffic that repeats itself: the same result.")
+]
+Threads = Annotated[
+    str | None,
+    typer.Option("--threads", metavar="N|auto", help="Threads for one network: the same result."),
 ]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")

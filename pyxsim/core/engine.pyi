@@ -100,7 +100,9 @@ class Engine:
         """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
     def divide(self, part_of: ArrayLike) -> None:
         """Make parts of the network, one thread each, for `run(apart=True)`: the number of the part of each router,
-        from 0. Not with attribution. See docs/threads.md."""
+        from 0. If `divisible`. See docs/threads.md."""
+    divisible: bool
+    """Whether it may be run in parts: without attribution, and while no packet is watched."""
     lookahead: int
     """Cycles for which the parts can go on without each other."""
     epochs: int

@@ -116,8 +116,8 @@ cdef class Engine(Machine):
         cdef int16_t[::1] numbers = np.append(part_of, 0).astype(np.int16)   # never empty
         if len(part_of) != self.s.routers or np.min(part_of, initial=0) < 0 or parts > MOST_PARTS:
             raise ValueError(f"each router is in a part, numbered from 0 to at most {MOST_PARTS - 1}")
-        if self.s.attribution:
-            raise ValueError("attribution asks at once what happens in another part")
+        if not self.divisible:
+            raise ValueError("attribution and a watched packet need all in one place")
         self._whole()
         end_threads(team)
         destroy_team(team)
@@ -128,6 +128,10 @@ cdef class Engine(Machine):
             self._allocate_scratch(&team.part[number].state)
             self.scratch.append(self.arrays)
         self.arrays, self.deciding = arrays, deciding
+
+    @property
+    def divisible(self):
+        return not self.s.attribution and self.s.watch_serial < 0
 
     @property
     def lookahead(self):
@@ -159,7 +163,7 @@ cdef class Engine(Machine):
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
         cdef State* s = &self.s
         cdef Reason reason
-        if apart and (not self.team.parts or s.watch_serial >= 0 or repeats_until):
+        if apart and (not self.team.parts or not self.divisible or repeats_until):
             raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
         look_for_periods(s, self.arrays, repeats_until, window)
         if DEBUG:   # every cycle on its own, proved

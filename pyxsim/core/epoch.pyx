@@ -21,14 +21,13 @@ from pyxsim.core.cycle cimport (
 )
 from pyxsim.core.interface cimport next_start
 from pyxsim.core.mailbox cimport take_in
-from pyxsim.core.partition cimport Part
+from pyxsim.core.partition cimport LONGEST_EPOCH, Part
 from pyxsim.core.state cimport LAST, NONE, Message, Outbox, Packet, Slot, State, grown
 from pyxsim.core.stats cimport add_up
 
 
 cdef enum:
-    LONGEST = 64         # cycles of an epoch: more would save nothing, and each part keeps records for all its packets
-    SPARE = 256          # so many more of them than it needs a part is given
+    SPARE = 256          # so many more records of packets than it needs a part is given
 
 
 # --- a part, through an epoch ---------------------------------------------------------------------------------------
@@ -180,9 +179,9 @@ cdef void forget_changes(Team* team) noexcept nogil:
 
 cdef void plan(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
     """The next epoch: as long as what crosses cuts allows, unless the call could end before, or in it."""
-    cdef int64_t length = min(team.across, LONGEST)
+    cdef int64_t length = min(team.across, LONGEST_EPOCH)
     cdef int64_t end, first
-    if all.delivered == INT64_MAX and team.slack < LONGEST:
+    if all.delivered == INT64_MAX and team.slack < LONGEST_EPOCH:
         length = min(length, team.ejection + team.slack)
     end = now + length
     team.arrive = 0

@@ -34,6 +34,10 @@ EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "was
 CAUSES = ("source", "serialisation", "hops", "vc", "credit", "link", "arbitration", "queue")
 MOST_TAGS = 32  # so many traffics are told apart
 
+# Parts of a network, a thread each, at most; and for how many cycles they go on without each other, at most.
+MOST_PARTS = 64
+LONGEST_EPOCH = 64
+
 
 @dataclass
 class Links:

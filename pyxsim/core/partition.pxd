@@ -12,7 +12,9 @@ from pyxsim.core.state cimport Outbox, State
 
 
 cdef enum:
+    # As in pyxsim/core/options.py.
     MOST_PARTS = 64
+    LONGEST_EPOCH = 64   # longer ones would save nothing, and each part keeps records for all packets of one
 
 
 cdef struct Part:

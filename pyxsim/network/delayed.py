@@ -218,6 +218,7 @@ class DelayedNetwork:
             "router_visits": 0,
             "bytes_delivered": self.bytes_delivered,
             "skipped_cycles": 0,
+            "threads": 1,
         }
 
     def link_name(self, link: int) -> str:

@@ -41,6 +41,7 @@ class OpenNetwork(PacketNetwork):
         classes: Sequence[MessageClass] = (MessageClass(),),
         packet: int | None = None,
         attribution: int = 0,
+        threads: int | None = 1,
     ) -> None:
         super().__init__(
             topology,
@@ -54,6 +55,7 @@ class OpenNetwork(PacketNetwork):
             packet=packet,
             recycle=True,
             attribution=attribution,
+            threads=threads,
         )
         self._into, self._out = Turns(self.machine.inject), Turns(self.machine.eject)
         for lanes in (self.machine.inject, self.machine.eject):

@@ -18,6 +18,7 @@ from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.machine import Machine, MessageClass, build_machine
 from pyxsim.network.protocol import Longs
+from pyxsim.network.threads import Threads
 from pyxsim.network.windows import WindowRecorder
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -36,7 +37,7 @@ class PacketNetwork:
     `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
     forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
     Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
-    over (docs/fast_forward.md).
+    over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class PacketNetwork:
         recycle: bool = False,
         attribution: int = 0,
         skip: bool = True,
+        threads: int | None = 1,
     ) -> None:
         self.topology = topology
         self.settings = network
@@ -84,8 +86,9 @@ class PacketNetwork:
             drained=router.vc_reuse == "drained",
             ordered=router.ordered,
         )
-        self.skips = skip and not open_traffic
         self._every_step = trace
+        self.skips = skip and not open_traffic and threads in (None, 1)
+        self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
         self.bytes_delivered = 0
         self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
         # Of each message, in few bytes: there may be many millions.
@@ -182,9 +185,10 @@ class PacketNetwork:
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
-        until = min(limit, self.engine.now + SLICE, self.watchdog.due)
+        apart = self.threads.decide()
+        until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), self.watchdog.due)
         far = limit if self.skips else 0
-        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=far)
+        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=far, apart=apart)
         if stop.reason == "window":
             self._record()
         elif stop.reason == "repeats":
@@ -277,6 +281,9 @@ class PacketNetwork:
             "bytes_delivered": self.bytes_delivered,
             "skipped_cycles": self.engine.skipped,
             "not_skipped": self.not_skipped,
+            "threads": self.threads.used,
+            "threads_asked": self.threads.wanted or 0,
+            "threads_why": self.threads.why,
         }
 
     def messages(self) -> dict[str, Longs]:

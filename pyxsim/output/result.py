@@ -328,6 +328,7 @@ class Result:
             "cycles": self.time_cycles,
             **{key: self.counts.get(key, 0) for key in JSON_COUNTS},
             "not_skipped": self.counts.get("not_skipped"),
+            "threads_why": self.counts.get("threads_why", ""),
             "sim_cpu_s": self.sim_cpu_s,
             "total_cpu_s": self.total_cpu_s,
             "peak_rss_mb": self.peak_rss_mb,
@@ -391,6 +392,7 @@ JSON_COUNTS = (
     "router_visits",
     "bytes_delivered",
     "skipped_cycles",
+    "threads",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import Field
 
-from pyxsim.settings.types import Flag, Table
+from pyxsim.settings.types import Flag, Table, whole
 
 
 class Run(Table):
@@ -15,3 +17,13 @@ class Run(Table):
         description="Skip whole periods of regular traffic, exactly ([fast_forward.md](fast_forward.md)); false: "
         "simulate every cycle (`--no-skip`). Packet backend.",
     )
+    threads: Annotated[int | Literal["auto"], *whole(1, 64, "auto")] = Field(
+        default="auto",
+        description="Threads that simulate one network ([threads.md](threads.md)), the result is the same: so many, "
+        'which then skip nothing; or "auto": as many as pay (`--threads`). Packet backend.',
+    )
+
+    @property
+    def most_threads(self) -> int | None:
+        """None: as many as pay."""
+        return None if self.threads == "auto" else self.threads

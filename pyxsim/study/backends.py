@@ -31,6 +31,7 @@ def _packet(experiment: Experiment, topology: Topology, window: int, tick: Tick)
         seed=output.seed,
         attribution=output.level,
         skip=experiment.run.skip,
+        threads=experiment.run.most_threads,
     )
 
 

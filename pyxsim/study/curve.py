@@ -135,6 +135,8 @@ def points_of(
         raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")
     folder = Path(source).parent if isinstance(source, str | Path) else Path()
     count = workers or os.cpu_count() or 1
+    if count > 1 and experiment.run.threads == "auto":  # the cores are taken
+        experiment = experiment.model_copy(update={"run": experiment.run.model_copy(update={"threads": 1})})
     return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)
 
 

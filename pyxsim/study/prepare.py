@@ -215,6 +215,7 @@ def _prepare_traffic(
         classes=open_loop.message_classes(experiment),
         packet=longest,
         attribution=experiment.output.level,
+        threads=experiment.run.most_threads,
     )
     warnings = [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
     warnings += _prove_routes(topology, experiment.network, _open_pairs(topology), longest, allow_deadlock)

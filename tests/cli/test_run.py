@@ -30,6 +30,8 @@ PROMISED = (
     "seed",
     "version",
     "skipped_cycles",
+    "threads",
+    "threads_why",
 )
 
 

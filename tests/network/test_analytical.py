@@ -197,6 +197,7 @@ def test_counts_and_links() -> None:
         "router_visits": 0,
         "bytes_delivered": 65,
         "skipped_cycles": 0,
+        "threads": 1,
     }
     names = dict(zip(net.topology.link_name, net.totals()["flits"].tolist(), strict=True))
     assert {name: flits for name, flits in names.items() if flits} == {

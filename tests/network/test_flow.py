@@ -325,6 +325,7 @@ def test_counts() -> None:
         "router_visits": 0,
         "bytes_delivered": 65,
         "skipped_cycles": 0,
+        "threads": 1,
     }
 
 

@@ -145,6 +145,9 @@ def test_a_message_is_cut(size: int, settings: dict[str, Any], cut: tuple[int, i
         "bytes_delivered": size,
         "skipped_cycles": 0,
         "not_skipped": None,
+        "threads": 1,
+        "threads_asked": 1,
+        "threads_why": "one is asked for",
     }
     assert network.totals()["flits"].tolist() == [total, total, 0, 0, 0, 0, 0, 0]
 

@@ -1,0 +1,77 @@
+"""Parts of a network for threads: which routers go together. docs/threads.md tells what for.
+
+Parts go on without each other for as long as the shortest link between two of them takes, so short links are not cut if
+that can be helped; and who has more to do than the others makes them wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.core.options import Links
+
+Longs = NDArray[np.int64]
+
+UNEVEN = 1.25  # how much larger than the mean a part may be
+
+
+@dataclass(frozen=True)
+class Parts:
+    """`part_of`: of each router. `uneven`: the largest part over the mean, by links. `lookahead`: cycles for which they
+    go on without each other, at most what was asked for."""
+
+    part_of: Longs
+    count: int
+    uneven: float
+    lookahead: int
+
+
+def cut(routers: int, links: Links, count: int, most: int) -> Parts:
+    """At most `count` parts, with as long a way between them as leaves them even; more than `most` cycles are no gain.
+
+    Neighbours in number stay together: in products of blocks a cut then goes through few links.
+    """
+    src, dst = np.asarray(links.src), np.asarray(links.dst)
+    inside = (src >= 0) & (dst >= 0)
+    reach = np.minimum(links.credit_delay, -(-np.asarray(links.s_num) // links.s_den) + links.delay)
+    reach = np.minimum(reach, most)
+    weight = np.bincount(dst[dst >= 0], minlength=routers) + np.bincount(src[src >= 0], minlength=routers)
+    found = Parts(np.zeros(routers, np.int64), 1, 1.0, most)
+    for least in np.unique(reach[inside])[::-1].tolist():
+        short = inside & (reach < least)
+        part_of, uneven = _share(_together(routers, src[short], dst[short]), weight, count)
+        across = inside & (part_of[src] != part_of[dst])
+        lookahead = int(reach[across].min(initial=most))
+        found = Parts(part_of, int(part_of.max(initial=0)) + 1, uneven, lookahead)
+        if found.count == count and uneven <= UNEVEN:
+            break
+    return found
+
+
+def _together(routers: int, src: NDArray[np.integer], dst: NDArray[np.integer]) -> Longs:
+    """Of each router, the first of those that links join it with."""
+    label = np.arange(routers)
+    while True:
+        least = np.minimum(label[src], label[dst])
+        found = label.copy()
+        np.minimum.at(found, label[src], least)
+        np.minimum.at(found, label[dst], least)
+        found = found[found]
+        if np.array_equal(found, label):
+            return found
+        label = found
+
+
+def _share(label: Longs, weight: NDArray[np.integer], count: int) -> tuple[Longs, float]:
+    """Groups of routers to parts, in order of their first routers: each to the part in which its middle lies. Returns
+    the part of each router, and how uneven they are."""
+    groups, group_of = np.unique(label, return_inverse=True)
+    heavy = np.bincount(group_of, weights=weight, minlength=len(groups))
+    middle = np.cumsum(heavy) - heavy / 2
+    part = np.minimum(middle * count // max(1, heavy.sum()), count - 1).astype(np.int64)
+    _, part = np.unique(part, return_inverse=True)  # none is empty
+    loads = np.bincount(part, weights=heavy)
+    return part[group_of], float(loads.max(initial=1) / max(1.0, loads.mean()))
