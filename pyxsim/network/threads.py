@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def cores() -> int:
     return count if quota == "max" else max(1, min(count, int(quota) // int(period)))
 
 
+def idle_cores() -> int:
+    """Those of them that others leave: who shares a core makes all others wait at every meeting. At least one."""
+    others = max(0.0, os.getloadavg()[0] - 1)  # in the last minute; one of those that ran is this one
+    return max(1, cores() - math.ceil(others - 0.5))
+
+
 class Threads:
     """Decides before every call of the engine whether it runs in parts. The result is the same however.
 
@@ -35,7 +42,7 @@ class Threads:
 
     def __init__(self, engine: Engine, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
         self.engine, self.routers, self.links, self.wanted = engine, routers, links, wanted
-        self.most = min(cores() if wanted is None else wanted, routers, MOST_PARTS)
+        self.most = min(idle_cores() if wanted is None else wanted, routers, MOST_PARTS)
         self.used, self.apart = 1, False
         self.why = self.against = self._against(skips)
         self.horizon = FOREVER if self.against or wanted else LOOK
@@ -50,7 +57,7 @@ class Threads:
         if self.routers < 2:
             return "there is one router"
         if self.most < 2:
-            return "there is one core"
+            return "there is one core that is idle"
         if self.wanted is None and skips:
             return "periods are looked for, to skip them"
         return ""

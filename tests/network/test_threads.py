@@ -39,7 +39,7 @@ def decider(wanted: int | None, *, skips: bool = False, shape: tuple[int, int] =
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "cores", lambda: 4)
+    monkeypatch.setattr(module, "idle_cores", lambda: 4)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,14 @@ def test_cores(text: str | None, allowed: int, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
     assert cores() == allowed
+
+
+@pytest.mark.parametrize(("load", "idle"), [(0.0, 4), (1.0, 4), (1.4, 4), (2.1, 3), (4.0, 1), (50.0, 1)])
+def test_cores_that_others_leave(load: float, idle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four, while so many processes ran, one of them this one."""
+    monkeypatch.setattr(module, "cores", lambda: 4)
+    monkeypatch.setattr(module.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert module.idle_cores() == idle
 
 
 @pytest.mark.usefixtures("many")
@@ -103,8 +111,8 @@ def test_one_thread_and_why() -> None:
 
 
 def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "cores", lambda: 1)
-    assert decider(None)[0].why == "there is one core"
+    monkeypatch.setattr(module, "idle_cores", lambda: 1)
+    assert decider(None)[0].why == "there is one core that is idle"
     threads, engine = decider(2)  # who asks for two gets them
     engine.work(1)
     assert threads.decide()
