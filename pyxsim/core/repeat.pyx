@@ -20,7 +20,7 @@ from pyxsim.core.orbit cimport PICTURES, RATES, SAMPLED, Block, Orbit, Picture
 from pyxsim.core.repeat_walk cimport walk
 from pyxsim.core.state cimport KINDS, NONE, Slot, grown
 from pyxsim.core.stats cimport settle
-from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Walk
+from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Mode, Walk
 
 
 cdef enum:
@@ -134,16 +134,20 @@ cdef int64_t* sample_at(State* s, int64_t rest) noexcept nogil:
 
 # --- pictures -------------------------------------------------------------------------------------------------------
 
+cdef void walk_with(State* s, Walk* w, Mode mode, Picture* picture) noexcept nogil:
+    """Go through the state from its beginning, with every counter brought up to now."""
+    settle(s)
+    w.mode, w.picture = mode, picture
+    w.differs = False
+    w.place = w.counted = 0
+    walk(s, w)
+
+
 cdef void take_picture(State* s) noexcept nogil:
     cdef Orbit* o = s.orbit
     cdef Picture* p = &o.pictures[o.count]
     cdef Walk w
-    settle(s)
-    w.mode = RECORD
-    w.differs = False
-    w.picture = p
-    w.place = w.counted = 0
-    walk(s, &w)
+    walk_with(s, &w, RECORD, p)
     if s.failed:
         return
     p.cycle, p.same_count, p.counts_count = s.now, w.place, w.counted
@@ -164,17 +168,12 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     cdef Orbit* o = s.orbit
     cdef Picture* p = &o.pictures[number]
     cdef Walk w
-    settle(s)
-    w.mode = COMPARE
-    w.differs = False
-    w.picture = p
-    w.place = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
     w.most = INT64_MAX
     w.stuck = 0
     w.grows = False
     w.old, w.young = -INT64_MAX, INT64_MAX
-    walk(s, &w)
+    walk_with(s, &w, COMPARE, p)
     o.deltas, o.deltas_room = w.deltas, w.deltas_room
     o.spent += w.place + w.counted
     if s.failed or w.differs or w.old > w.young or w.place != p.same_count or w.counted != p.counts_count:
@@ -271,14 +270,9 @@ cdef void jump(State* s, int64_t periods) noexcept nogil:
     it grow by its length, too."""
     cdef Orbit* o = s.orbit
     cdef Walk w
-    settle(s)
-    w.mode = ADVANCE
-    w.differs = False
-    w.picture = NULL
-    w.place = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
     w.periods, w.cycles, w.late = periods, periods * o.period, o.late
-    walk(s, &w)
+    walk_with(s, &w, ADVANCE, NULL)
     turn_wheel(s, w.cycles)
     s.latency_sum += sum_of(periods, o.late, o.latency, o.packets * o.period)
     s.now += w.cycles

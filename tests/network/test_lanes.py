@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.machine import build_machine
+from tests.counting import calls
 from tests.network.machines import drain, machine_of, packet_network
 
 NETWORKS: list[tuple[str, list[int] | None, dict[str, Any]]] = [
@@ -77,22 +76,6 @@ def test_many_messages_at_once_are_the_same_messages_one_by_one(
         drain(network)
         traces.append(network.engine.trace().tolist())
     assert traces[0] == traces[1]
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many Python functions are called by some work."""
-    count = 0
-
-    def note(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_a_large_network_takes_no_more_python_than_a_small_one() -> None:

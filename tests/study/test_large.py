@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from pyxsim.routing import proofs
 from pyxsim.settings import load_experiment
 from pyxsim.study import prepare, run
 from pyxsim.study.prepare import Prepared
+from tests.counting import calls
 
 NPUS = 32**3
 
@@ -28,22 +27,6 @@ def experiment(shape: list[int], **tables: Any) -> dict[str, Any]:
 def all_reduce(shape: list[int], size: str) -> dict[str, Any]:
     system = {"chunks": 1, "optimization": "localBWAware", "all_reduce": "ring"}
     return experiment(shape, system=system, collective={"kind": "all-reduce", "size": size})
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many Python functions are called by some work."""
-    count = 0
-
-    def note(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.fixture(autouse=True)
