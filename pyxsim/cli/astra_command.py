@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from pyxsim.cli.options import File, Json, Plot, Quiet, Settings
+from pyxsim.cli.options import File, Json, NoSkip, Plot, Quiet, Settings, Threads, overriding
 from pyxsim.cli.talk import Talk
 
 SCRIPT = "garnet_synth_traffic.py"  # what gem5 is told to run; here that is the command itself
@@ -111,6 +111,8 @@ def astra(
     file: File = None,
     plot: Plot = None,
     settings: Settings = None,
+    no_skip: NoSkip = False,
+    threads: Threads = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -150,7 +152,7 @@ def astra(
                 },
                 rendezvous=rendezvous_protocol,
                 backend=backend,
-                overrides=tuple(settings or ()),
+                overrides=tuple(overriding(settings, no_skip, threads)),
                 rows=total_stat_rows,
                 row=stat_row,
                 log=logging_folder,
