@@ -91,6 +91,8 @@ cdef Summary sum_up(Team* team) noexcept nogil:
     found.changed, found.scheduled, found.in_flight = team.whole.changed, 0, team.whole.in_flight
     found.visited = 0
     found.following = found.pending = found.delivered = INT64_MAX
+    if team.whole.delivered_count:   # by a call before, and not asked for: the debug build calls in every cycle
+        found.delivered = team.whole.delivered_at[0]
     for number in range(team.parts):
         s = &team.part[number].state
         found.awake |= team.part[number].awake
