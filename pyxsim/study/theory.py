@@ -60,14 +60,15 @@ def bound(
     """Flits per node and cycle that links and lanes can carry at most: what the routes put on each link; where they
     depend on what is in use, what no routing can avoid. None where nothing bounds the load, or nobody knows: of more
     than MOST_PAIRS pairs only uniform traffic on routes that are known is told."""
+    large = topology.npus**2 > MOST_PAIRS
     even = all(isinstance(pattern, Drawn) and pattern.even for pattern in patterns) and oblivious(topology.relation)
-    if not even and topology.npus**2 > MOST_PAIRS:
+    if large and not even:
         return None
     rates = 1 / _cycles_per_flit(machine)
     network, lanes = machine.links.network, machine.links.network + machine.links.injection
     found = throughput(
         topology,
-        None if even else _matrix(classes, patterns, topology.npus),
+        None if large else _matrix(classes, patterns, topology.npus),
         rates=rates[:network],
         injection=np.bincount(machine.inject.npu, rates[network:lanes], topology.npus),
         ejection=np.bincount(machine.eject.npu, rates[lanes:], topology.npus),

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.output.result import Result
+from pyxsim.output.result import HOW_IT_RAN, Result
 from pyxsim.report.facts import facts
 from pyxsim.study import run
 
-ABOUT_THE_RUN = {"skipped_cycles", "sim_cpu_s", "total_cpu_s", "peak_rss_mb"}
 PERIODIC: dict[str, Any] = {
     "network": {
         "topology": "torus",
@@ -62,8 +61,8 @@ def compare(experiment: dict[str, Any], folder: Path) -> Result:
     assert list(mine) == list(other)
     for name, values in mine.items():
         np.testing.assert_array_equal(values, other[name], err_msg=name)
-    assert {k: v for k, v in fast.json().items() if k not in ABOUT_THE_RUN} == {
-        k: v for k, v in slow.json().items() if k not in ABOUT_THE_RUN
+    assert {k: v for k, v in fast.json().items() if k not in HOW_IT_RAN} == {
+        k: v for k, v in slow.json().items() if k not in HOW_IT_RAN
     }
     return fast
 

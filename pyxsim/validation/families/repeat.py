@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from pyxsim.output.result import HOW_IT_RAN
 from pyxsim.study import run
 from pyxsim.validation.case import Case, Found, Picture, Series
 
@@ -22,8 +23,6 @@ MACHINES: dict[str, dict[str, Any]] = {
 ROUTINGS = ("dimension-order", "xy-yx", "adaptive-xy-yx", "minimal-adaptive", "valiant", "romm", "ugal")
 # An escape is one only for the packet at the front of a VC: it is proved for VCs that hold one packet.
 OPTIONS: dict[str, dict[str, Any]] = {"minimal-adaptive": {"vc_reuse": "drained"}}
-# Of a result, what is no measurement of the computer it ran on.
-MACHINE_KEYS = ("sim_cpu_s", "total_cpu_s", "peak_rss_mb")
 
 
 def experiment(router: dict[str, Any], routing: str, window: str, topology: str) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def twice(name: str) -> Found:
             if name == "garnet" and routing == "minimal-adaptive":
                 continue  # heads that skip VA cannot ask for several links
             first, again = (run(experiment(MACHINES[name], routing, w, topology)) for w in ("100 cycles", "777 cycles"))
-            told = [{k: v for k, v in each.json().items() if k not in MACHINE_KEYS} for each in (first, again)]
+            told = [{k: v for k, v in each.json().items() if k not in HOW_IT_RAN} for each in (first, again)]
             faults += told[0] != told[1]
             faults += {k: v.tolist() for k, v in first.totals.items()} != {
                 k: v.tolist() for k, v in again.totals.items()
