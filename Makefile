@@ -14,7 +14,7 @@ PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
 # What a developer's shell has set is not for the build that everything below relies on.
 unexport PYXSIM_DEBUG PYTHONPATH
 
-.PHONY: help run test validate bench lint debug wheel clean
+.PHONY: help run test validate bench lint debug docs wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -42,6 +42,10 @@ debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bo
 	@rm -rf $(DEBUG_SITE) build/debug/lib.*
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/analytical tests/system/test_executor.py $(ARGS)
+
+docs: $(VENV)/.ready-docs  ## the documentation as a site, in build/site; needs no network once it is set up
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
 	@rm -rf build/release/lib.*
@@ -100,6 +104,11 @@ $(VENV)/.made: pyproject.toml Makefile
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 	@echo "Building and installing pyxsim into $(VENV)"
 	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
+	@touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready-run
+	@echo "Installing what makes the site"
+	@$(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run
