@@ -44,8 +44,7 @@ debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bo
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/analytical tests/system/test_executor.py $(ARGS)
 
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in build/site; needs no network once it is set up
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
-	@echo "build/site/index.html"
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
 	@rm -rf build/release/lib.*

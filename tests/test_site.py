@@ -26,7 +26,7 @@ LOADED = re.compile(
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built, which is a test by itself: a page that the nav does not name, and a link to nowhere, are errors."""
     folder = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
