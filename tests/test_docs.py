@@ -1,7 +1,8 @@
 """What the pages tell a user to type works: every `sh`, `python` and `toml` block of README.md and docs/ is run.
 
-The blocks of one page run in order in one folder, with a copy of inputs/. Blocks marked `console` are not run: they
-set up an environment or run these tests.
+The blocks of one page run in order in one folder, with a copy of inputs/. A block with `title="FILE"` is that file; one
+with `title="output"` is what the block before it prints, where a line `...` stands for any lines. Blocks marked
+`console` are not run: they set up an environment or run these tests.
 
 Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. With
 --slow each block goes to a shell, as a user types it.
@@ -9,15 +10,18 @@ Here the commands of pyxsim are carried out in this process: to start one takes 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 
@@ -26,7 +30,7 @@ from pyxsim.settings.points import points
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```(\w+)(?: title="(.+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 # Their blocks are pieces of files; tests/shelf puts the files together and runs them.
 ASSEMBLED = {"extending.md", "extending_collective.md", "collectives.md"}
 
@@ -34,18 +38,19 @@ ASSEMBLED = {"extending.md", "extending_collective.md", "collectives.md"}
 @dataclass(frozen=True)
 class Block:
     language: str
+    title: str | None
     text: str
     line: int
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    return [Block(m[1], m[2], text[: m.start()].count("\n") + 2) for m in BLOCK.finditer(text)]
+    return [Block(m[1], m[2], m[3], text[: m.start()].count("\n") + 2) for m in BLOCK.finditer(text)]
 
 
 def runnable(page: Path) -> list[Block]:
     """Without the pages of studies: what their commands print is compared with the page by tests/test_studies.py."""
-    return [block for block in blocks(page) if block.language in ("sh", "python") and page.parent.name != "studies"]
+    return [b for b in blocks(page) if (b.title or b.language in ("sh", "python")) and page.parent.name != "studies"]
 
 
 RUNNABLE = [page for page in PAGES if page.name not in ASSEMBLED and runnable(page)]
@@ -80,39 +85,63 @@ def commands(text: str) -> list[list[str]] | None:
     return [words[1:] for words in found] if plain and all(words[0] == "pyxsim" for words in found) else None
 
 
+Run = Callable[[Block], tuple[int, str]]
+
+
 def in_a_process(block: Block) -> tuple[int, str]:
     shell = ["bash", "-euo", "pipefail", "-c", block.text]
     words = shell if block.language == "sh" else [sys.executable, "-c", block.text]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
+    done = subprocess.run(words, stdout=PIPE, stderr=STDOUT, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout
 
 
 def here(block: Block) -> tuple[int, str]:
-    if block.language == "python":
-        exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__main__"})
-        return 0, ""
-    found = commands(block.text)
-    if found is None:
-        return in_a_process(block)
-    for words in found:
-        if shlex.join(["pyxsim", *words]) not in LONG and (code := main(words)):
-            return code, shlex.join(words)
-    return 0, ""
+    with io.StringIO() as said, redirect_stdout(said), redirect_stderr(said):
+        if block.language == "python":
+            exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__main__"})
+            return 0, said.getvalue()
+        found = commands(block.text)
+        if found is None:
+            return in_a_process(block)
+        for words in found:
+            if shlex.join(["pyxsim", *words]) not in LONG and (code := main(words)):
+                return code, said.getvalue()
+        return 0, said.getvalue()
+
+
+def follow(page: Path, run: Run) -> None:
+    """Do what a page says from its beginning to its end, in the current folder."""
+    said = ""
+    for block in runnable(page):
+        where = f"{page.name}:{block.line}"
+        if block.title == "output":
+            assert re.fullmatch(pattern(block.text), plain(said)), f"{where}: this is what is printed:\n{plain(said)}"
+        elif block.title:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        else:
+            code, said = run(block)
+            assert code == 0, f"{where}: {said}"
+
+
+def plain(text: str) -> str:
+    """Without blanks at the ends of lines, and without empty lines around."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n") + "\n"
+
+
+def pattern(text: str) -> str:
+    return "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in plain(text).splitlines())
 
 
 @each_page
 def test_blocks_run(page: Path, folder: Path) -> None:
-    for block in runnable(page):
-        code, said = here(block)
-        assert code == 0, f"{page.name}:{block.line}: {said}"
+    follow(page, here)
 
 
 @pytest.mark.slow
 @each_page
 def test_blocks_run_as_they_are_typed(page: Path, folder: Path) -> None:
-    for block in runnable(page):
-        code, said = in_a_process(block)
-        assert code == 0, f"{page.name}:{block.line}\n{said}"
+    follow(page, in_a_process)
 
 
 def test_what_is_long_is_there() -> None:

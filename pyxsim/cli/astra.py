@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
-from pyxsim.cli.simulate import Job, Outputs, Tables, carry_out
+from pyxsim.cli.simulate import Job, Outputs, Tables, carry_out, show
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.models import roofline
@@ -122,9 +122,9 @@ class Words:
             raise InputError(problem, key="--synthetic", allowed="training; `pyxsim curve` has other traffic")
 
 
-def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> None:
+def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, show_only: bool = False) -> None:
     """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to the tables of
-    ASTRA-sim 1 in PATH, where it is one row of each layer.
+    ASTRA-sim 1 in PATH, where it is one row of each layer. `show_only`: print the experiment and do not run it.
     """
     words.check()
     warnings: list[str] = []
@@ -162,6 +162,10 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words) -> 
         warnings.extend(read.warnings)
         costs.extend([] if read.cost is None else [read.cost])
         return read.experiment
+
+    if show_only:
+        show(talk, load(), warnings)
+        return
 
     def last_words(prepared: Prepared, result: Result) -> None:
         system, shape = prepared.experiment.system, prepared.topology.shape

@@ -113,6 +113,7 @@ def astra(
     settings: Settings = None,
     no_skip: NoSkip = False,
     threads: Threads = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -120,7 +121,7 @@ def astra(
     """Simulate the files of ASTRA-sim 1 and 2.
 
     A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
-    can deadlock are run all the same, with a warning. docs/formats.md tells every key.
+    can deadlock are run all the same, with a warning. docs/formats_astra.md tells every key.
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.astra import AstraFiles, Words, run_astra
@@ -160,4 +161,5 @@ def astra(
                 synthetic=synthetic,
                 strict=strict,
             ),
+            show_only=show,
         )

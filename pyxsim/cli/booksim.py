@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyxsim.cli.faults import each
-from pyxsim.cli.simulate import Job, Outputs, carry_out
+from pyxsim.cli.simulate import Job, Outputs, carry_out, show
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, bundle
 from pyxsim.output.result import Result
-from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings import Experiment
 from pyxsim.study.booksim import booksim_experiment
 
 STDIN = "-"
@@ -36,10 +36,10 @@ def run_booksim(
     outputs: Outputs,
     *,
     overrides: Iterable[str] = (),
-    show: bool = False,
+    show_only: bool = False,
     strict: bool = False,
 ) -> None:
-    """`pyxsim booksim`. `show`: print the experiment and do not run it; `strict`: what differs is a fault.
+    """`pyxsim booksim`. `show_only`: print the experiment and do not run it; `strict`: what differs is a fault.
 
     BookSim2 runs routes that can deadlock, and so does this, with a warning, unless it is strict.
     """
@@ -54,12 +54,8 @@ def run_booksim(
         told.extend(note for note in notes if note not in told)
         return experiment
 
-    if show:
-        experiment = load()
-        talk.put({"experiment": resolved_toml(experiment), "notes": told})
-        talk.say(*told)
-        if not talk.json:
-            talk.write(resolved_toml(experiment))
+    if show_only:
+        show(talk, load(), told)
         return
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent

@@ -386,7 +386,7 @@ def booksim(
             assignments or (),
             Outputs(file, plot),
             overrides=settings or (),
-            show=show,
+            show_only=show,
             strict=strict,
         )
 

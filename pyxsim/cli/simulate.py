@@ -20,7 +20,7 @@ from pyxsim.output.end_to_end import NAME as END_TO_END
 from pyxsim.output.end_to_end import write_end_to_end
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
-from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.study import prepare, simulate
 
 
@@ -50,6 +50,15 @@ class Tables(NamedTuple):
             write_utilization(result.detail, utilization)
             written += [detailed, utilization]
         return written
+
+
+def show(talk: Talk, experiment: Experiment, notes: Iterable[str]) -> None:
+    """Print the experiment that foreign files stand for, as TOML, in place of running it."""
+    text, notes = resolved_toml(experiment), list(notes)
+    talk.put({"experiment": text, "notes": notes})
+    talk.say(*notes)
+    if not talk.json:
+        talk.write(text)
 
 
 @dataclass(frozen=True)

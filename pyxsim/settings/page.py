@@ -6,6 +6,7 @@ docs/settings.md holds it; `python -m pyxsim.settings.page docs/settings.md` bri
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,8 @@ def reference(model: type[BaseModel]) -> str:
 
 def every_key() -> str:
     """The keys of an experiment, and those by which a file holds several."""
-    return f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}"
+    text = f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}"
+    return re.sub(r"docs/(\w+\.md)", r"[\1](\1)", text)
 
 
 def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> Iterator[str]:

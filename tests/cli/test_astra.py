@@ -47,6 +47,16 @@ def test_where_the_result_goes(pyxsim: Command, folder: Path, words: tuple[str, 
         assert result.attrs["complete"] == 1
 
 
+def test_the_experiment_that_the_files_stand_for(pyxsim: Command, folder: Path) -> None:
+    """Shown, it is run as an ordinary one, and takes as long."""
+    shown = pyxsim(*ASTRA_WORDS, "--show")
+    assert (shown.code, shown.err) == (0, "")
+    (folder / "same.toml").write_text(shown.out, encoding="utf-8")
+    times = [json.loads(pyxsim(*words, "--json").out)["time_ns"] for words in (ASTRA_WORDS, ("run", "same.toml"))]
+    assert times[0] == times[1]
+    assert json.loads(pyxsim(*ASTRA_WORDS, "--show", "--json").out)["experiment"] == shown.out
+
+
 def test_passes_and_scales(pyxsim: Command) -> None:
     words = ("--json", "--total-stat-rows=1", "--stat-row=0", "--compute-scale=2")
     once, twice, more = (

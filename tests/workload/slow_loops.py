@@ -1,6 +1,6 @@
 """ASTRA-sim 1's training loops as it has them: a machine with states that is called again and again, and collectives
 that take what a function says. Times only, of one NPU, as all do the same. Written from the description of the loops in
-docs/formats.md and docs/compat.md, without tasks.
+docs/formats_astra.md and docs/compat.md, without tasks.
 """
 
 from __future__ import annotations

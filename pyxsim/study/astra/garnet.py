@@ -1,7 +1,7 @@
 """The network text of ASTRA-sim 1's Garnet backend as a table [network].
 
-Every key is honoured, or refused with a reason, or is one that the original reads and never uses; docs/formats.md lists
-them. Units: widths in bits per cycle, latencies in cycles of 1 ns, sizes in bytes.
+Every key is honoured, or refused with a reason, or is one that the original reads and never uses:
+docs/formats_astra.md. Units: widths in bits per cycle, latencies in cycles of 1 ns, sizes in bytes.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def test_everything_in_a_trace_on_every_backend(tmp_path: Path, backend: str) ->
 
 @pytest.fixture
 def page() -> str:
-    return (Path(__file__).resolve().parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+    return (Path(__file__).resolve().parents[3] / "docs" / "formats_astra.md").read_text(encoding="utf-8")
 
 
 def known(read: Callable[[Path], object], path: Path) -> Sequence[str]:
