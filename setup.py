@@ -93,6 +93,7 @@ setup(
     package_data={
         "pyxsim": ["py.typed"],
         "pyxsim.models": ["*.csv"],
+        "pyxsim.report.page": ["*.jinja", "*.css", "*.js"],
         "pyxsim.models.data": ["*.csv", "*.toml"],
         **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
         **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},

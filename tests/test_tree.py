@@ -16,6 +16,7 @@ LONGEST = 600
 LONGER = {
     "docs/validation.md": "written by `pyxsim validate`, a line for each of its cases",
     "docs/settings.md": "written from the settings, a line for each key",
+    "docs/commands.md": "tables of options are written from the commands",
 }
 TEXTS = {".py", ".pyi", ".pyx", ".pxd", ".h", ".md", ".toml", ""}
 BIGGEST = 1 << 20  # bytes; a tree is cloned more often than it is read

@@ -96,7 +96,7 @@ class Plots:
 def network(result: Result, ax: Axes | None = None) -> Axes:
     """The network, its links coloured by how busy they were over the run; one with many, seen along its dimensions."""
     ax = axes(ax, 6, 6)
-    topology = _topology(result)
+    topology = topology_of(result)
     if topology is None:
         return nothing(ax, "the result does not know its network")
     if topology.links > MOST_DRAWN:
@@ -116,7 +116,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _topology(result: Result) -> Any:
+def topology_of(result: Result) -> Any:
     """The network of a result; of one from a file, made again from its settings. None where that gives another one."""
     if result.topology is not None:
         return result.topology
@@ -175,7 +175,7 @@ def figure(result: Result) -> Figure:
             latencies(result, upper.add_subplot(grid[-1, 0]))
             course(result, upper.add_subplot(grid[-1, 1]))
 
-        shown = [network, link_lines, stalls] if _topology(result) is not None else [link_lines, stalls]
+        shown = [network, link_lines, stalls] if topology_of(result) is not None else [link_lines, stalls]
         right = grid[1:, 2].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
         for i, panel in enumerate(shown):
             ax = panel(result, upper.add_subplot(right[i]))

@@ -206,7 +206,7 @@ def test_a_loaded_result_knows_its_network_again(torus: Result, tmp_path: Path) 
     assert any("spent sending" in title for title in visible_titles(figure(loaded)))
     other = Result.load(tmp_path / "out.h5")
     other.experiment_toml = other.experiment_toml.replace("torus", "mesh")
-    assert plots._topology(other) is None
+    assert plots.topology_of(other) is None
 
 
 def test_save(torus: Result, tmp_path: Path) -> None:

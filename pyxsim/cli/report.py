@@ -1,0 +1,30 @@
+"""`pyxsim report`: one page in HTML of results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyxsim.cli.faults import all_or_faults
+from pyxsim.cli.outputs import check_outputs
+from pyxsim.cli.talk import Talk
+from pyxsim.report.page import chapters, check_page, save
+
+
+def make_report(talk: Talk, paths: Sequence[str], file: str | None) -> None:
+    """`pyxsim report`."""
+    target = file if file is not None else beside(paths)
+    *_, found = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
+    save(found, target)
+    size = os.path.getsize(target)
+    talk.put({"report": target, "bytes": size, "chapters": [each.title for each in found]})
+    talk.say(f"wrote {target} ({size / 1e6:.1f} MB): open it in a browser")
+
+
+def beside(paths: Sequence[str]) -> str:
+    """Where a page goes if nobody says: beside a single file under its name, else report.html here."""
+    if len(paths) > 1:
+        return "report.html"
+    (path,) = paths
+    return os.path.join(path, "report.html") if os.path.isdir(path) else str(Path(path).with_suffix(".html"))

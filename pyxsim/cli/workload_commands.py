@@ -1,0 +1,148 @@
+"""What can be typed after `pyxsim workload`: its commands and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyxsim.cli.options import Json, Plot, Settings
+from pyxsim.cli.options import name as _name
+from pyxsim.cli.talk import Talk
+from pyxsim.cli.usage import Commands
+
+workload = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Show, check, convert, generate workloads.",
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        callback=_name,
+        help="Traces: PREFIX.*.et, PREFIX, or one (.et, .json, .jsonl); or a text of ASTRA-sim 1.",
+    ),
+]
+Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="Of a text: NPUs per dimension.")]
+Npus = Annotated[int | None, typer.Option(metavar="N", help="Of a text: NPUs, in one dimension.")]
+OfNetwork = Annotated[
+    str | None,
+    typer.Option(
+        "--network", metavar="FILE", callback=_name, help="Of a text: an experiment, or a network of ASTRA-sim."
+    ),
+]
+Passes = Annotated[int, typer.Option(metavar="N", help="Of a text: how often.")]
+CommScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all bytes.")]
+ComputeScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all compute times.")]
+First = Annotated[
+    str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="Of a text: which of its collectives go first.")
+]
+
+
+@workload.callback(invoke_without_command=True)
+def workloads(context: typer.Context) -> None:
+    """Show, check, convert, generate workloads."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+@workload.command(name="show")
+def show_workloads(
+    workload: Source,
+    plot: Plot = None,
+    rank: Annotated[int | None, typer.Option(metavar="N", help="Whose graph is drawn; else that of the first.")] = None,
+    json: Json = False,
+) -> None:
+    """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
+    with Talk(json=json) as talk:
+        from pyxsim.cli.workload import show_workload
+
+        show_workload(talk, workload, plot=plot, rank=rank)
+
+
+@workload.command(name="check")
+def check_workloads(
+    workload: Source,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", callback=_name, help='Groups of ranks: {"1": [0, 1], "2": [2, 3]}.'),
+    ] = None,
+    shape: Shape = None,
+    npus: Npus = None,
+    network: OfNetwork = None,
+    json: Json = False,
+) -> None:
+    """Tell all that is wrong.
+
+    In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
+    network.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.texts import Loop
+        from pyxsim.cli.workload import check_workload
+
+        check_workload(talk, workload, Loop(shape, npus, network), groups=groups)
+
+
+@workload.command(name="convert")
+def convert_workloads(
+    workload: Source,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", callback=_name, help="PREFIX.*.json or a file; .et, .json, .jsonl, .gz.")
+    ],
+    shape: Shape = None,
+    npus: Npus = None,
+    network: OfNetwork = None,
+    passes: Passes = 1,
+    comm_scale: CommScale = "1",
+    compute_scale: ComputeScale = "1",
+    scheduling: First = "LIFO",
+    json: Json = False,
+) -> None:
+    """Write traces in another form, or the training loop of a text as traces.
+
+    The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
+    or --network.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.texts import Loop
+        from pyxsim.cli.workload import convert_workload
+
+        loop = Loop(shape, npus, network, passes, comm_scale, compute_scale, scheduling)
+        convert_workload(talk, workload, target, loop)
+
+
+@workload.command(name="generate")
+def generate_workloads(
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="With [workload] model = ...")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("-o", metavar="TARGET", callback=_name, help="PREFIX.*.et, .json, .jsonl, .gz; or a .txt."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the model.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: what computes.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="4,4,4", help="Without an experiment: NPUs per dimension.")
+    ] = None,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Train a model: as traces or a text, and in numbers.
+
+    A step as Chakra traces, with the JSON of its groups, or as a text of ASTRA-sim 1 where its words suffice. Without a
+    target only what it amounts to: tasks, bytes, operations, memory.
+    """
+    with Talk(json=json) as talk:
+        from pyxsim.cli.generate import generate_workload
+
+        generate_workload(talk, experiment, file, model=model, device=device, shape=shape, overrides=settings or ())

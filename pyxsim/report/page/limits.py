@@ -1,0 +1,99 @@
+"""What limited a run, in sentences: from the same numbers as the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pyxsim.output.attribution import hot_links
+from pyxsim.output.comparison import PACKET, Compared, Entry
+from pyxsim.output.result import STALLS, Result
+from pyxsim.report import why
+from pyxsim.report.facts import STALL_WORDS, dimensions, percent
+from pyxsim.report.latency import number
+
+FULL = 0.85  # of the time: such links have no room
+NEAR = 1.1  # times the bound: little is left to win
+LITTLE = 0.02  # of the time: not worth a sentence
+HELP = {
+    "stall_credit": "larger buffers would let them go on",
+    "stall_vc": "more virtual channels would let them go on",
+    "stall_arbitration": "they met at routers, so other routes or smaller messages would help",
+}
+"""What would shorten the waiting, by its cause. That a link is busy sending is no fault."""
+
+
+def sentences(result: Result) -> list[str]:
+    """What is worth saying, the most important first."""
+    return [*_bound(result), *_traffic(result), *_work(result), *_links(result), *_waiting(result)]
+
+
+def _bound(result: Result) -> Iterator[str]:
+    if result.ratio is None or not result.complete:
+        return
+    took = f"The run took {result.ratio:.3f} times the least time that the links allow for its plan"
+    if result.ratio < NEAR:
+        yield f"{took}: bandwidth and latency of the links are what limits it."
+    else:
+        yield f"{took}: {percent(1 - 1 / result.ratio)} of its time is not needed by the links themselves."
+
+
+def _traffic(result: Result) -> Iterator[str]:
+    if result.traffic is None:
+        return
+    told = result.traffic.summary
+    if told.get("saturated"):
+        yield (
+            f"The network cannot take this load: of {number(told['offered_load'])} flits per node and cycle "
+            f"it accepted {number(told['accepted_load'])}."
+        )
+    elif told.get("packet_latency") is not None and told.get("zero_load_latency"):
+        times = told["packet_latency"] / told["zero_load_latency"]
+        yield f"The network takes this load; a packet is under way {times:.2f} times as long as in an empty network."
+
+
+def _work(result: Result) -> Iterator[str]:
+    if result.work is None:
+        return
+    end = max(1, result.time_cycles)
+    compute, exposed, idle = (result.work.extremes(name)["mean"] / end for name in ("compute", "exposed", "idle"))
+    yield (
+        f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} for communication that "
+        f"no computing hid, and had nothing to do in {percent(idle)}."
+    )
+    if result.work.by_kind:
+        kind, cycles = next(iter(result.work.by_kind.items()))
+        yield f"Most of the critical path is {kind}: {percent(cycles / end)} of the run."
+
+
+def _links(result: Result) -> Iterator[str]:
+    uses = dimensions(result)
+    if not uses or not result.busy_total.any():
+        return
+    most = max(uses, key=lambda use: use.mean)
+    what = "The links" if len(uses) == 1 else f"The busiest links are those of {most.name}: they"
+    told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
+    if most.mean >= FULL:
+        yield f"{told}: their bandwidth is the limit."
+    elif most.most >= FULL:
+        yield f"{told}: a few links carry too much, the others wait for them."
+    else:
+        yield f"{told}."
+    # That links were sending is no loss; of the rest the most frequent cause.
+    waited = {name: most.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
+    cause = max(waited, key=lambda name: waited[name])
+    if waited[cause] >= LITTLE:
+        yield f"Flits waited there for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
+
+
+def _waiting(result: Result) -> Iterator[str]:
+    links = hot_links(result, 1)
+    if links:
+        point = as_point(result)
+        yield f"Packets waited longest at {why.sentence(point, links[0])}"
+
+
+def as_point(result: Result) -> Compared:
+    """A result as the only one of a comparison, which knows how to say why."""
+    entry = Entry(PACKET, result)
+    return Compared("", result.title, result.clock_hz, Fraction(0), [entry])
