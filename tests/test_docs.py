@@ -1,8 +1,8 @@
 """What the pages tell a user to type works: every `sh`, `python` and `toml` block of README.md and docs/ is run.
 
 The blocks of one page run in order in one folder, with a copy of inputs/. A block with `title="FILE"` is that file; one
-with `title="output"` is what the block before it prints, where a line `...` stands for any lines. Blocks marked
-`console` are not run: they set up an environment or run these tests.
+with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks marked `console` are
+not run: they set up an environment or run these tests.
 
 Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. With
 --slow each block goes to a shell, as a user types it.
@@ -131,7 +131,9 @@ def plain(text: str) -> str:
 
 
 def pattern(text: str) -> str:
-    return "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in plain(text).splitlines())
+    """What a block of output stands for: `...` is any text of a line, or any lines."""
+    lines = (re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in plain(text).splitlines())
+    return "".join(r"(?:.*\n)*?" if line == r".*\n" else line for line in lines)
 
 
 @each_page
