@@ -376,6 +376,47 @@ def doctor(json: Json = False) -> None:
         examine(talk)
 
 
+@app.command()
+def timeline(
+    result: Annotated[str, typer.Argument(metavar="OUT.h5", callback=_name, help="What a run has written.")],
+    file: Annotated[
+        str | None,
+        typer.Option("-o", metavar="TRACE", callback=_name, help="Where to: .json, .json.gz; beside it if left out."),
+    ] = None,
+    begin: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Leave out what ends before it.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what begins after it.")] = None,
+    npus: Annotated[str | None, typer.Option(metavar="0-7,12", help="The NPUs to show; all if left out.")] = None,
+    links: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N|NAME|all", help="Counters of the N busiest links; of a link, or 'd0+:*'. Repeatable; else 32."
+        ),
+    ] = None,
+    counters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--counter", metavar="NAME", help="What is counted on links: utilization, flits, stall_credit. Repeatable."
+        ),
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max-events", metavar="N", help="What is more is left out, and told; 150000.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a trace for Perfetto: chunks, tasks, links over time.
+
+    A process for each NPU, a slice for each chunk and phase, arrows to the next phase, counters of the links.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.timeline import write_timeline
+        from pyxsim.output.timeline import View
+
+        some = View.most_events if most is None else most
+        view = View(begin, end, npus, links or View.links, counters or View.counters, some)
+        write_timeline(talk, result, view, file)
+
+
 app.command(cls=AstraCommand)(astra)
 
 

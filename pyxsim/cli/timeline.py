@@ -1,0 +1,42 @@
+"""`pyxsim timeline`: a result as a trace that Perfetto opens."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyxsim.cli.faults import all_or_faults
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError
+from pyxsim.output.result import Result
+from pyxsim.output.timeline import View, build, check_timeline, write
+from pyxsim.report.facts import plural, rounded
+
+DEFAULT = ".trace.json.gz"
+OPENS = "open it at https://ui.perfetto.dev, or with Perfetto's trace processor"
+
+
+def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -> None:
+    """Write the trace of the result in a file. Left out, the name of the trace follows from that of the result."""
+    target = file if file is not None else str(Path(path).with_suffix(DEFAULT))
+
+    def check() -> None:
+        if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
+            raise InputError("cannot be written: it is the result", file=target, allowed="another name")
+
+    result, *_ = all_or_faults(lambda: Result.load(path), check, view.check)
+    trace = build(result, view)
+    size = write(trace, target)
+    events = trace.count()
+    told = {**trace.about, "complete": result.complete, "left_out": trace.left_out}
+    talk.put({"file": target, "bytes": size, **events, **told})
+    talk.say(
+        f"{result.title}: {plural(events['slices'], 'slice')}, {plural(events['arrows'], 'arrow')}, "
+        f"{plural(events['samples'], 'sample')} of {plural(len(trace.counters), 'counter')}; "
+        f"{trace.about['npus']} NPUs, {trace.about['links']} links"
+    )
+    if not (len(result.chunks["rank"]) or result.work or trace.counters):
+        talk.say("the result tells neither of chunks, tasks nor links over time: there is the run as a whole")
+    if trace.left_out:
+        talk.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
+    talk.say("", f"wrote {target} ({rounded(size, 'B')}); {OPENS}")

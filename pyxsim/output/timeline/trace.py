@@ -1,0 +1,181 @@
+"""What a trace is made of, as columns: processes with threads, slices on threads, counters, arrows between slices.
+
+Times are whole nanoseconds, the finest that Perfetto knows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Longs = NDArray[np.int64]
+
+OUT, INTO = 1, 2
+"""Whether a chain of arrows goes on from a slice, and whether it comes to it."""
+
+
+@dataclass
+class Process:
+    """A group of tracks, shown in the order of the numbers. `threads`: their names by number, unique in the trace."""
+
+    pid: int
+    name: str
+    threads: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Slices:
+    """Rows of one kind: from `begin` to `end` on a thread. `chain` (0: none) joins slices by arrows in the order of
+    time, `role` says whether they come to a slice or go on from it. `name` and `args` are asked for row by row."""
+
+    category: str
+    tid: Longs
+    begin: Longs
+    end: Longs
+    name: Callable[[int], str]
+    args: Callable[[int], dict[str, Any]]
+    chain: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    role: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.chain):
+            self.chain = self.role = np.zeros(len(self.tid), np.int64)
+
+    def __len__(self) -> int:
+        return len(self.tid)
+
+    def only(self, rows: Longs) -> Slices:
+        """Some of the rows."""
+        return Slices(
+            self.category,
+            self.tid[rows],
+            self.begin[rows],
+            self.end[rows],
+            lambda row: self.name(int(rows[row])),
+            lambda row: self.args(int(rows[row])),
+            self.chain[rows],
+            self.role[rows],
+        )
+
+
+@dataclass(eq=False)
+class Counter:
+    """Values from each `time` on, in a process. `of` is what is counted on ("d0+:(0)->(1)"), `what` is the number."""
+
+    pid: int
+    of: str
+    what: str
+    unit: str
+    time: Longs
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def name(self) -> str:
+        """As Perfetto shows it."""
+        return f"{self.of} {self.what}"
+
+
+Place = tuple[Slices, int]
+"""A slice: its block, and the row there."""
+
+
+@dataclass(eq=False)
+class Trace:
+    """`about`: what the trace is of, for people and for scripts; `left_out`: what is missing, a line each."""
+
+    processes: list[Process] = field(default_factory=list)
+    slices: list[Slices] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    arrows: list[tuple[Place, Place]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    _threads: int = 0
+
+    def process(self, name: str) -> Process:
+        """A new process. Number 0 is the idle process in Perfetto."""
+        made = Process(len(self.processes) + 1, name)
+        self.processes.append(made)
+        return made
+
+    def thread(self, process: Process, name: str) -> int:
+        """The number of a new thread. No thread has the number of its process: that would be its main thread."""
+        self._threads += 1
+        number = THREADS + self._threads
+        process.threads[number] = name
+        return number
+
+    @property
+    def pid(self) -> dict[int, int]:
+        """The process of each thread."""
+        return {tid: process.pid for process in self.processes for tid in process.threads}
+
+    def count(self) -> dict[str, int]:
+        """How many slices, samples of counters, and arrows there are."""
+        chained = sum(int(((block.role & INTO) > 0).sum()) for block in self.slices)
+        return {
+            "slices": sum(map(len, self.slices)),
+            "samples": sum(map(len, self.counters)),
+            "arrows": chained + len(self.arrows),
+        }
+
+    def in_order(self) -> Iterator[tuple[int, Slices | Counter, int]]:
+        """(time, slices or counter, row) of every event, in the order of time; of those at the same time the counters
+        first, and what lasts longer before the rest."""
+        parts: list[Slices | Counter] = [*self.counters, *self.slices]
+        if not parts:
+            return
+        times = [part.time if isinstance(part, Counter) else part.begin for part in parts]
+        last = [part.time if isinstance(part, Counter) else part.end for part in parts]
+        number = np.repeat(np.arange(len(parts)), [len(each) for each in times])
+        row = np.concatenate([np.arange(len(each)) for each in times])
+        time = np.concatenate(times)
+        longest = np.where(number < len(self.counters), -1, 0)
+        order = np.lexsort((row, number, -np.concatenate(last), longest, time))
+        for at, part, place in zip(time[order].tolist(), number[order].tolist(), row[order].tolist(), strict=True):
+            yield at, parts[part], place
+
+
+NAMING = 2
+"""Events that a process or a thread takes: its name and its place."""
+THREADS = 1_000_000
+"""Numbers of threads begin here: more than a trace has processes."""
+
+
+def lane_name(name: str, number: int) -> str:
+    """What a thread is called of which there are several."""
+    return name if not number else f"{name} ({number + 1})"
+
+
+def lanes(group: Longs, begin: Longs, end: Longs) -> Longs:
+    """A lane for each row, from 0: the lowest that is free, so that no two rows of a group share a lane at any time.
+
+    A row without length takes as much as one nanosecond: else the next one would begin inside of it.
+    """
+    found = np.zeros(len(group), np.int64)
+    order = np.lexsort((end, begin, group))
+    before: int | None = None
+    taken: list[tuple[int, int]] = []
+    free: list[int] = []
+    used = 0
+    for row, whose, start, stop in zip(
+        order.tolist(), group[order].tolist(), begin[order].tolist(), end[order].tolist(), strict=True
+    ):
+        if whose != before:
+            before, taken, free, used = whose, [], [], 0
+        while taken and taken[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(taken)[1])
+        if free:
+            lane = heapq.heappop(free)
+        else:
+            lane, used = used, used + 1
+        heapq.heappush(taken, (max(stop, start + 1), lane))
+        found[row] = lane
+    return found
