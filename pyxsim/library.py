@@ -51,6 +51,9 @@ def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
         for folder in reversed(shelf_dirs(shelf, extra_dirs)):
             for path in _files(folder, ".py"):
                 _load(shelf, path)
+    for name, path in data_files(extra_dirs=extra_dirs).items():
+        if name in registry.topologies:
+            raise InputError(f"a topology is called '{name}', too", file=str(path), allowed="another name")
 
 
 def data_files(

@@ -144,8 +144,8 @@ def _asked(row: dict[str, Any]) -> dict[str, Any]:
 
 def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """`pyxsim check`. Raises what `pyxsim run` would raise. `options`: backend, libraries, allow_deadlock."""
-    overrides = tuple(overrides)
-    experiment = load_experiment(path, overrides)
+    overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
+    experiment = load_experiment(path, overrides, libraries)
     try:
         report = examine(experiment, Path(path).parent, _Tick(), options)
     except InputError as error:

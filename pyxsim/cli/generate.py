@@ -14,7 +14,7 @@ from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.report.facts import plural, rounded
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.topology.build import build
+from pyxsim.topology.build import network_of
 from pyxsim.workload.export import export, star
 from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.parallel import Plan, program, training_plan
@@ -90,8 +90,7 @@ def _plan(settings: Experiment, folder: Path) -> Plan:
     library.load_all()
     network, workload = settings.network, settings.workload
     assert workload is not None
-    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
-    topology = build(network.topology, network.shape, dims or None, network.options, folder)
+    topology = network_of(network, folder)
     system = settings.system
     return training_plan(workload, system.npu, topology.shape, network.clock, folder, system.remote_memory)
 

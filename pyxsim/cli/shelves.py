@@ -1,4 +1,4 @@
-"""`pyxsim list`: what is on the shelves, with what it says of itself; or a model, layer by layer."""
+"""`pyxsim list`: what is on the shelves, with what it says of itself; or one model, layer by layer, or one system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.cli.models import device_facts, device_notes, model_facts, model_notes, show_model
+from pyxsim.cli.systems import system_facts, system_notes
 from pyxsim.cli.talk import Talk
+from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
@@ -45,13 +47,17 @@ class Item:
 
 
 def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] = (), on: str | None = None) -> None:
-    """`pyxsim list`: all shelves, or one; or a model, with times `on` a device. Raises InputError."""
+    """`pyxsim list`: all shelves, or one; a model, with times `on` a device; or a system. Raises InputError."""
     libraries = list(libraries)
-    if what is not None and what not in (*_TITLES, "systems"):
-        _show_model(talk, what, on)
+    files = library.data_files(extra_dirs=libraries)
+    if what is not None and what not in _TITLES and what not in files:
+        _show_model(talk, what, on, files)
         return
     if on is not None:
         raise InputError("nothing is computed here", key="--device", allowed="with the name of a model")
+    if what in files:
+        show_topology(talk, str(what), libraries=libraries)
+        return
     library.load_all(libraries)
     shelves = {
         "topologies": [_item(entry, ("shape",)) for entry in topologies.entries],
@@ -61,34 +67,33 @@ def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] =
         ],
         "patterns": [_item(entry, ("place",)) for entry in patterns.entries],
     }
-    systems = library.data_files(extra_dirs=libraries)
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHELVES}
-    models, machines = model_facts(), device_facts()
+    models, machines, systems = model_facts(), device_facts(), system_facts(files)
     entries = {shelf: [(item.name, item.help, item.notes) for item in items] for shelf, items in shelves.items()}
     entries["models"] = [(each["name"], each["help"], model_notes(each)) for each in models]
     entries["devices"] = [(each["name"], each["help"], device_notes(each)) for each in machines]
+    entries["systems"] = [(each["name"], each["help"], system_notes(each)) for each in systems]
     _show(talk, {name: items for name, items in entries.items() if what in (None, name)})
-    if systems and what in (None, "systems"):
-        paths = [f"  {name}  {path}" for name, path in systems.items()]
-        talk.say(*([] if what else [""]), "systems: pyxsim run NAME", *paths)
     found = {
         **{name: [item.json() for item in items] for name, items in shelves.items()},
         "models": models,
         "devices": machines,
-        "systems": {name: str(path) for name, path in systems.items()},
+        "systems": systems,
         "folders": folders,
     }
     talk.put(found if what is None else {what: found[what]})
 
 
-def _show_model(talk: Talk, name: str, on: str | None) -> None:
+def _show_model(talk: Talk, name: str, on: str | None, systems: Iterable[str]) -> None:
     try:
         show_model(talk, name, on)
     except InputError as error:
         if error.key != "model":
             raise
-        allowed = [*_TITLES, "systems", *model_files(), "a file, .csv or .toml"]
-        raise InputError(f"there is no shelf or model '{name}'", key="WHAT", allowed=allowed, given=name) from None
+        allowed = [*_TITLES, *model_files(), *systems, "a file, .csv or .toml"]
+        raise InputError(
+            f"there is no shelf, model or system '{name}'", key="WHAT", allowed=allowed, given=name
+        ) from None
 
 
 def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None) -> Item:
@@ -124,6 +129,7 @@ _TITLES = {
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
+    "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",
 }
 
 

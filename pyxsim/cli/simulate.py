@@ -106,9 +106,9 @@ class Job:
 
 def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """`pyxsim run`. `options`: backend, libraries, allow_deadlock, watch of the Job."""
-    overrides = tuple(overrides)
+    overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
     job = Job(
-        load=lambda: load_experiment(path, overrides),
+        load=lambda: load_experiment(path, overrides, libraries),
         inputs=(path,),
         place=lambda fault: placed(fault, path, overrides),
         folder=Path(path).parent,

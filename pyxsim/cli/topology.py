@@ -14,15 +14,18 @@ import numpy as np
 from pyxsim import library
 from pyxsim.cli.faults import placed
 from pyxsim.cli.plotting import check_plot, save_picture
+from pyxsim.cli.systems import system_facts, system_rows
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, UnreachableError
+from pyxsim.network.capacity import capacity_of
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
 from pyxsim.report.facts import plural
-from pyxsim.settings import Experiment, Network, load_experiment, read_toml
+from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
 from pyxsim.study.prepare import prove_routes
-from pyxsim.topology import Topology, bounds, build
+from pyxsim.topology import Topology, bounds
+from pyxsim.topology.build import network_of
 
 FORMATS = ("graphml",)
 SEVERAL = 2  # flits of a packet, as far as the proof is concerned: more than one
@@ -82,14 +85,24 @@ def show_topology(
     """
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) else [name]
     write = _writer(talk, name, export, file)
-    topology, network = find_topology(name, shape, (*map(_override, words), *overrides), list(libraries))
+    libraries = list(libraries)
+    topology, network = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
     facts = facts_of(topology, network)
+    system = _system_of(name, network, libraries)
+    capacity = capacity_of(topology, network)
     if write is not None:
         write(topology)
-    _show(talk, facts)
+    _show(talk, facts, [] if system is None else system_rows(system, facts.npus, capacity))
     if file is not None:
         talk.say("", f"wrote {file}")
-    talk.put({**asdict(facts), "file": file})
+    talk.put({**asdict(facts), "capacity": asdict(capacity), "system": system, "file": file})
+
+
+def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, Any] | None:
+    """What is told of the system that a name, or an experiment, asks for; None where it is none."""
+    files = library.data_files(extra_dirs=libraries)
+    found = name if name in files else network.name
+    return next(iter(system_facts({found: files[found]})), None) if found in files else None
 
 
 def find_topology(
@@ -98,22 +111,21 @@ def find_topology(
     """From a name on the shelf, or from an experiment file; the file need not say what the network has to do."""
     library.load_all(libraries)
     systems = library.data_files(extra_dirs=libraries)
-    on_shelf = name in topologies
-    path = str(systems.get(name, name))
-    if not on_shelf and name not in systems and not _is_path(name):
+    on_shelf = name in topologies or name in systems
+    if not on_shelf and not _is_path(name):
         known = [*topologies.names(), *systems]
         raise InputError(f"unknown topology '{name}'", allowed=[*known, "or a file .toml"], given=name)
-    data: dict[str, Any] = {"network": {"topology": name}} if on_shelf else read_toml(path)
-    network = data.get("network")
-    if shape is not None and isinstance(network, dict):
-        network["shape"] = shape_of(shape)
+    data: dict[str, Any] = {"network": {"topology": name}} if on_shelf else read_toml(name)
+    if shape is not None and isinstance(data.get("network"), dict):
+        data["network"]["shape"] = shape_of(shape)
     if on_shelf or not any(data.get(table) is not None for table in LOADS):
         data["collective"] = {"kind": "all-reduce", "size": "1 B"}
     try:
-        return _build(load_experiment(data, overrides), Path(path).parent if not on_shelf else Path())
+        network = load_experiment(data, overrides, libraries).network
+        return network_of(network, Path() if on_shelf else Path(name).parent), network
     except InputError as error:
         if not on_shelf:
-            raise placed(error, path, overrides) from None
+            raise placed(error, name, overrides) from None
         raise
 
 
@@ -130,13 +142,6 @@ def _override(word: str) -> str:
 
 def _is_path(name: str) -> bool:
     return name.endswith(".toml") or "/" in name or Path(name).exists()
-
-
-def _build(experiment: Experiment, folder: Path) -> tuple[Topology, Network]:
-    network, router = experiment.network, experiment.network.router
-    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in network.dims or ()]
-    topology = build(network.topology, network.shape, dims or None, network.options, folder)
-    return topology.routed(router.routing, router.routing_options), network
 
 
 def shape_of(text: str) -> list[int]:
@@ -191,7 +196,7 @@ def facts_of(topology: Topology, network: Network) -> Facts:
     )
 
 
-def _show(talk: Talk, facts: Facts) -> None:
+def _show(talk: Talk, facts: Facts, more: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -228,11 +233,12 @@ def _show(talk: Talk, facts: Facts) -> None:
     rows.append(("deadlock", facts.deadlock or facts.unreachable or "proved impossible, for all pairs"))
     if facts.mean_hops is None and facts.unreachable is None:
         rows.append(("routes", "along one dimension only: collectives go dimension by dimension"))
+    rows += more
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for label, value in rows:
-        table.add_row(label, Text(value))
+        table.add_row(label, Text(value, overflow="fold"))
     talk.say(table)
 
 

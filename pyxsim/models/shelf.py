@@ -12,7 +12,7 @@ from pyxsim.models.recommendation import Recommendation
 from pyxsim.models.table import read_table
 from pyxsim.models.transformer import Transformer
 from pyxsim.settings.faults import translate
-from pyxsim.settings.load import read_toml
+from pyxsim.settings.toml import read_toml
 
 _DATA = Path(__file__).parent / "data"
 _KINDS: dict[str, type[Transformer] | type[Recommendation]] = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 from pyxsim.settings.algorithms import canonical_algorithm
 from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.experiment import Experiment
-from pyxsim.settings.load import load_experiment, read_toml, resolved_toml
+from pyxsim.settings.load import load_experiment, resolved_toml
 from pyxsim.settings.network import Dimension, Network, PipelineTable, RouterSettings, Stages
 from pyxsim.settings.output import Output
 from pyxsim.settings.system import System
+from pyxsim.settings.toml import read_toml
 from pyxsim.settings.types import per_dimension
 from pyxsim.settings.workload import Workload
 

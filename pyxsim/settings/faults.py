@@ -71,8 +71,8 @@ def _missing(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     model = model_at(root, loc[:-1])
     info = model.model_fields[str(loc[-1])] if model is not None else None
     table = info is not None and next(models_in(info.annotation), None) is not None
-    if table:
-        return InputError(f"the table [{key_path(loc)}] is missing", key=key_path(loc))
+    if info is not None and table:
+        return InputError(f"the table {heads(key_path(loc), info.annotation)[0]} is missing", key=key_path(loc))
     allowed = words_of(model, str(loc[-1])) if model is not None else None
     return InputError("is missing", key=key_path(loc), allowed=allowed)
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from pyxsim.errors import InputError, bundle, nearest
+from pyxsim.errors import InputError, InputErrors, bundle, nearest
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate
+from pyxsim.settings.named import Systems, Underlay
 from pyxsim.settings.override import Steps, parse_override, put
 from pyxsim.settings.spelling import as_written, respell
-from pyxsim.settings.toml import to_toml
-from pyxsim.textfile import read_text
+from pyxsim.settings.toml import read_toml, to_toml
+from pyxsim.settings.types import fresh
 
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
@@ -31,8 +30,12 @@ _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 
 
-def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment:
+def load_experiment(
+    source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()
+) -> Experiment:
     """The experiment of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
+
+    `libraries`: folders whose systems it may name, besides those that ship.
 
     Raises InputError, or InputErrors with every fault that was found, each with its file and key path.
     """
@@ -41,7 +44,7 @@ def load_experiment(source: Source, overrides: Iterable[str] = ()) -> Experiment
         if table in data:
             what = "the file holds several experiments" if file else "these are several experiments"
             raise InputError(f"{what}, not one", file=file, key=table, allowed="with `pyxsim compare`, which runs each")
-    return assemble(data, read_overrides(overrides), file)
+    return assemble(data, read_overrides(overrides), file, Systems(libraries))
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
     return found
 
 
-def assemble(data: dict[str, Any], settings: Iterable[Setting | InputError], file: str | None = None) -> Experiment:
+def assemble(
+    data: dict[str, Any], settings: Iterable[Setting | InputError], file: str | None, systems: Systems
+) -> Experiment:
     """The experiment of tables, which change on the way, with some values replaced. Raises all faults together."""
     if not data:
         allowed = f"an experiment with the table [network] and {_TABLES}"
@@ -90,11 +95,22 @@ def assemble(data: dict[str, Any], settings: Iterable[Setting | InputError], fil
             continue
         renamed.pop(key_path(setting.steps), None)
         replaced.append(setting)
-    faults += [placed(fault, file, replaced, renamed) for fault in _load_faults(data)]
+    under: Underlay | None = None
+
+    def place(fault: InputError) -> InputError:
+        fault = fault if under is None else under.told(fault)
+        return fault if fault.file is not None else placed(fault, file, replaced, renamed)
+
+    try:
+        under = systems.laid_under(data)
+    except InputError as error:
+        told = error.faults if isinstance(error, InputErrors) else [error]
+        raise bundle([*faults, *map(place, told)]) from None
+    faults += [place(fault) for fault in _load_faults(data)]
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        faults += [placed(fault, file, replaced, renamed) for fault in translate(error, Experiment)]
+        faults += [place(fault) for fault in translate(error, Experiment)]
     else:
         if not faults:
             return experiment
@@ -140,26 +156,6 @@ def resolved_toml(experiment: Experiment) -> str:
     return to_toml(_plain(experiment))
 
 
-def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """The tables of a TOML file. Raises InputError, with the line where there is one."""
-    file = str(path)
-    text = read_text(path, "a TOML file")
-    try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise InputError("is nested too deeply", file=file) from error
-    except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
-        raise _syntax(str(error), file, text.rstrip().count("\n") + 1) from error
-
-
-def _syntax(message: str, file: str, lines: int) -> InputError:
-    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
-    if match is None:
-        return InputError(f"is no valid TOML: {message}", file=file)
-    column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
-    return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
-
-
 def read_source(source: object) -> tuple[str | None, dict[str, Any]]:
     """(file name for error texts, fresh tables) of whatever the user has."""
     if isinstance(source, Experiment):
@@ -186,14 +182,3 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     for key in experiment.traffic.without_effect if experiment.traffic is not None else ():
         del data["traffic"][key]
     return data
-
-
-def fresh(value: Any) -> Any:
-    """Tables and lists afresh: overrides must not change what the caller holds."""
-    if isinstance(value, Mapping):
-        return {key: fresh(each) for key, each in value.items()}
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="python", exclude_unset=True)
-    if isinstance(value, list | tuple):
-        return [fresh(each) for each in value]
-    return value

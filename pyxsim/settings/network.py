@@ -17,6 +17,7 @@ from pyxsim.settings.types import (
     Bytes,
     Flag,
     Frequency,
+    Line,
     Options,
     PerDimension,
     PositiveBytes,
@@ -64,6 +65,11 @@ class Network(Table):
     )
     options: Options = Field(
         default_factory=dict, description="What else the topology wants to know, by name. Only with `topology`."
+    )
+    name: Line | None = Field(
+        default=None,
+        description="What the network is called where it is told of. Left out: as its topology; of a system of the "
+        "shelf, which `topology` may name as well ([systems.md](systems.md)): its name.",
     )
     clock: Frequency = Field(
         default=written("1 GHz"), description="The one clock of the network; simulated time is counted in its cycles."

@@ -17,10 +17,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from pyxsim.errors import InputError, InputErrors, bundle, raise_all
 from pyxsim.settings.experiment import Experiment
@@ -30,14 +31,14 @@ from pyxsim.settings.load import (
     Setting,
     Source,
     assemble,
-    fresh,
     placed,
     read_overrides,
     read_source,
     replaced_key,
 )
+from pyxsim.settings.named import Systems
 from pyxsim.settings.override import read_path
-from pyxsim.settings.types import Options, Table, Values, Word, shown
+from pyxsim.settings.types import Line, Options, Table, Values, fresh, shown
 
 MOST = 10_000  # points: what a study can hold, and somebody may want to see
 
@@ -45,18 +46,11 @@ MOST = 10_000  # points: what a study can hold, and somebody may want to see
 class Variant(Table):
     """One of several experiments in a file: what is different in it."""
 
-    name: Word = Field(description="What the point is called.")
+    name: Line = Field(description="What the point is called.")
     set: Options = Field(
         description='Key paths in quotes with their values, such as `{ "network.topology" = "ring" }`; '
         "a value may be a whole table."
     )
-
-    @field_validator("name")
-    @classmethod
-    def _is_one_line(cls, name: str) -> str:
-        if not name.isprintable():  # it is a row of tables
-            raise InputError(f"{shown(name)} has characters that cannot be shown", allowed="one line of plain text")
-        return name
 
 
 class Study(Table):
@@ -99,11 +93,11 @@ def _is_option(fault: InputError) -> bool:
     return (fault.key or "").startswith("--")
 
 
-def points(source: Source, overrides: Iterable[str] = ()) -> list[Point]:
+def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> list[Point]:
     """The experiments of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
 
-    One where there is neither [sweep] nor [[variant]]. Raises InputError, or InputErrors with the faults of all points,
-    each with its file and key path.
+    One where there is neither [sweep] nor [[variant]]. `libraries`: folders whose systems they may name. Raises
+    InputError, or InputErrors with the faults of all points, each with its file and key path.
     """
     file, data = read_source(source)
     study = _study({table: data.pop(table) for table in STUDY if table in data}, file)
@@ -114,12 +108,12 @@ def points(source: Source, overrides: Iterable[str] = ()) -> list[Point]:
         raise InputError(f"{count} points are too many", file=file, key=STUDY[0], allowed=f"at most {MOST}")
     alone = Path(file).stem if file else "experiment"
     found: list[Point] = []
-    faults = _Faults()
+    faults, systems = _Faults(), Systems(libraries)
     for choices in itertools.product(*axes):
         label = ", ".join(choice.label for choice in choices) or alone
         settings = [setting for choice in choices for setting in choice.settings]
         try:
-            experiment = assemble(fresh(data), [*settings, *by_hand], file)
+            experiment = assemble(fresh(data), [*settings, *by_hand], file, systems)
         except InputError as error:
             faults.add(label, error)
             continue

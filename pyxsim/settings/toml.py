@@ -1,4 +1,4 @@
-"""A small writer of TOML: what `tomllib` reads back is equal to what was written.
+"""TOML: reading a file, with its faults in plain words, and a small writer whose texts are read back as they were.
 
 tomllib only reads. The values are those of a settings table: texts, integers, finite numbers, true and false, lists,
 tables; a None is left out, because TOML has no word for it.
@@ -7,11 +7,36 @@ tables; a None is left out, because TOML has no word for it.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
+
+from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """The tables of a TOML file. Raises InputError, with the line where there is one."""
+    file = str(path)
+    text = read_text(path, "a TOML file")
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise InputError("is nested too deeply", file=file) from error
+    except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
+        raise _syntax(str(error), file, text.rstrip().count("\n") + 1) from error
+
+
+def _syntax(message: str, file: str, lines: int) -> InputError:
+    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
+    if match is None:
+        return InputError(f"is no valid TOML: {message}", file=file)
+    column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
+    return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

@@ -37,6 +37,17 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
 
 
+def fresh(value: Any) -> Any:
+    """Tables and lists afresh: overrides must not change what the caller holds."""
+    if isinstance(value, Mapping):
+        return {key: fresh(each) for key, each in value.items()}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="python", exclude_unset=True)
+    if isinstance(value, list | tuple):
+        return [fresh(each) for each in value]
+    return value
+
+
 def written(text: str) -> Any:
     """A default as a user would write it: the field reads it as it reads a file (validate_default)."""
     return text
@@ -163,6 +174,16 @@ def _word(value: object) -> str:
 
 
 Word = Annotated[str, PlainValidator(_word), WithJsonSchema({"type": "string"})]
+
+
+def _line(value: object) -> str:
+    word = _word(value)
+    if not word.isprintable():  # it stands in rows of tables
+        raise InputError(f"{shown(word)} has characters that cannot be shown", allowed="one line of plain text")
+    return word
+
+
+Line = Annotated[str, PlainValidator(_line), WithJsonSchema({"type": "string"})]
 
 
 def _plain(value: object) -> Any:

@@ -129,7 +129,8 @@ def points_of(
     tell: Callable[[Point], None] = lambda point: None,
 ) -> Points:
     """The points of an experiment. Raises InputError unless it has traffic with a load that can be changed."""
-    experiment = load_experiment(source, overrides)
+    libraries = list(libraries)
+    experiment = load_experiment(source, overrides, libraries)
     traffic = settings_of(experiment)
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")

@@ -33,7 +33,7 @@ from pyxsim.study.streams import starved
 from pyxsim.system import AstraSystem, System, make_system, resolve
 from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
-from pyxsim.topology.build import build
+from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
 from pyxsim.workload.run import GraphJob
@@ -141,9 +141,7 @@ def prepare(
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
     settings = experiment.network
-    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
-    topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
-    topology = topology.routed(settings.router.routing, settings.router.routing_options)
+    topology = network_of(settings, folder)
     _check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:

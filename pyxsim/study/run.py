@@ -64,7 +64,8 @@ def run(
     system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt ends the run early: the
     result is then marked incomplete (`result.complete`).
     """
-    experiment = load_experiment(source, overrides)
+    libraries = list(libraries)
+    experiment = load_experiment(source, overrides, libraries)
     folder = Path(source).parent if isinstance(source, str | Path) else Path()
     meter = _Meter(progress)
     prepared = prepare(

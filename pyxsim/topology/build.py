@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyxsim import library
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.registry import Registry, blocks, topologies
+from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.options import checked_options
 from pyxsim.topology.product import product
@@ -17,6 +20,17 @@ from pyxsim.topology.shape import check_npus
 from pyxsim.topology.topology import Topology
 
 T = TypeVar("T")
+
+
+def network_of(settings: Network, folder: str | Path = ".") -> Topology:
+    """The network of settings, by the routing that they ask for. Raises InputError.
+
+    The shelves must have been loaded (`library.load_all`). `folder`: where names of files start.
+    """
+    dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
+    topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
+    topology = replace(topology, name=settings.name or topology.name)
+    return topology.routed(settings.router.routing, settings.router.routing_options)
 
 
 def build(
@@ -43,7 +57,7 @@ def build(
         return product(" x ".join(str(dim.get("block")) for dim in dims), [_block(i, d) for i, d in enumerate(dims)])
     if name is None:
         raise InputError("there is no network", key="network.topology", allowed="a name on the shelf, or network.dims")
-    generator = _find(topologies, name, "network.topology")
+    generator = _find(topologies, name, "network.topology", library.data_files)
     size: tuple[Any, ...] = ()
     if "shape" in inspect.signature(generator).parameters:
         if shape is None:
@@ -73,11 +87,14 @@ def _block(index: int, dim: Mapping[str, Any]) -> Block:
     return block
 
 
-def _find(registry: Registry[Callable[..., Any]], name: str, key: str) -> Callable[..., Any]:
-    try:
+def _find(
+    registry: Registry[Callable[..., Any]], name: str, key: str, more: Callable[[], Iterable[str]] = tuple
+) -> Callable[..., Any]:
+    """What is registered under a name. `more`: what else could be named there."""
+    if name in registry:
         return registry.get(name)
-    except InputError as error:
-        raise error.at(key=key) from None
+    allowed = [*registry.names(), *more()]
+    raise InputError(f"unknown {registry.kind} '{name}'", key=key, allowed=allowed, given=name)
 
 
 def _made(

@@ -15,21 +15,23 @@ MAX_EXACT = 16  # routers with NPUs up to which every even cut is tried: 6435 cu
 MAX_SPECTRAL = 1500  # routers
 
 
-def bisection(topology: Topology) -> tuple[int, bool]:
+def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool]:
     """The fewest directed channels between two halves of the routers that have NPUs, and whether that is exact.
 
-    A switch stands on the side where it costs less. Up to MAX_EXACT routers with as many NPUs each all cuts are tried.
-    Beyond that only the straight ones are, through the middle of one dimension: for tori and meshes they are the best
-    (chapter 3.1.2), in general they are an upper bound; and of graphs that are no grid one along the second eigenvector
-    of the Laplacian (Fiedler 1975). With an odd number of routers the halves differ by one.
+    `width`: how much each link counts; left out: 1. A switch stands on the side where it costs less. Up to MAX_EXACT
+    routers with as many NPUs each all cuts are tried. Beyond that only the straight ones are, through the middle of one
+    dimension: for tori and meshes they are the best (chapter 3.1.2), in general they are an upper bound; and of graphs
+    that are no grid one along the second eigenvector of the Laplacian (Fiedler 1975). With an odd number of routers the
+    halves differ by one.
     """
+    width = np.ones(topology.links, np.int64) if width is None else width
     homes, count = np.unique(topology.home, return_counts=True)
     if len(homes) <= MAX_EXACT and (count == count[0]).all():
         # Between switches the sides are found greedily.
         has_npu = np.zeros(topology.routers, np.bool_)
         has_npu[homes] = True
         exact = not (~has_npu[topology.link_src] & ~has_npu[topology.link_dst]).any()
-        return min((_cut(topology, homes, side) for side in _even_cuts(len(homes))), default=0), exact
+        return min((_cut(topology, homes, side, width) for side in _even_cuts(len(homes))), default=0), exact
     halves = []
     for rank in _ranks(topology).T:
         # Those in the middle of an odd dimension are shared out in order of their numbers.
@@ -39,11 +41,10 @@ def bisection(topology: Topology) -> tuple[int, bool]:
         side = place > 0
         side[middle[len(middle) // 2 :]] = True
         if size > 1:
-            halves.append(_cut(topology, homes, side))
+            halves.append(_cut(topology, homes, side, width))
     if topology.place is not None and topology.routers <= MAX_SPECTRAL:
-        halves.append(
-            _cut(topology, homes, _fiedler(topology)[homes].argsort(kind="stable").argsort() >= len(homes) // 2)
-        )
+        side = _fiedler(topology)[homes].argsort(kind="stable").argsort() >= len(homes) // 2
+        halves.append(_cut(topology, homes, side, width))
     return min(halves, default=0), False
 
 
@@ -84,10 +85,10 @@ def _even_cuts(count: int) -> Iterator[Flags]:
         yield side
 
 
-def _cut(topology: Topology, homes: NDArray[np.int32], home_side: Flags) -> int:
-    """Directed links between the sides."""
+def _cut(topology: Topology, homes: NDArray[np.int32], home_side: Flags, width: Longs) -> int:
+    """Directed links between the sides, each counted by its width."""
     side = _sides(topology, homes, home_side)
-    return int(np.count_nonzero(side[topology.link_src] != side[topology.link_dst]))
+    return int(width[side[topology.link_src] != side[topology.link_dst]].sum())
 
 
 def _sides(topology: Topology, homes: NDArray[np.int32], home_side: Flags) -> Longs:

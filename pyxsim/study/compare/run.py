@@ -85,7 +85,7 @@ def plan_of(
         if name not in BACKENDS:
             raise InputError(f"unknown backend '{name}'", key="--backend", allowed=list(BACKENDS), given=name)
     wanted = sorted(dict.fromkeys(backends or BACKENDS), key=ORDER.index)
-    found = points(source, overrides)
+    found = points(source, overrides, libraries)
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""

@@ -1,0 +1,81 @@
+"""What commands tell of systems of the shelf: `pyxsim list`, `pyxsim topology`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pyxsim.network.capacity import Capacity
+from pyxsim.settings.named import NamedSystem, read_system
+from pyxsim.units import format_bandwidth
+
+_MEASURES = {"npu": "per NPU", "all": "in all", "bisection": "between two halves"}
+
+
+def system_facts(files: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """The systems of the shelves. Raises InputError for a file that is none."""
+    return [_facts(name, path, read_system(path)) for name, path in files.items()]
+
+
+def system_notes(facts: dict[str, Any]) -> list[str]:
+    """What people are told of a system beside its help."""
+    npu = facts["published"].get("npu")
+    rate = f", {format_bandwidth(Fraction(npu))} each" if npu else ""
+    sources = "; ".join(f"{each['title']} ({each['year']})" for each in facts["sources"][:1])
+    return [f"{facts['npus']:,} NPUs{rate}; {facts['shape']}", sources]
+
+
+def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterator[tuple[str, str]]:
+    """The same in rows of a table, with what the links give and all sources and assumptions.
+
+    `npus`: as many as are looked at; what is published of the whole says nothing of a part.
+    """
+    yield "system", facts["help"]
+    exact = "" if capacity.exact else " at most"
+    found = [f"{_rate(getattr(capacity, key))} {words}" for key, words in _MEASURES.items()]
+    yield "bandwidth", f"{', '.join(found)}{exact}; both directions together"
+    published = facts["published"]
+    keys = _MEASURES if npus == facts["npus"] else ("npu",)
+    if told := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
+        payload = published["payload"]
+        yield "published", ", ".join(told) + (f"; {100 * payload:.3g} % of it payload" if payload < 1 else "")
+    for each in facts["sources"]:
+        says = f": {each['says']}" if each["says"] else ""
+        yield "source", f"{each['title']} ({each['year']}){says}\n{each['url']}"
+    for each in facts["assumed"]:
+        yield "assumed", f"{each['key']}: {each['why']}"
+
+
+def _rate(value: int) -> str:
+    """Rounded as people tell it: 129600000000000 -> "129.6 TB/s"."""
+    step = 10 ** max(0, len(str(value)) - 4)
+    return format_bandwidth(Fraction(round(value / step) * step))
+
+
+def _facts(name: str, path: Path, system: NamedSystem) -> dict[str, Any]:
+    published = system.published
+    return {
+        "name": name,
+        "help": system.help,
+        "npus": system.npus,
+        "shape": _shape(system),
+        "published": {
+            "payload": float(published.payload),
+            **{key: None if (rate := getattr(published, key)) is None else int(rate) for key in _MEASURES},
+        },
+        "sources": [each.model_dump() for each in system.source],
+        "assumed": [each.model_dump() for each in system.assumed],
+        "file": str(path),
+    }
+
+
+def _shape(system: NamedSystem) -> str:
+    network = system.network
+    if network.dims is not None:
+        return " x ".join(f"{dim.block} {dim.npus}" for dim in network.dims)
+    if network.shape is not None:
+        return f"{network.topology} {' x '.join(map(str, network.shape))}"
+    given = ", ".join(f"{key} = {value}" for key, value in network.options.items())
+    return f"{network.topology} ({given})" if given else str(network.topology)
