@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyxsim.network.ways import wires_of
 from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.named import NamedSystem, read_system
 from pyxsim.topology.build import network_of
+from pyxsim.units import format_bandwidth
 
 FILES = library.data_files()
 SYSTEMS = {name: read_system(path) for name, path in FILES.items()}
@@ -168,3 +170,12 @@ def test_an_all_reduce_ends_with_the_sum(name: str) -> None:
 def test_all_are_systems() -> None:
     assert all(isinstance(system, NamedSystem) for system in SYSTEMS.values())
     assert {"dgx-1", "dgx-2", "dgx-a100", "dgx-h100", "gb200-nvl72", "tpu-v4"} <= SYSTEMS.keys()
+
+
+def test_the_page_has_a_row_for_each(tree: Path) -> None:
+    page = (tree / "docs" / "systems.md").read_text(encoding="utf-8").splitlines()
+    for name, system in SYSTEMS.items():
+        (row,) = [line for line in page if line.startswith(f"| `{name}` |")]
+        rate = "not told" if system.published.npu is None else format_bandwidth(system.published.npu)
+        assert [cell.strip() for cell in row.split("|")][2] == str(system.npus)
+        assert f"| {rate} |" in row
