@@ -20,9 +20,10 @@ unexport PYXSIM_DEBUG PYTHONPATH
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb text; do printf '%-14s %s\n' "$$verb" "$$text"; done
 
-run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writes results/torus_all_reduce.h5 and .png
+run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writes results/torus_all_reduce.h5, .png and .html
 	@mkdir -p results
 	$(VENV)/bin/pyxsim run inputs/torus_all_reduce.toml -o results/torus_all_reduce.h5 --plot results/torus_all_reduce.png
+	$(VENV)/bin/pyxsim report results/torus_all_reduce.h5
 
 test: $(VENV)/.ready-dev  ## the tests, without the slow ones
 	$(RELEASE) $(PYTEST) $(ARGS)

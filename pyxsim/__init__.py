@@ -1,10 +1,10 @@
 """pyxsim: a flit-level simulator of collective communication on accelerator networks.
 
-    import pyxsim
+import pyxsim
 
-    result = pyxsim.run("inputs/torus_all_reduce.toml")
-    result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
-    pyxsim.compare("inputs/studies/two_jobs.toml").worst.error("flow")
+result = pyxsim.run("inputs/torus_all_reduce.toml")
+result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
+pyxsim.compare("inputs/studies/two_jobs.toml").worst.error("flow")
 """
 
 from __future__ import annotations

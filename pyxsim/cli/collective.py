@@ -146,8 +146,6 @@ def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
     ]
 
 
-
-
 def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
     if talk.silent:
         return

@@ -58,6 +58,7 @@ def _rebuild(kind: type[ScheduleError], problem: str, state: dict[str, object]) 
     vars(error).update(state)
     return error
 
+
 MOST_CARRIED = 2**25  # blocks that the messages of a schedule may carry in all: some GB of arrays
 
 

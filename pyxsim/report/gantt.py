@@ -26,7 +26,7 @@ MOST_LABELS = 32
 
 def height(result: Result) -> float:
     """Inches that the plot wants on a page."""
-    return 0.8 + 0.16 * max(4, len(_shown(result)[0])) if result.work is not None else 0.0
+    return 0.8 + 0.16 * max(4, len(shown(result)[0])) if result.work is not None else 0.0
 
 
 def gantt(result: Result, ax: Axes | None = None) -> Axes:
@@ -39,31 +39,29 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     from matplotlib.patches import Patch
 
     clock = Clock.of(result)
-    npus, others = _shown(result)
+    npus, others = shown(result)
     row = {npu: place for place, npu in enumerate(npus)}
     table = work.timeline
-    there = [name for number, name in enumerate(DOING) if (table["doing"] == number).any()]
-    places = _THREE if "memory" in there else _PLACES
+    there = places(table)
     for npu, place in row.items():
-        for name in there:
+        for name, (top, high) in there.items():
             which = (table["npu"] == npu) & (table["doing"] == DOING.index(name))
             begin, end = clock.at(table["begin"][which]), clock.at(table["end"][which])
-            top, high = places[name]
             spans = np.stack([begin, end - begin], axis=1).tolist()
             ax.broken_barh(spans, (place + top, high), facecolors=COLOURS[name], lw=0)
     like = work.npus["like"]
     _critical(ax, clock, work.path, like, row, len(npus))
-    shown = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
+    some = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
     alike = np.bincount(like, minlength=len(like)) - 1
-    ticks = [(place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in shown]
+    ticks = [(place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in some]
     if others:
         ticks.append((len(npus) + 0.5, "others"))
     ax.set_yticks(*zip(*ticks, strict=True))
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(xlim=(0, clock.end), ylim=(len(npus) + bool(others), 0), xlabel=clock.label)
     told = len(like) if len(npus) == len(np.unique(like)) else int((np.isin(like, npus)).sum())
-    some = f"{told:,} of {plural(len(like), 'NPU')}" if told < len(like) else plural(told, "NPU")
-    titled(ax, f"What {some} do" if told > 1 else "What the NPU does")
+    words = f"{told:,} of {plural(len(like), 'NPU')}" if told < len(like) else plural(told, "NPU")
+    titled(ax, f"What {words} do" if told > 1 else "What the NPU does")
     ax.spines["left"].set_visible(False)
     handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in there]
     handles.append(Line2D([], [], color=_PATH, lw=1.2, label="critical path"))
@@ -72,7 +70,14 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _shown(result: Result) -> tuple[list[int], bool]:
+def places(timeline: Columns) -> dict[str, tuple[float, float]]:
+    """Where, in the row of an NPU, the bars of each thing are that any NPU does, and how high."""
+    there = [name for number, name in enumerate(DOING) if (timeline["doing"] == number).any()]
+    found = _THREE if "memory" in there else _PLACES
+    return {name: found[name] for name in there}
+
+
+def shown(result: Result) -> tuple[list[int], bool]:
     """The NPUs in the picture, and whether the critical path also goes over others."""
     work = result.work
     if work is None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MAX_LAYERS = 6
-MAX_PARTS = 3
+MAXPARTS = 3
 _TITLES = {"compute": "compute", "comm": "communication", "exposed": "exposed"}
-_PARTS = {"fwd": "forward", "wg": "weights", "ig": "inputs", "update": "update", "other": "the rest"}
+PARTS = {"fwd": "forward", "wg": "weights", "ig": "inputs", "update": "update", "other": "the rest"}
 
 
 def tables(result: Result) -> Iterator[RenderableType]:
@@ -33,15 +33,15 @@ def _table(result: Result) -> RenderableType:
     from rich.text import Text
 
     layers = result.layers
-    parts = [part for part in _PARTS if f"{part}_compute" in layers]
+    parts = [part for part in PARTS if f"{part}_compute" in layers]
     columns = {what: np.sum([layers[f"{part}_{what}"] for part in parts], axis=0) for what in _TITLES}
     exposed = {part: layers[f"{part}_exposed"] for part in parts}
     counts, title = {}, "layer of NPU 0"
     names, npus = layers["name"].tolist(), layers.get("npus")
-    most = MAX_PARTS
+    most = MAXPARTS
     if npus is not None:
         # One column more: one part less.
-        most, counts, title = MAX_PARTS - 1, {"NPUs": npus}, "layer"
+        most, counts, title = MAXPARTS - 1, {"NPUs": npus}, "layer"
         # Together they are the mean over all NPUs of what each has of them.
         weight = npus / max(1, len(result.npus.get("idle", ())))
     together = _groups(names) if npus is not None and len(names) > MAX_LAYERS else {}
@@ -58,7 +58,7 @@ def _table(result: Result) -> RenderableType:
     table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=26)
     for key in (*counts, *columns):
         table.add_column(
-            _TITLES.get(key) or (f"of {_PARTS[key]}" if key in _PARTS else key), justify="right", no_wrap=True
+            _TITLES.get(key) or (f"of {PARTS[key]}" if key in PARTS else key), justify="right", no_wrap=True
         )
     shown = np.sort(np.lexsort((-columns["compute"], -columns["exposed"]))[:MAX_LAYERS])
     for row in shown.tolist():

@@ -60,7 +60,7 @@ class Summary:
 
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
-            yield _class_table(result.traffic)
+            yield class_table(result.traffic)
         for table in (*layers.tables(result), *work.tables(result)):
             yield Text()
             yield table
@@ -92,7 +92,7 @@ def _facts(result: Result) -> list[Fact]:
     return [first, *work.facts(result), *memory.facts(result), *others]
 
 
-def _class_table(traffic: Traffic) -> RenderableType:
+def class_table(traffic: Traffic) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     several = len(shown) > 1
     table["hue"] = np.unique(table["collective" if several else "chunk"], return_inverse=True)[1]
     tints = _tints(table["hue"])
-    drawn = [_dimension(table, table["dimension"] == dim) for dim in np.unique(table["dimension"]).tolist()]
+    drawn = [rows for _, rows in by_dimension(table)]
     numbered = sum(int(rows["lane"].max()) + 1 for rows in drawn) <= MAX_LANES
     top, ticks, waits = 0.0, [], False
     for rows in drawn:
@@ -74,12 +75,13 @@ def _tints(hues: Longs) -> Any:
     return colormaps["viridis"](np.linspace(0.15, 0.9, max(2, int(hues.max()) + 1)))
 
 
-def _dimension(table: dict[str, Longs], which: Any) -> dict[str, Longs]:
-    """The rows of a dimension, in the order in which they start, each in its lane."""
-    rows = {name: column[which] for name, column in table.items()}
-    order = np.lexsort((rows["end"], rows["start"]))
-    rows = {name: column[order] for name, column in rows.items()}
-    return {**rows, "lane": _lanes(rows["start"], rows["end"])}
+def by_dimension(table: dict[str, Longs]) -> Iterator[tuple[int, dict[str, Longs]]]:
+    """Each dimension with its rows, in the order in which they start, each in its lane."""
+    for dim in np.unique(table["dimension"]).tolist():
+        rows = {name: column[table["dimension"] == dim] for name, column in table.items()}
+        order = np.lexsort((rows["end"], rows["start"]))
+        rows = {name: column[order] for name, column in rows.items()}
+        yield dim, {**rows, "lane": _lanes(rows["start"], rows["end"])}
 
 
 def _lanes(start: Longs, end: Longs) -> Longs:

@@ -25,6 +25,7 @@ from pyxsim.errors import InputError, closest
 
 UNPROVED = "Chakra traces say how many bytes are sent, and not which data they are"
 
+
 def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     """A function(kind, n) that gives the schedule of the traces, of whatever kind it is. Raises InputError."""
     files = rank_files(pattern)

@@ -59,7 +59,7 @@ def _work(result: Result) -> Iterator[str]:
     compute, exposed, idle = (result.work.extremes(name)["mean"] / end for name in ("compute", "exposed", "idle"))
     yield (
         f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} for communication that "
-        f"no computing hid, and had nothing to do in {percent(idle)}."
+        f"no computing hid{f', and had nothing to do in {percent(idle)}' if idle >= LITTLE else ''}."
     )
     if result.work.by_kind:
         kind, cycles = next(iter(result.work.by_kind.items()))
@@ -71,7 +71,8 @@ def _links(result: Result) -> Iterator[str]:
     if not uses or not result.busy_total.any():
         return
     most = max(uses, key=lambda use: use.mean)
-    what = "The links" if len(uses) == 1 else f"The busiest links are those of {most.name}: they"
+    kind = "" if result.link_kinds else "dimension "
+    what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
     told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
     if most.mean >= FULL:
         yield f"{told}: their bandwidth is the limit."

@@ -61,6 +61,7 @@ def _template(theme: str) -> dict[str, Any]:
         "tickfont": {"color": quiet},
         "title": {"font": {"color": quiet, "size": LETTER}},
         "automargin": True,
+        "ticklabelstandoff": 4,
     }
     steps = [[i / (len(HEAT[theme]) - 1), tint] for i, tint in enumerate(HEAT[theme])]
     button = {"bgcolor": card, "bordercolor": line, "font": {"color": ink}}
@@ -114,6 +115,13 @@ def figure(traces: Sequence[Any], layout: dict[str, Any], frames: Sequence[Any] 
 def tint(number: int) -> str:
     """The colour of a dimension, of a file, of a traffic."""
     return COLOURS[number % len(COLOURS)]
+
+
+def shades(count: int) -> list[str]:
+    """Colours for so many things in order, from dark to light, none of them near paper."""
+    from plotly.colors import sample_colorscale
+
+    return list(sample_colorscale("Viridis", [0.12 + 0.8 * i / max(1, count - 1) for i in range(count)]))
 
 
 def faded(colour: str, share: float) -> str:

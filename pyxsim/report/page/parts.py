@@ -35,6 +35,7 @@ class Panel:
     height: int = 0
     sheet: Sheet | None = None
     preformatted: str = ""
+    sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
     folded: bool = False
     wide: bool = True

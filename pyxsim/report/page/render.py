@@ -95,7 +95,7 @@ def _panels(panels: Sequence[Panel], prefix: str) -> Iterator[dict[str, Any]]:
         }
 
 
-_SHOWN = ("title", "text", "height", "sheet", "preformatted", "notes", "folded", "wide")
+_SHOWN = ("title", "text", "height", "sheet", "sentences", "preformatted", "notes", "folded", "wide")
 
 
 def _script(text: str) -> Any:

@@ -8,7 +8,7 @@ from pyxsim.output.result import Result
 from pyxsim.report import memory, work
 from pyxsim.report.facts import Fact, facts, percent, rounded
 from pyxsim.report.latency import number, traffic_facts
-from pyxsim.report.page import limits, links, network, settings
+from pyxsim.report.page import attribution, chunks, limits, links, network, settings, traffic, workload
 from pyxsim.report.page.parts import Chapter, Detail, Panel, Section
 from pyxsim.report.sheets import Sheet
 from pyxsim.report.summary import FAILED, INCOMPLETE
@@ -67,10 +67,14 @@ def sections(result: Result, detail: Detail) -> Iterator[Section]:
     made: Sequence[tuple[str, str, list[Panel]]] = (
         ("network", "Network", network.panels(result, detail)),
         ("links", "Links over time", links.over_time(result, detail)),
-        ("waiting", "Waiting and queues", links.waiting(result, detail)),
+        ("chunks", "Chunks", chunks.panels(result, detail)),
+        ("workload", "Workload", workload.panels(result, detail)),
+        ("latency", "Latency", traffic.panels(result, detail)),
+        ("attribution", "Where the time went", attribution.panels(result, detail)),
+        ("waiting", "Waiting", links.waiting(result, detail)),
         ("hot", "Hot links", links.hot(result)),
         ("numbers", "In numbers", _numbers(result)),
-        ("settings", "Settings and provenance", settings.panels(result)),
+        ("settings", "Settings", settings.panels(result)),
     )
     for key, title, panels in made:
         if panels:

@@ -1,0 +1,188 @@
+"""The page in a browser: Chromium without a screen, one session for all tests."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyxsim.output.result import Result
+from pyxsim.report.page import chapters, save
+from pyxsim.report.page.look import HEAT
+from tests.report.page.test_page import EVIL
+
+pytest.importorskip("selenium", reason="pip install pyxsim[browser]")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.skipif(DRIVER is None, reason="no driver of Chromium: apt-get install chromium-driver"),
+]
+ALONE = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--window-size=1200,900",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for word in (*ALONE, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=Service(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, torus: Result, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The page of a collective whose warnings are nasty, in a light window; and what was asked of the network."""
+    folder = tmp_path_factory.mktemp("page")
+    torus.save(folder / "torus.h5")
+    found = chapters([str(folder / "torus.h5")])
+    save([*found], folder / "page.html")
+    light(browser, dark=False)
+    browser.get((folder / "page.html").as_uri())
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    url = (folder / "page.html").as_uri()
+    asked = [each["request"]["url"] for each in sent if each["documentURL"] == url]  # not the empty tab before it
+    return {"asked": asked, "url": url, "console": browser.get_log("browser")}
+
+
+def light(browser: Any, *, dark: bool) -> None:
+    feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def colours(browser: Any) -> list[str]:
+    """The colour of each link on the map."""
+    script = "return [...document.querySelectorAll('#network .choropleth path')].map(p => getComputedStyle(p).fill)"
+    return [str(each) for each in browser.execute_script(script)]
+
+
+def rgb(colour: str) -> str:
+    return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
+def test_it_opens_without_errors_and_without_a_network(browser: Any, opened: dict[str, Any]) -> None:
+    assert opened["console"] == []
+    assert [url for url in opened["asked"] if not url.startswith("data:")] == [opened["url"]]
+
+
+def test_every_picture_is_drawn(browser: Any, opened: dict[str, Any], torus: Result) -> None:
+    areas, drawn, inside = browser.execute_script(
+        "const areas = [...document.querySelectorAll('.area')];"
+        "return [areas.length, areas.filter(a => a.querySelector('svg.main-svg')).length,"
+        " areas.every(a => a.querySelector('.main-svg').getBoundingClientRect().width <= a.clientWidth + 1)]"
+    )
+    assert areas == drawn > 5
+    assert inside
+    # A region for each link, and one for each router.
+    assert len(colours(browser)) == len(torus.links) + 8
+
+
+def test_the_slider_changes_what_is_drawn(browser: Any, opened: dict[str, Any], torus: Result) -> None:
+    whole = colours(browser)
+    slide = (
+        "const done = arguments[arguments.length - 1], area = document.querySelector('#network .area');"
+        "area.once = area.on('plotly_animated', () => done(area.layout.sliders[0].active));"
+        "const step = area.layout.sliders[0].steps[arguments[0]];"
+        "Plotly.animate(area, step.args[0], step.args[1]).then(() => done(arguments[0]))"
+    )
+    # The last window ends with the run: nearly nothing is sent any more.
+    browser.execute_async_script(slide, len(torus.windows))
+    last = colours(browser)
+    links = len(torus.links)
+    assert last != whole
+    assert last[links:] == whole[links:]  # routers stay as they are
+    idle = [color == rgb(HEAT["light"][0]) for color in last[:links]]
+    assert idle == (torus.utilization[-1] == 0).tolist()
+    browser.execute_async_script(slide, 0)
+    assert colours(browser) == whole
+
+
+def test_the_handle_can_be_dragged(browser: Any, opened: dict[str, Any]) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    whole = colours(browser)
+    rail = browser.find_element(By.CSS_SELECTOR, "#network .slider-rail-touch-rect")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", rail)
+    ActionChains(browser).move_to_element(rail).click().perform()
+    label = browser.find_element(By.CSS_SELECTOR, "#network .slider-label").text
+    assert " to " in label
+    assert label.endswith(" us")
+    assert colours(browser) != whole
+
+
+def test_the_theme_is_the_system_s_or_the_button_s(browser: Any, opened: dict[str, Any]) -> None:
+    from selenium.webdriver.common.by import By
+
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    ink = "return getComputedStyle(document.querySelector('#links .xtick text')).fill"
+    bright = browser.execute_script(paper), browser.execute_script(ink)
+    light(browser, dark=True)
+    dark = browser.execute_script(paper), browser.execute_script(ink)
+    assert dark[0] != bright[0]
+    assert dark[1] != bright[1]
+    browser.find_element(By.ID, "theme").click()
+    assert (browser.execute_script(paper), browser.execute_script(ink)) == bright
+    browser.find_element(By.ID, "theme").click()
+    light(browser, dark=False)
+    assert (browser.execute_script(paper), browser.execute_script(ink)) == dark
+    browser.find_element(By.ID, "theme").click()
+    assert browser.get_log("browser") == []
+
+
+def test_it_prints(browser: Any, opened: dict[str, Any]) -> None:
+    data = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"]
+    pdf = base64.b64decode(data)
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 30_000
+
+
+def test_it_fits_on_a_phone(browser: Any, opened: dict[str, Any]) -> None:
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(opened["url"])
+    wide, over = browser.execute_script(
+        "const wide = document.documentElement.clientWidth;"
+        "return [wide, [...document.querySelectorAll('.panel, .cards > div, h1, .area svg.main-svg')]"
+        ".filter(e => e.getBoundingClientRect().right > wide + 1).length]"
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide == 390
+    assert over == 0
+
+
+def test_words_of_users_stay_words(
+    browser: Any, opened: dict[str, Any], build: Callable[..., Result], tmp_path: Path
+) -> None:
+    nasty = build(warnings=[EVIL], dimensions=[EVIL], experiment_toml=f"# {EVIL}", failure=EVIL, complete=False)
+    nasty.save(tmp_path / "nasty.h5")
+    save(chapters([str(tmp_path / "nasty.h5")]), tmp_path / "nasty.html")
+    browser.get((tmp_path / "nasty.html").as_uri())  # an alert would make the next command fail
+    assert browser.execute_script("return document.querySelectorAll('img').length") == 0
+    assert EVIL in browser.execute_script("return document.querySelector('.alarm + .alarm').textContent")
+    assert browser.get_log("browser") == []
