@@ -33,7 +33,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there_and_can_be_found(site: Path) -> None:
-    pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    pages = {
+        path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*") if path.suffix in (".md", ".ipynb")
+    }
     assert {path for path in pages if not (site / path).exists()} == set()
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     found = {Path(entry["location"].partition("#")[0]) for entry in index["docs"]}

@@ -113,7 +113,7 @@ def astra(
     settings: Settings = None,
     no_skip: NoSkip = False,
     threads: Threads = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML); run nothing.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
     json: Json = False,
     quiet: Quiet = False,

@@ -1,6 +1,8 @@
-"""Links of the pages that lead out of docs/, to experiments or to CONTRIBUTING.md: on the site such a file is a page.
+"""What makes the site of pages that also read well on a git host. Hooks of mkdocs (mkdocs.yml names this file).
 
-A hook of mkdocs (mkdocs.yml names it). On a git host, and in the tree, the same links lead to the files themselves.
+A link that leads out of docs/, to an experiment or to CONTRIBUTING.md, leads to a page that shows the file. A notebook
+is a page, with the outputs that are stored in it. A link that says the name of a page, as in a listing of files, says
+its title.
 """
 
 from __future__ import annotations
@@ -9,18 +11,25 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
+import nbconvert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 TREE = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)")
+NAMED = re.compile(r"\[([\w/]+\.(?:md|ipynb))\]\((?!\w+:)([^)#\s]+)")
 # Where the files of the tree stand on the site; those of docs/ stand at its top.
 ROOM = PurePosixPath("tree")
+NOTEBOOK = ".ipynb"
 LANGUAGES = {".pyx": "cython", ".pxd": "cython", ".et": "text", ".txt": "text"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for file in [file for file in files if file.src_uri.endswith(NOTEBOOK)]:
+        files.remove(file)
+        for made in shown(file, config):
+            files.append(made)
     waiting = [file for file in files if file.is_documentation_page()]
     while waiting:
         file = waiting.pop()
@@ -40,11 +49,34 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     folder = in_tree(uri).parent
 
-    def link(match: re.Match[str]) -> str:
-        there = site_uri(normal(folder / match[1]))
-        return os.path.relpath(there, PurePosixPath(uri).parent) if files.get_file_from_path(there) else match[1]
+    def target(link: str) -> File | None:
+        return files.get_file_from_path(site_uri(normal(folder / link)))
 
-    return LINK.sub(link, markdown)
+    def name(match: re.Match[str]) -> str:
+        there = target(match[2])
+        return f"[{title(there)}]({match[2]}" if there else match[0]
+
+    def link(match: re.Match[str]) -> str:
+        there = target(match[1])
+        return os.path.relpath(there.src_uri, PurePosixPath(uri).parent) if there else match[1]
+
+    return LINK.sub(link, NAMED.sub(name, markdown))
+
+
+def title(page: File) -> str:
+    """What the nav calls a page, or else the page itself."""
+    told = page.page and page.page.title
+    return str(told or page.content_string.partition("\n")[0].removeprefix("# "))
+
+
+def shown(notebook: File, config: MkDocsConfig) -> list[File]:
+    """The page of a notebook, and its pictures."""
+    path = PurePosixPath(notebook.src_uri)
+    names = {"unique_key": path.stem, "output_files_dir": path.stem}
+    text, resources = nbconvert.MarkdownExporter().from_filename(str(notebook.abs_src_path), resources=names)
+    pictures = {str(path.parent / name): data for name, data in resources["outputs"].items()}
+    made = {site_uri(in_tree(str(path))): text, **pictures}
+    return [File.generated(config, uri, content=content) for uri, content in made.items()]
 
 
 def in_tree(uri: str) -> PurePosixPath:
@@ -54,8 +86,10 @@ def in_tree(uri: str) -> PurePosixPath:
 
 
 def site_uri(path: PurePosixPath) -> str:
+    """Where the site has a file of the tree."""
     if path.parts[0] == "docs":
-        return str(path.relative_to("docs"))
+        inside = path.relative_to("docs")
+        return str(inside.with_suffix(".md") if path.suffix == NOTEBOOK else inside)
     return str(ROOM / path if path.suffix == ".md" else ROOM / f"{path}.md")
 
 
