@@ -58,6 +58,13 @@ def test_nothing_is_fetched(site: Path) -> None:
     assert {(name, what) for name, what in loaded if re.match(r"(\w+:)?//", what)} == set()
 
 
+def test_no_list_or_table_is_swallowed(site: Path) -> None:
+    """Here, not on git hosts, they want an empty line before them, or they end up in the paragraph above."""
+    swallowed = re.compile(r"<p>(?:(?!</p>|<pre).)*?\n(?:- |\d+\. |\| ).{0,60}", re.DOTALL)
+    found = [(f.name, m[0][-80:]) for f in site.rglob("*.html") for m in swallowed.finditer(f.read_text("utf-8"))]
+    assert not found
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
 def test_the_search_works_from_a_disk(site: Path) -> None:
     """Asked through the address, the page must have the answers in it when its scripts have run."""

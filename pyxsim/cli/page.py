@@ -40,11 +40,16 @@ def _within(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 def row(parameter: Any) -> tuple[str, str]:
     """How a parameter is written, and what it says."""
     metavar = parameter.metavar or ("" if getattr(parameter, "is_flag", False) else parameter.type.name.upper())
-    written = ", ".join(f"`{f'{name} {metavar}'.strip()}`" for name in names(parameter) or [""])
+    written = ", ".join(_code(f"{name} {metavar}".strip()) for name in names(parameter) or [""])
     given = parameter.default if isinstance(parameter.default, str | int | float) else None
     default = "" if given in (None, False, "") else f" Default: `{given}`."
     said = PAGE.sub(r"[\1](\1)", f"{parameter.help or ''}{default}")
-    return written.replace("|", "\\|"), said.replace("|", "\\|")
+    return written, said.replace("|", "&#124;")
+
+
+def _code(text: str) -> str:
+    """As code in a cell, where Markdowns differ on what a bar is."""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def names(parameter: Any) -> list[str]:
