@@ -111,8 +111,8 @@ class Engine:
         """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
         the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
 
-        `repeats_until`: stop also ("repeats") where the state is that of some cycles ago, and such periods may be
-        skipped before this cycle: see `periods`. They are not looked for in a run that is traced or watched, or with
+        `repeats_until`: stop also ("repeats") where the state is one that was met before, and what followed then may be
+        skipped before this cycle: see `ahead`. That is not looked for in a run that is traced or watched, or with
         attribution 2.
 
         `apart`: by the parts that `divide` has made, with the same result; without `repeats_until` and `watch` only.
@@ -121,16 +121,13 @@ class Engine:
         Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
         empty: see `deliveries`.
         """
-    def periods(self) -> tuple[int, int]:
-        """(cycles of the period that has just been proved, how many more of them may be skipped); see `run`."""
-    def sample(self, cycles: ArrayLike, links: int) -> Longs:
-        """int64[cycles + 1, COUNTERS, links]: the running totals of the first `links` network links at the beginning of
-        each cycle in `cycles` of the period to come, ascending, and at its end.
-
-        Where they were not noted in the period before, it is simulated, and `periods` are one less.
-        """
-    def skip(self, periods: int) -> None:
-        """Let so many periods pass at once: exact in all that decides and all that is counted."""
+    ahead: int
+    """The cycle up to which may be skipped now, after `run` has stopped for "repeats"; else this one."""
+    def totals_ahead(self, cycles: ArrayLike, links: int) -> Longs:
+        """int64[cycles, COUNTERS, links]: the running totals of the first `links` network links at the beginning of
+        `cycles` from now on to `ahead`. They are known if `run` was told of a `window`."""
+    def skip(self) -> None:
+        """Let the cycles before `ahead` pass at once: exact in all that decides and all that is counted."""
     def deliveries(self) -> dict[str, Longs]:
         """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
 

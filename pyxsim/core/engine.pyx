@@ -13,7 +13,7 @@ from pyxsim.core.interface cimport add_pending
 from pyxsim.core.machine cimport Machine
 from pyxsim.core.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
 from pyxsim.core.masks cimport rederive
-from pyxsim.core.skip cimport look_for_periods, periods_of, sampled, skip_periods, skipped_cycles
+from pyxsim.core.skip cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
 from pyxsim.core.state cimport NONE, Message, State, new_message
 from pyxsim.core.stats cimport settle
 from pyxsim.core.threads cimport end_threads, run_team, start_threads
@@ -165,7 +165,7 @@ cdef class Engine(Machine):
         cdef Reason reason
         if apart and (not self.team.parts or not self.divisible or repeats_until):
             raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
-        look_for_periods(s, self.arrays, repeats_until, window)
+        look_for_periods(s, self.arrays, self.records, repeats_until, window)
         if DEBUG:   # every cycle on its own, proved
             while True:
                 reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)
@@ -180,14 +180,15 @@ cdef class Engine(Machine):
             raise MemoryError("the network's state does not fit into memory")
         return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
 
-    def periods(self):
-        return periods_of(&self.s)
+    @property
+    def ahead(self):
+        return end_of_jump(&self.s)
 
-    def sample(self, cycles, int links):
-        return sampled(&self.s, cycles, links)
+    def totals_ahead(self, cycles, int links):
+        return totals_ahead(&self.s, cycles, links)
 
-    def skip(self, int64_t periods):
-        skip_periods(&self.s, periods)
+    def skip(self):
+        skip_ahead(&self.s)
 
     @property
     def skipped(self):

@@ -204,7 +204,6 @@ SAME = (
     "open_pointer",
     "class_pointer",
     "open_count",
-    "source_head",
     "closing",
     "rank",
     "unheld",
@@ -213,6 +212,9 @@ SAME = (
     "lane_active",
     "stalled_ports",
 )
+
+# What else is put back as it is copied, where a jump leads to a state that was met before.
+COPIED = ("front", "out", "router", "inputs")
 
 # What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
 # cycle, is derived from what is met, or only ever becomes more and is seen by nobody else.
@@ -233,8 +235,8 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("words", "port_word", "port_words"),
         ),
     },
-    "Packet": {"fixed": ("eject", "vnet", "rank", "born", "watched")},
-    "Message": {"fixed": ("eject", "last_flits", "klass", "tag")},
+    "Packet": {"fixed": ("vnet", "rank", "born", "watched")},
+    "Message": {"fixed": ("tag",)},
     "LinkBook": {"scratch": ("won",)},
 }
 

@@ -6,6 +6,9 @@ a message that comes or goes; and comparisons are, so they are only made where a
 the last 64 cycles were those of 64 cycles before a picture. That is a hint and need not be right. The words written and
 compared are bounded by the flits that were sent meanwhile, so that a network which never repeats itself loses nothing
 to speak of.
+
+Once a period is known, more pictures are taken on the way through the next one, with a copy of all records: what is
+proved then is a loop (loops.pyx), which is known again when a later state comes upon it.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
@@ -13,28 +16,34 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from pyxsim.core.bits cimport set_bit
+from pyxsim.core.copy cimport copy_records, copy_words
 from pyxsim.core.draw cimport GOLDEN
 from pyxsim.core.interface cimport next_start
+from pyxsim.core.loops cimport free_loops, free_picture, go_round, keep_loop, loops_kept, note_counts, plan_round
 from pyxsim.core.masks cimport rederive
-from pyxsim.core.orbit cimport PICTURES, RATES, SAMPLED, Block, Orbit, Picture
+from pyxsim.core.orbit cimport COUNTS, LOOPS, PICTURES, RATES, Block, Loop, Orbit, Picture, Plan
 from pyxsim.core.repeat_walk cimport walk
-from pyxsim.core.state cimport KINDS, NONE, Slot, grown
+from pyxsim.core.state cimport KINDS, NONE, Slot
 from pyxsim.core.stats cimport settle
-from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Mode, Walk
+from pyxsim.core.tape cimport bits_from, note_cycle, start_tape, stop_tape, tape_fits
+from pyxsim.core.walking cimport ADVANCE, COMPARE, RECORD, Walk
 
 
 cdef enum:
     HASHED = 64              # cycles that the bits of a hash remember
     FIRST_AGE = 2 * HASHED
     WORDS_PER_VC = 12        # about, of a picture
-    WORDS_AT_FIRST = 1 << 18
-    VISITS_PER_WORD = 8      # a word takes some 2 ns, a visit at least 20
-    MOST_SAMPLED = 1 << 22   # words: 32 MiB
+    WORDS_AT_FIRST = 1 << 20
+    VISITS_PER_WORD = 4      # a word takes some 3 ns, a visit at least 50
+    COPIED_AS_ONE = 8        # words that are copied in the time in which one is met
+    NOTED_PER_VISIT = 8      # a word on the tape takes half a ns
+    ON_THE_WAY = 8           # pictures of a loop
+    FAR_APART = 12           # of all pictures, those that are taken later and later
 
 
-cdef bint afforded(State* s) noexcept nogil:
-    """Another picture, or a comparison with one."""
-    return s.orbit.spent + s.orbit.size <= WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
+cdef bint afforded(State* s, int64_t walks) noexcept nogil:
+    """Another comparison with a picture. Who takes one wants to compare it, too."""
+    return s.orbit.spent + walks * s.orbit.size <= WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
 
 
 cdef uint64_t fingerprint(State* s) noexcept nogil:
@@ -61,187 +70,171 @@ cdef void forget(State* s) noexcept nogil:
     o.age = 0
     o.due = FIRST_AGE
     o.count = 0
-    o.proved = 0
-    stop_sampling(s)
-
-
-# --- samples --------------------------------------------------------------------------------------------------------
-
-cdef void stop_sampling(State* s) noexcept nogil:
-    s.orbit.sample_first = NONE
-    s.orbit.sample_due = INT64_MAX
-
-
-cdef void start_sampling(State* s) noexcept nogil:
-    """Where windows end in a period is known only when that is proved, but most are as long as those before."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t step = o.window
-    cdef int64_t rest = o.period
-    if not o.period or not o.window:
-        return
-    while rest:
-        step, rest = rest, step % rest
-    # A word for a visit: less than the period that would have to be simulated else.
-    if o.sampled + o.period // step * SAMPLED * s.network_links > s.router_visits:
-        return
-    o.sample_step = step
-    o.sample_first = o.sample_due = (s.now + step - 1) // step * step
-    note_sample(s)
-
-
-cdef void note_totals(State* s, int64_t* row) noexcept nogil:
-    cdef int32_t i
-    cdef int32_t count = s.network_links
-    settle(s)
-    for i in range(count):
-        row[i] = s.link[i].flits
-        row[count + i] = s.link[i].stall_credit
-        row[2 * count + i] = s.link[i].stall_vc
-        row[3 * count + i] = s.link[i].stall_arbitration
-        row[4 * count + i] = s.link[i].stall_serial
-
-
-cdef void note_sample(State* s) noexcept nogil:
-    """If one is due in this cycle. One that was missed makes the others useless."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t size = SAMPLED * <int64_t> s.network_links
-    cdef int64_t begin = (o.sample_due - o.sample_first) // o.sample_step * size if o.sample_first >= 0 else 0
-    cdef int64_t room
-    if o.sample_due < s.now or begin + size > MOST_SAMPLED:
-        stop_sampling(s)
-    elif o.sample_due == s.now:
-        if begin + size > o.samples_room:
-            room = min(2 * (begin + size), MOST_SAMPLED)
-            o.samples = <int64_t*> grown(s, o.samples, room, sizeof(int64_t))
-            if s.failed:
-                return
-            o.samples_room = room
-        note_totals(s, &o.samples[begin])
-        o.sampled += size
-        o.sample_due += o.sample_step
-
-
-cdef int64_t* sample_at(State* s, int64_t rest) noexcept nogil:
-    """The totals so many cycles after the beginning of the period that has just been proved; NULL: nobody noted."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t cycle = s.now - o.period + rest
-    if rest == 0:
-        return o.begun
-    if o.sample_first < 0 or cycle < o.sample_first or cycle % o.sample_step or cycle >= o.sample_due:
-        return NULL
-    return &o.samples[(cycle - o.sample_first) // o.sample_step * SAMPLED * s.network_links]
+    o.again = 0
+    o.plan.end = 0
+    stop_tape(s)
 
 
 # --- pictures -------------------------------------------------------------------------------------------------------
 
-cdef void walk_with(State* s, Walk* w, Mode mode, Picture* picture) noexcept nogil:
-    """Go through the state from its beginning, with every counter brought up to now."""
-    settle(s)
-    w.mode, w.picture = mode, picture
-    w.differs = False
-    w.place = w.counted = 0
-    walk(s, w)
-
-
 cdef void take_picture(State* s) noexcept nogil:
     cdef Orbit* o = s.orbit
-    cdef Picture* p = &o.pictures[o.count]
+    cdef Picture* p = &o.picture[o.count]
     cdef Walk w
-    walk_with(s, &w, RECORD, p)
+    settle(s)
+    w.mode, w.picture, w.differs = RECORD, p, False
+    w.place = w.counted = 0
+    walk(s, &w)
     if s.failed:
         return
-    p.cycle, p.same_count, p.counts_count = s.now, w.place, w.counted
-    p.latency_sum, p.packets = s.latency_sum, s.packets_delivered
-    if p.totals == NULL:
-        p.totals = <int64_t*> grown(s, p.totals, SAMPLED * <int64_t> s.network_links + 1, sizeof(int64_t))
-        if s.failed:
-            return
-    note_totals(s, p.totals)
-    o.hashes[o.count] = o.hash
-    o.count += 1
+    p.same_count, p.counts_count = w.place, w.counted
+    p.hash = o.hint
     o.size = w.place + w.counted
     o.spent += o.size
+    note_counts(s, p)
+    p.copied = o.period > 0 and loops_kept(s) > 0
+    if p.copied:
+        copy_records(s, p)
+        o.spent += copy_words(s) // COPIED_AS_ONE
+    if not s.failed:
+        o.count += 1
+
+
+cdef void take_next(State* s) noexcept nogil:
+    """A picture that is due."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t step = o.due >> 1
+    take_picture(s)
+    if o.period and o.count < PICTURES - FAR_APART:   # on the way through a period that is like the last one
+        step = min(step, max(o.period // ON_THE_WAY, HASHED))
+    o.due += step
+    if o.count == 1:
+        begin_tape(s)
+
+
+cdef void begin_tape(State* s) noexcept nogil:
+    """Where windows end in a period is known only when that is proved, but most are as long as those before."""
+    cdef Orbit* o = s.orbit
+    if o.period and o.window and o.noted + o.period * COUNTS * s.network_links <= NOTED_PER_VISIT * s.router_visits:
+        start_tape(s)
+
+
+cdef bint compare(State* s, Walk* w, Picture* p, bint any_like) noexcept nogil:
+    cdef Orbit* o = s.orbit
+    settle(s)
+    w.mode, w.picture = COMPARE, p
+    w.differs, w.any_like = False, any_like
+    w.place = w.counted = 0
+    w.deltas, w.deltas_room = o.deltas, o.deltas_room
+    w.most, w.old, w.young = INT64_MAX, -INT64_MAX, INT64_MAX
+    w.stuck, w.grows = 0, False
+    walk(s, w)
+    o.deltas, o.deltas_room = w.deltas, w.deltas_room
+    o.spent += w.place + w.counted
+    return not (s.failed or w.differs or w.place != p.same_count or w.counted != p.counts_count)
 
 
 cdef bint is_again(State* s, int32_t number) noexcept nogil:
-    """Is the state that of a picture? If so, a period is proved."""
+    """Is the state that of a picture since the last disturbance, so that a period is proved, and may it be skipped?"""
     cdef Orbit* o = s.orbit
-    cdef Picture* p = &o.pictures[number]
+    cdef Picture* p = &o.picture[number]
     cdef Walk w
-    w.deltas, w.deltas_room = o.deltas, o.deltas_room
-    w.most = INT64_MAX
-    w.stuck = 0
-    w.grows = False
-    w.old, w.young = -INT64_MAX, INT64_MAX
-    walk_with(s, &w, COMPARE, p)
-    o.deltas, o.deltas_room = w.deltas, w.deltas_room
-    o.spent += w.place + w.counted
-    if s.failed or w.differs or w.old > w.young or w.place != p.same_count or w.counted != p.counts_count:
+    if not compare(s, &w, p, False) or w.old > w.young:
         return False
     if w.most == INT64_MAX or w.stuck:   # nothing is sent; or some packets stand still, which is for the watchdog
         return False
-    if o.period != s.now - p.cycle:
-        stop_sampling(s)
-    o.proved = 1
     o.period = s.now - p.cycle
-    o.begun = p.totals
-    o.most = w.most
-    o.late = 0
-    o.latency = s.latency_sum - p.latency_sum
-    o.packets = s.packets_delivered - p.packets
-    return periods_until(s, o.until) > 0
+    o.latency = s.latency_sum - p.sums.latency
+    o.packets = s.packets_delivered - p.sums.packets
+    return plan_jump(s, number, w.most)
 
 
-cdef bint observe(State* s) noexcept nogil:
-    """A cycle is about to be visited. True: a period is proved, and whole ones may be skipped."""
+cdef bint is_known(State* s) noexcept nogil:
+    """Has the state been met in a loop, and may one go round there?"""
     cdef Orbit* o = s.orbit
-    cdef int64_t marks = s.joined + s.messages_delivered + s.draws
-    cdef int32_t i
-    if o.seen == s.now:
-        return False
-    note_sample(s)
-    if marks != o.marks:
-        o.marks = marks
-        forget(s)
-    o.proved = 0
-    if o.age >= FIRST_AGE - HASHED:   # of what came before, nothing is left in the hash of the first picture
-        o.hash = (o.hash << 1) + fingerprint(s) + <uint64_t> (s.now - o.seen) * 0x2545F491
-    o.seen = s.now
-    o.age += 1
-    if o.age < FIRST_AGE or s.delivered_count:
-        return False
-    for i in range(o.count):
-        if o.hashes[i] == o.hash and afforded(s) and is_again(s, i):
-            return True
-    if o.age >= o.due and o.count < PICTURES:
-        o.due += o.due >> 1
-        if afforded(s):
-            take_picture(s)
-            if o.count == 1:
-                start_sampling(s)
+    cdef Loop* loop
+    cdef Walk w
+    cdef int32_t i, number
+    for i in range(LOOPS):
+        loop = &o.loop[i]
+        for number in range(loop.count):
+            if loop.picture[number].hash == o.hint and afforded(s, 1) and compare(s, &w, &loop.picture[number], True):
+                return plan_round(s, loop, number, limit_of(s, loop.taped))
     return False
 
 
-cdef int64_t periods_until(State* s, int64_t until) noexcept nogil:
-    """How many periods may be skipped from now on, up to cycle `until` at most."""
+# --- plans ----------------------------------------------------------------------------------------------------------
+
+cdef int64_t limit_of(State* s, bint taped) noexcept nogil:
+    """The cycle that a jump may come to. Where it is not known what each cycle counts, no window ends on the way."""
     cdef Orbit* o = s.orbit
-    if not o.proved or o.seen != s.now:
-        return 0
-    until = min(until, next_start(s))
-    return min(o.most, max(until - s.now, 0) // o.period)
+    cdef int64_t limit = min(o.until, next_start(s))
+    if o.window and not taped:
+        limit = min(limit, (s.now // o.window + 1) * o.window - 1)
+    return limit
 
 
-cdef void pass_period(State* s) noexcept nogil:
-    """One period of the proved ones has been simulated after all."""
+cdef bint plan_jump(State* s, int32_t number, int64_t most) noexcept nogil:
+    """The state is that of a picture, and may be so `most` times more."""
     cdef Orbit* o = s.orbit
+    cdef Plan* plan = &o.plan
+    cdef uint64_t* bits = bits_from(s, o.picture[number].cycle)
+    cdef int64_t limit = limit_of(s, bits != NULL)
+    if not o.again and limit < min(limit_of(s, True), s.now + most * o.period) and tape_fits(s, o.period):
+        # Once more, to note what is counted meanwhile.
+        o.again = 1
+        o.count = 0
+        o.due = o.age + max(o.period // ON_THE_WAY, HASHED)
+        take_picture(s)
+        start_tape(s)
+        return False
+    if o.picture[number].copied:
+        return plan_round(s, keep_loop(s, number, bits), 0, limit)
+    plan.rounds = min(most, max(limit - s.now, 0) // o.period)
+    plan.end = s.now + plan.rounds * o.period if plan.rounds else 0
+    plan.period, plan.place, plan.bits, plan.loop = o.period, 0, bits, NULL
+    return plan.rounds > 0
+
+
+cdef bint observe(State* s) noexcept nogil:
+    """A cycle is about to be visited. True: a period is proved, and some of it may be skipped."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t marks = s.joined + s.messages_delivered + s.draws
+    cdef uint64_t found
+    cdef int32_t i
+    if o.seen == s.now:
+        return False
+    o.plan.end = 0
+    note_cycle(s)
+    if marks != o.marks:
+        o.marks = marks
+        forget(s)
     o.seen = s.now
-    o.most -= 1
-    o.late += 1
+    o.age += 1
+    if o.age <= FIRST_AGE - HASHED:
+        return False
+    found = fingerprint(s)
+    if found:   # cycles with nothing to hash may be visited or not
+        o.hash = (o.hash << 1) + found + <uint64_t> (s.now - o.hashed) * 0x2545F491
+        o.hashed = s.now
+    o.hint = o.hash + <uint64_t> (s.now - o.hashed) * <uint64_t> 0x9E3779B1
+    if o.age < FIRST_AGE or s.delivered_count:
+        return False
+    if is_known(s):
+        return True
+    for i in range(o.count):
+        if o.picture[i].hash == o.hint and (o.again or afforded(s, 1)) and is_again(s, i):
+            return True
+    if o.age >= o.due and o.count < PICTURES and afforded(s, 3):
+        take_next(s)
+    return False
 
 
-cdef int64_t sum_of(int64_t periods, int64_t late, int64_t first, int64_t step) noexcept nogil:
-    """Over so many periods, what was `first` in the one that was proved and grows by `step` in each; so many passed."""
-    return periods * (first + late * step) + step * (periods * (periods + 1) // 2)
+# --- jumps ----------------------------------------------------------------------------------------------------------
+
+cdef int64_t sum_of(int64_t periods, int64_t first, int64_t step) noexcept nogil:
+    """Over so many periods, what was `first` in the one that was proved and grows by `step` in each."""
+    return periods * first + step * (periods * (periods + 1) // 2)
 
 
 cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
@@ -265,39 +258,61 @@ cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
                 set_bit(s.slot_used, <int32_t> place)
 
 
-cdef void jump(State* s, int64_t periods) noexcept nogil:
-    """Let whole periods pass at once. Counters grow by the same in each, but latencies of messages that began before
-    it grow by its length, too."""
+cdef void pass_periods(State* s, int64_t periods) noexcept nogil:
+    """Let whole periods pass. Counters grow by the same in each, but latencies of messages that began before it grow
+    by its length, too."""
     cdef Orbit* o = s.orbit
     cdef Walk w
+    settle(s)
+    w.mode, w.picture, w.differs = ADVANCE, NULL, False
+    w.place = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
-    w.periods, w.cycles, w.late = periods, periods * o.period, o.late
-    walk_with(s, &w, ADVANCE, NULL)
+    w.periods, w.cycles = periods, periods * o.period
+    walk(s, &w)
     turn_wheel(s, w.cycles)
-    s.latency_sum += sum_of(periods, o.late, o.latency, o.packets * o.period)
+    s.latency_sum += sum_of(periods, o.latency, o.packets * o.period)
     s.now += w.cycles
+
+
+cdef void jump(State* s) noexcept nogil:
+    """What was planned."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t begin = s.now
+    cdef bint round = o.plan.loop != NULL
+    if round:
+        go_round(s)
+    else:
+        pass_periods(s, o.plan.rounds)
+    if s.failed:
+        return
     rederive(s)
     s.reported = s.now
     s.changed = 1
-    o.seen = s.now
-    o.skipped += w.cycles
+    o.seen = o.hashed = s.now
+    o.skipped += s.now - begin
+    o.plan.end = 0
     o.count = 0
-    o.proved = 0
-    stop_sampling(s)
-    take_picture(s)
+    stop_tape(s)
+    if round:
+        o.due = INT64_MAX   # the loop is known
+    else:
+        take_picture(s)
 
 
-cdef bint make_orbit(State* s, int32_t blocks) except -1:
-    """Begin to look for periods. `blocks`: arrays that are compared byte by byte."""
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+cdef bint make_orbit(State* s, int32_t compared, int32_t blocks) except -1:
+    """Begin to look for periods. `blocks`: arrays that are copied; the first ones are compared byte by byte."""
     s.orbit = <Orbit*> calloc(1, sizeof(Orbit))
     if s.orbit == NULL:
         raise MemoryError
     s.orbit.blocks = <Block*> calloc(blocks, sizeof(Block))
     s.orbit.rates = <int64_t*> calloc(s.injection_links * RATES + 1, sizeof(int64_t))
     s.orbit.senders = <int64_t*> calloc(s.injection_links + 1, sizeof(int64_t))
-    if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL:
+    s.orbit.row = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
+    if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL or s.orbit.row == NULL:
         raise MemoryError
-    s.orbit.block_count = blocks
+    s.orbit.compared, s.orbit.block_count = compared, blocks
     s.orbit.size = WORDS_PER_VC * s.vcs
     s.orbit.seen = NONE
     s.orbit.marks = NONE
@@ -310,13 +325,15 @@ cdef void free_orbit(State* s) noexcept:
     if s.orbit == NULL:
         return
     for i in range(PICTURES):
-        free(s.orbit.pictures[i].same)
-        free(s.orbit.pictures[i].counts)
-        free(s.orbit.pictures[i].totals)
+        free_picture(&s.orbit.picture[i])
+    free_loops(s)
+    free(s.orbit.tape.bits)
+    free(s.orbit.row)
     free(s.orbit.blocks)
     free(s.orbit.met)
+    free(s.orbit.order)
+    free(s.orbit.who)
     free(s.orbit.deltas)
-    free(s.orbit.samples)
     free(s.orbit.rates)
     free(s.orbit.senders)
     free(s.orbit)

@@ -271,7 +271,7 @@ cdef void meet_table(State* s, Walk* w) noexcept nogil:
             rate = rate_of(part) if 0 <= link < s.injection_links else NONE
             if w.mode == ADVANCE and rate >= 0:
                 step = w.deltas[first + part] * s.orbit.rates[link * RATES + rate]
-                entry.cycles[part] += sum_of(w.periods, w.late, w.deltas[w.counted], step)
+                entry.cycles[part] += sum_of(w.periods, w.deltas[w.counted], step)
                 w.counted += 1
             else:
                 counts(s, w, &entry.cycles[part])

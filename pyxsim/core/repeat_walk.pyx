@@ -19,6 +19,7 @@ from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.draw cimport packet_key
+from pyxsim.core.orbit cimport Member, Orbit
 from pyxsim.core.repeat_books cimport (
     meet_lane_books,
     meet_link_book,
@@ -62,15 +63,60 @@ from pyxsim.core.walking cimport (
 
 # --- packets and messages -------------------------------------------------------------------------------------------
 
+cdef bint alike(State* s, int32_t one, int32_t other) noexcept nogil:
+    """Are two messages the same but for their times, and for how many packets they have?"""
+    cdef Message* a = &s.messages[one]
+    cdef Message* b = &s.messages[other]
+    return (a.lane == b.lane and a.eject == b.eject and a.dst == b.dst and a.plane == b.plane and a.flits == b.flits
+            and a.last_flits == b.last_flits and a.klass == b.klass)
+
+
+cdef void number(State* s, Walk* w, int32_t message) noexcept nogil:
+    """Messages are numbered in the order in which a walk comes across them."""
+    cdef Orbit* o = s.orbit
+    cdef int32_t order = o.who_count
+    cdef int32_t like
+    if o.met[message] == o.walks:
+        return
+    if order == o.who_room:
+        o.who = <Member*> grown(s, o.who, 2 * order + 64, sizeof(Member))
+        if s.failed:
+            return
+        o.who_room = 2 * order + 64
+    o.met[message], o.order[message] = o.walks, order
+    o.who[order].message, o.who[order].rest = message, s.messages[message].packets - s.messages[message].opened
+    o.who_count += 1
+    if w.mode == COMPARE:
+        like = w.picture.who[order].message if order < w.picture.who_count else NONE
+        if like != message and (like == NONE or not w.any_like or not alike(s, message, like)):
+            w.differs = True
+
+
+cdef void number_messages(State* s, Walk* w) noexcept nogil:
+    """Those at the heads of their source queues and behind them, and those with packets inside."""
+    cdef int32_t i, _turn, message, node
+    s.orbit.walks += 1
+    s.orbit.who_count = 0
+    for i in range(s.injection_links * s.classes):
+        message = s.source_head[i]
+        for _turn in range(2):
+            same(s, w, message != NONE)
+            if message != NONE:
+                number(s, w, message)
+                message = s.messages[message].next
+        same(s, w, message != NONE)
+    for i in range(s.vcs):
+        node = s.vc[i].head
+        while node != NONE and not (w.differs or s.failed):
+            number(s, w, s.packets[s.nodes_pool[node].packet].message)
+            node = s.nodes_pool[node].next
+
+
 cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
-    """A message with packets inside, or at the head of its source queue."""
+    """A message with packets inside, or in its source queue."""
     cdef Message* m = &s.messages[index]
     cdef int64_t opened
-    if s.orbit.met[index] == s.orbit.walks:
-        return
-    s.orbit.met[index] = s.orbit.walks
-    same(s, w, both(index, m.opened - m.delivered))
-    same(s, w, m.first)
+    same(s, w, both(m.opened - m.delivered, m.first < 0))
     if w.differs:
         return
     if s.attribution:
@@ -88,7 +134,6 @@ cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
 
 cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
     cdef Packet* p = &s.packets[packet]
-    meet_message(s, w, p.message)
     same(s, w, both(p.flits, p.plane))
     same(s, w, both(p.via, p.last))
     same(s, w, both(p.hops, p.launched < 0))
@@ -126,10 +171,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         same(s, w, both(v.want, v.hold))
         same(s, w, both(v.low, v.high))
         moves(s, w, &v.ready, s.ticks)
-        if s.ordered:
-            shifts(s, w, &s.front[vc], s.ticks)
-        else:   # nothing depends on it
-            counts(s, w, &s.front[vc])
+        shifts(s, w, &s.front[vc], s.ticks)
     while node != NONE and not w.differs:
         name(s, w, s.nodes_pool[node].packet)
         # A packet stands in several VCs. It is met where its head is.
@@ -217,25 +259,24 @@ cdef void meet_calendar(State* s, Walk* w) noexcept nogil:
 cdef void walk(State* s, Walk* w) noexcept nogil:
     """The counters have to be settled. `s.now` is the cycle before the jump."""
     cdef int32_t i
-    s.orbit.walks += 1
     if s.orbit.met_room < s.message_room:
         s.orbit.met = <int64_t*> grown(s, s.orbit.met, s.message_room, sizeof(int64_t))
+        s.orbit.order = <int32_t*> grown(s, s.orbit.order, s.message_room, sizeof(int32_t))
         if s.failed:
             return
         for i in range(s.orbit.met_room, s.message_room):
-            s.orbit.met[i] = 0
+            s.orbit.met[i] = s.orbit.order[i] = 0
         s.orbit.met_room = s.message_room
     same(s, w, s.in_flight)
-    same(s, w, s.joined)
-    same(s, w, s.messages_delivered)
-    same(s, w, s.draws)
-    for i in range(s.orbit.block_count):
+    for i in range(s.orbit.compared):
         same_bytes(s, w, s.orbit.blocks[i].begin, s.orbit.blocks[i].size)
     if s.attribution:
         meet_lane_books(s, w)
-    for i in range(s.injection_links * s.classes):
-        if s.source_head[i] != NONE and not w.differs:
-            meet_message(s, w, s.source_head[i])
+    number_messages(s, w)
+    for i in range(s.orbit.who_count):
+        if w.differs or s.failed:
+            return
+        meet_message(s, w, s.orbit.who[i].message)
     for i in range(s.routers):
         meet_router(s, w, i)
         if w.differs:

@@ -15,13 +15,13 @@ cdef enum Mode:
 cdef struct Walk:
     Mode mode
     bint differs
+    bint any_like            # COMPARE: other messages than those of the picture will do, if they are like them
     Picture* picture
     int64_t place            # in picture.same
     int64_t counted          # in picture.counts, or deltas
     int64_t* deltas          # of the counters: found by COMPARE, used by ADVANCE
     int64_t deltas_room
     int64_t periods, cycles  # ADVANCE
-    int64_t late             # ADVANCE: periods simulated since the one that was proved
     int64_t most             # COMPARE: periods that every message can go on like this
     int32_t stuck            # COMPARE: a message has packets inside, and opened none
     bint grows               # COMPARE: what is waited for since a run began becomes more in every period
@@ -67,7 +67,7 @@ cdef inline void shifts(State* s, Walk* w, int64_t* field, int64_t unit) noexcep
 cdef inline int64_t counted(State* s, Walk* w, int64_t value) noexcept nogil:
     """The value of a counter, after it was told: what it becomes."""
     if w.mode == ADVANCE:
-        value += w.periods * w.deltas[w.counted]
+        value += w.periods * w.deltas[w.counted] if w.periods else 0
     elif not counters_fit(s, w):
         return value
     elif w.mode == RECORD:
@@ -111,4 +111,4 @@ cdef inline void clocks(State* s, Walk* w, int64_t* field) noexcept nogil:
 cdef inline void name(State* s, Walk* w, int32_t packet) noexcept nogil:
     """Which packet stands here?"""
     cdef Packet* p = &s.packets[packet]
-    same(s, w, both(p.message, p.number - s.messages[p.message].opened))
+    same(s, w, both(s.orbit.order[p.message], p.number - s.messages[p.message].opened))

@@ -26,7 +26,7 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
-CUTS = 256  # ends of windows that are told at once: some MB
+CUT_WORDS = 1 << 22  # totals at ends of windows that are told at once: some 32 MB
 FEW = 8  # messages up to which they are faster one by one
 
 
@@ -87,6 +87,7 @@ class PacketNetwork:
             ordered=router.ordered,
         )
         self._every_step = trace
+        self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
         self.skips = skip and not open_traffic and threads in (None, 1)
         self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
         self.bytes_delivered = 0
@@ -217,21 +218,12 @@ class PacketNetwork:
         self.windows.record(self.engine.now, self.totals())
 
     def _skip(self) -> None:
-        """Let whole periods pass, of which the last one is just over. Where windows end in them, one period is
-        simulated once more, to see how much of it is counted up to where they end."""
-        engine, begin = self.engine, self.engine.now
-        period, times = engine.periods()
-        end = begin + times * period
-        cuts = self.windows.cuts(begin, end)
-        if len(cuts):
-            periods, rest = np.divmod(cuts - begin, period)
-            rests, place = np.unique(np.append(rest, 0), return_inverse=True)
-            samples = engine.sample(begin + rests, self.topology.links)
-            whole = samples[-1] - samples[0]
-            for chosen in np.array_split(np.arange(len(cuts)), -(-len(cuts) // CUTS)):
-                totals = samples[place[chosen]] + periods[chosen, np.newaxis, np.newaxis] * whole
-                self.windows.record_many(cuts[chosen], COUNTERS, totals)
-        engine.skip(engine.periods()[1])
+        """Let pass at once what repeats. Windows that end meanwhile are booked before."""
+        engine, end = self.engine, self.engine.ahead
+        cuts = self.windows.cuts(engine.now, end)
+        for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
+            self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.links))
+        engine.skip()
         self.watchdog.passed(end)
 
     def _close_before(self, cycle: int) -> None:

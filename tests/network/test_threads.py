@@ -135,7 +135,7 @@ def everything(network: PacketNetwork) -> dict[str, Any]:
         arrived.append((found.tolist(), [network.now]))
     network.finish(network.now)
     table = network.windows.table()
-    counts = {name: value for name, value in network.counts().items() if "threads" not in name}
+    counts = {k: v for k, v in network.counts().items() if "threads" not in k and "skipped" not in k}
     return {
         "arrived": arrived,
         "now": network.now,

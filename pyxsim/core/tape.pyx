@@ -1,0 +1,162 @@
+"""What is counted on each network link in each cycle of a period: where windows end in a jump, their totals follow.
+
+A counter of a link grows by one in a cycle, or not at all; so a cycle is a bit for each of them.
+"""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from pyxsim.core.bits cimport lowest
+from pyxsim.core.orbit cimport COUNTS, Orbit, Tape
+from pyxsim.core.state cimport NONE, Link, grown
+from pyxsim.core.stats cimport settle
+
+
+cdef enum:
+    MOST_WORDS = 1 << 22     # 32 MiB
+
+
+cdef int64_t row_words(State* s) noexcept nogil:
+    """Words of a cycle: each counter of all links begins with a new one."""
+    return (<int64_t> s.network_links + 63) // 64 * COUNTS
+
+
+cdef inline bint put(uint64_t* bit, int64_t* total, int64_t value, int64_t place) noexcept nogil:
+    """Note what a counter has become. Tells whether that is more than one more."""
+    cdef int64_t grown_by = value - total[0]
+    total[0] = value
+    bit[0] |= <uint64_t> grown_by << place
+    return grown_by > 1
+
+
+cdef bint note_row(State* s, uint64_t* bits) noexcept nogil:
+    """What the counters have grown by since the last time. Tells whether that was more than a bit anywhere."""
+    cdef int64_t i, place
+    cdef int64_t count = s.network_links
+    cdef int64_t words = (count + 63) // 64
+    cdef int64_t* row = s.orbit.row
+    cdef uint64_t* at
+    cdef Link* link
+    cdef bint more = False
+    settle(s)
+    memset(bits, 0, row_words(s) * sizeof(uint64_t))
+    for i in range(count):
+        link = &s.link[i]
+        at = &bits[i >> 6]
+        place = i & 63
+        more |= put(at, &row[i], link.flits, place)
+        more |= put(at + words, &row[count + i], link.stall_credit, place)
+        more |= put(at + 2 * words, &row[2 * count + i], link.stall_vc, place)
+        more |= put(at + 3 * words, &row[3 * count + i], link.stall_arbitration, place)
+        more |= put(at + 4 * words, &row[4 * count + i], link.stall_serial, place)
+    return more
+
+
+cdef void stop_tape(State* s) noexcept nogil:
+    s.orbit.tape.first = NONE
+    s.orbit.sample_due = INT64_MAX
+
+
+cdef void start_tape(State* s) noexcept nogil:
+    """From this cycle on."""
+    cdef Orbit* o = s.orbit
+    if not has_room(s, 0):
+        return
+    note_row(s, o.tape.bits)
+    o.tape.first, o.tape.count = s.now, 0
+    o.sample_due = s.now + 1
+
+
+cdef bint tape_fits(State* s, int64_t cycles) noexcept nogil:
+    return (cycles + 1) * row_words(s) <= MOST_WORDS
+
+
+cdef bint has_room(State* s, int64_t cycles) noexcept nogil:
+    """For one more."""
+    cdef Tape* tape = &s.orbit.tape
+    cdef int64_t need = (cycles + 1) * row_words(s)
+    cdef int64_t room = min(2 * need + 1024, MOST_WORDS)
+    if need <= tape.room:
+        return True
+    if not tape_fits(s, cycles):
+        return False
+    tape.bits = <uint64_t*> grown(s, tape.bits, room, sizeof(uint64_t))
+    if s.failed:
+        return False
+    tape.room = room
+    return True
+
+
+cdef void note_cycle(State* s) noexcept nogil:
+    """A cycle is about to be visited: what was counted in the one before?"""
+    cdef Orbit* o = s.orbit
+    cdef int64_t count = o.tape.count
+    if o.tape.first == NONE or s.now < o.sample_due:
+        return
+    if s.now > o.sample_due or not has_room(s, count) or note_row(s, &o.tape.bits[count * row_words(s)]):
+        stop_tape(s)
+        return
+    o.tape.count += 1
+    o.noted += COUNTS * s.network_links
+    o.sample_due += 1
+
+
+cdef uint64_t* bits_from(State* s, int64_t cycle) noexcept nogil:
+    """What was noted from a cycle on, up to now; NULL: nobody noted it."""
+    cdef Tape* tape = &s.orbit.tape
+    if tape.first == NONE or cycle < tape.first or tape.first + tape.count != s.now:
+        return NULL
+    return &tape.bits[(cycle - tape.first) * row_words(s)]
+
+
+cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:
+    cdef int64_t words = (s.network_links + 63) // 64
+    cdef int64_t i, k
+    cdef uint64_t rest
+    for k in range(COUNTS):
+        for i in range(words):
+            rest = bits[k * words + i]
+            while rest:
+                sums[k * s.network_links + i * 64 + lowest(rest)] += 1
+                rest &= rest - 1
+
+
+cdef void totals_at(State* s, Plan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil:
+    """The totals at the beginning of some cycles of what is passed over: `rows`, int64[count, COUNTS, network links].
+
+    `order`: of the cycles by their place in the period. The last one may be the end.
+    """
+    cdef int64_t size = COUNTS * <int64_t> s.network_links
+    cdef int64_t words = row_words(s)
+    cdef int64_t* sums = <int64_t*> calloc(3 * size + 1, sizeof(int64_t))
+    cdef int64_t* before = sums + size       # of the place at hand
+    cdef int64_t* whole = sums + 2 * size    # of a period
+    cdef int64_t* row
+    cdef int64_t i, k, cycle, place
+    cdef int64_t at = 0
+    if sums == NULL:
+        s.failed = 1
+        return
+    settle(s)
+    for i in range(plan.period):
+        add_cycle(s, &plan.bits[i * words], whole)
+        if i < plan.place:
+            add_cycle(s, &plan.bits[i * words], before)
+    for i in range(s.network_links):
+        # What was counted up to the beginning of the period at hand.
+        before[i] = s.link[i].flits - before[i]
+        before[s.network_links + i] = s.link[i].stall_credit - before[s.network_links + i]
+        before[2 * s.network_links + i] = s.link[i].stall_vc - before[2 * s.network_links + i]
+        before[3 * s.network_links + i] = s.link[i].stall_arbitration - before[3 * s.network_links + i]
+        before[4 * s.network_links + i] = s.link[i].stall_serial - before[4 * s.network_links + i]
+    for k in range(count):
+        cycle = plan.place + cycles[order[k]] - s.now
+        place = cycle % plan.period
+        while at < place:
+            add_cycle(s, &plan.bits[at * words], sums)
+            at += 1
+        row = &rows[order[k] * size]
+        for i in range(size):
+            row[i] = before[i] + cycle // plan.period * whole[i] + sums[i]
+    free(sums)
