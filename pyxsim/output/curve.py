@@ -92,6 +92,15 @@ class Curve:
         finally:
             part.unlink(missing_ok=True)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Curve:
+        """Read an .h5 file of `save` back: its numbers, and of a load that failed that it did. InputError."""
+        try:
+            with h5py.File(path, "r") as file:
+                return _read(file)
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            raise InputError("is no readable load-latency curve", file=os.fspath(path)) from error
+
     def _json(self) -> bytes:
         whole = {**self.json(), "title": self.title, "experiment": self.experiment_toml, **self.provenance}
         return (json.dumps(whole, indent=1) + "\n").encode()
@@ -122,6 +131,27 @@ class Curve:
                     group[key].attrs["long_name"] = text
             group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
         return image.getvalue()
+
+
+def _read(file: h5py.File) -> Curve:
+    columns = {key: dataset[()] for key, dataset in file["curve"].items() if key in TRAFFIC_KEYS}
+    bound = float(file["curve"].attrs["throughput_bound"])
+    rows = [
+        {key: float(values[i]) for key, values in columns.items() if values[i] == values[i]}
+        for i in range(len(columns["offered_load"]))
+    ]
+    points = [
+        {**row, "saturated": bool(row["saturated"])} if "saturated" in row else {**row, "error": "failed"}
+        for row in rows
+    ]
+    return Curve(
+        str(file.attrs["title"]),
+        points,
+        None if math.isnan(bound) else bound,
+        str(file.attrs["experiment"]),
+        complete=bool(file.attrs["complete"]),
+        provenance={key: str(file.attrs[key]) for key in provenance() if key in file.attrs},
+    )
 
 
 def check_curve(path: str | os.PathLike[str]) -> Path:

@@ -102,7 +102,7 @@ def read(path: Path_) -> Result:
     """The result in a file of `write`, without its topology object. InputError when the file is none of ours."""
     try:
         with h5py.File(path, "r") as file:
-            return _read(file)
+            return read_result(file)
     except OSError as error:
         known = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
         raise InputError(_reason(error) if known else "is no readable HDF5 file", file=os.fspath(path)) from error
@@ -215,7 +215,8 @@ def _write_table(group: h5py.Group, table: Table) -> None:
         group.attrs["coordinates"] = " ".join(table.coordinates)
 
 
-def _read(file: h5py.File) -> Result:
+def read_result(file: h5py.Group) -> Result:
+    """The result in a group of `write_result`. Raises KeyError, ValueError or TypeError where there is none."""
     record = json.loads(file.attrs["record"])
     windows, total = file["links"], file["links_total"]
     columns = {name: total[name][()] for name in ("src", "dst", "dim", "bandwidth", "latency", "s_num", "s_den")}

@@ -5,20 +5,56 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import h5py
+
 from pyxsim.errors import InputError, InputErrors, raise_all
+from pyxsim.output import sweep as sweeps
+from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
-from pyxsim.report.page import result
+from pyxsim.report.page import backends, curve, result, sweep, together
 from pyxsim.report.page.parts import Chapter
+
+KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep"
 
 
 def chapters(paths: Sequence[str]) -> list[Chapter]:
-    """The chapters of a page of these files. Raises InputError with a line for each that cannot be read."""
+    """The chapters of a page of these files; several results are one. Raises InputError with a line for each that
+    cannot be read."""
     faults: list[InputError] = []
-    results: list[tuple[str, Result]] = []
-    for path in paths:
+    results: dict[str, Result] = {}
+    others: list[Chapter] = []
+    for path, name in zip(paths, together.names_of(paths), strict=True):
         try:
-            results.append((path, Result.load(path)))
+            found = _read(path, name)
         except InputError as error:
             faults += error.faults if isinstance(error, InputErrors) else [error]
+            continue
+        if isinstance(found, Result):
+            results[name] = found
+        else:
+            others += found
     raise_all(faults)
-    return [result.chapter(each, os.path.basename(path)) for path, each in results]
+    if len(results) > 1:
+        return [together.chapter(list(results.items())), *others]
+    return [*(result.chapter(each, name) for name, each in results.items()), *others]
+
+
+def _read(path: str, name: str) -> Result | list[Chapter]:
+    """A result; or the chapters of what is none."""
+    if os.path.isdir(path):
+        return [sweep.chapter(sweeps.read(path), name)]
+    try:
+        with h5py.File(path, "r") as file:
+            if "curve" in file:
+                return [curve.chapter(Curve.load(path), name)]
+            if "comparison" in file.attrs:
+                return backends.chapters(file, name)
+            if "record" not in file.attrs:
+                raise InputError("is nothing that can be shown", file=path, allowed=KINDS)
+    except OSError:
+        pass  # what cannot be opened: the reader of results says why
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("is a comparison of another version", file=path) from error
+    return Result.load(path)

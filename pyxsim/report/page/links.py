@@ -10,10 +10,10 @@ from pyxsim.output.result import STALLS, Result
 from pyxsim.report.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded
 from pyxsim.report.page.look import NAME, faded, figure, plain, share_axis, tint
 from pyxsim.report.page.parts import Detail, Panel, cut
-from pyxsim.report.page.windows import edges, together
+from pyxsim.report.page.windows import beyond, edges, together, top_of
 from pyxsim.report.panels import MAX_NAMED, bands
 from pyxsim.report.sheets import Sheet
-from pyxsim.report.style import STALL_COLOURS, Clock, nice_top, thinned
+from pyxsim.report.style import STALL_COLOURS, Clock, thinned
 from pyxsim.units import format_time_ns
 
 MOST_POINTS = 500  # of a line
@@ -59,10 +59,10 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
         notes.append(f"Bounded: {MOST_DIMENSIONS} of {len(found)} dimensions are drawn.")
     if len(use) < len(result.windows):
         notes.append(f"Bounded: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
-    top = nice_top(float(use.max())) * 1.03
+    notes += beyond(use)
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
-        "yaxis": share_axis("share of time spent sending", top),
+        "yaxis": share_axis("share of time spent sending", 1.03 * top_of(use)),
         "hovermode": "x unified",
     }
     what = "Kinds of links" if result.link_kinds else "Dimensions"
@@ -91,7 +91,6 @@ def _every_link(result: Result, detail: Detail) -> Panel:
         "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{x:.4g} " + clock.unit + "<br>row %{y}<extra></extra>",
     }
     ticks = _row_names(result, rows)
-    top = nice_top(float(result.utilization.max()))
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end], "showgrid": False},
         "yaxis": {
@@ -101,7 +100,7 @@ def _every_link(result: Result, detail: Detail) -> Panel:
             "tickvals": [place for place, _ in ticks],
             "ticktext": [plain(cut(text, NAME)) for _, text in ticks],
         },
-        "coloraxis": {"cmin": 0, "cmax": top, "colorbar": {"len": 1.04}},
+        "coloraxis": {"cmin": 0, "cmax": top_of(result.utilization), "colorbar": {"len": 1.04}},
         "margin": {"t": 12},
     }
     window = format_time_ns(result.windows.length * 10**9 / result.clock_hz)

@@ -17,17 +17,18 @@ from pyxsim.report.facts import STALL_WORDS, link_title, percent, plural
 from pyxsim.report.layout import Layout, layout
 from pyxsim.report.page.look import LETTER, figure, plain
 from pyxsim.report.page.parts import Detail, Panel, cut
-from pyxsim.report.page.windows import edges, together
+from pyxsim.report.page.windows import beyond, edges, together, top_of
 from pyxsim.report.plots import topology_of
 from pyxsim.report.projections import MOST_DRAWN, VIEWS, busiest
-from pyxsim.report.style import Clock, nice_top
+from pyxsim.report.style import Clock
 from pyxsim.topology import Topology
 from pyxsim.topology.place import Points
 
 MOST_WINDOWS = 120
 MOST_VALUES = 160_000  # of links in windows
 WHOLE = "whole run"
-WIDE = 900  # pixels that the picture has for its width, about
+WIDE, SMALL = 900, 420  # pixels that the picture has for its width, about; beside another one
+MOST_STILL = 1500  # links of a picture that stands beside others
 HIGHEST, LOWEST = 660, 260
 FRAME = 116  # pixels of the slider
 DEGREES = 2.0  # of the map: so few that a sphere is flat
@@ -47,23 +48,34 @@ def panels(result: Result, detail: Detail) -> list[Panel]:
     return [_drawn(result, topology, detail)]
 
 
-def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
-    plan = layout(topology)
-    place = _Map.of(plan)
-    windows = _Windows.of(result, topology.links, detail)
-    use = result.link_utilization
-    regions = {
+def still(result: Result, title: str, top: float) -> list[Panel]:
+    """The same without a slider, small, to stand beside others. `top`: where the colours end."""
+    topology = topology_of(result)
+    if topology is None or not MOST_STILL >= len(result.links) > 0:
+        return []
+    place = _Map.of(plan := layout(topology), SMALL)
+    traces = [_regions(result, plan, place), *_routers(topology, plan, place)]
+    text = f"How busy {plural(topology.links, 'link')} were in the whole run."
+    made = _moving(traces, _sketch(place), [], _Windows([], [], top, []), top)
+    return [Panel(title, text, made, place.pixels + 24, wide=False)]
+
+
+def _regions(result: Result, plan: Layout, place: _Map) -> dict[str, Any]:
+    return {
         "type": "choropleth",
         "geojson": _outlines(plan, place),
-        "locations": list(range(topology.links)),
-        "z": use.astype(np.float32),
+        "locations": list(range(len(result.links))),
+        "z": result.link_utilization.astype(np.float32),
         "coloraxis": "coloraxis",
         "marker": {"line": {"width": 0}},
         "text": _told(result),
         "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<extra></extra>",
         "showscale": False,
     }
-    sketch = {
+
+
+def _sketch(place: _Map) -> dict[str, Any]:
+    return {
         "geo": {
             "projection": {"type": "equirectangular"},
             "lonaxis": {"range": [-place.wide / 2, place.wide / 2]},
@@ -72,6 +84,13 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         },
         "dragmode": "pan",
     }
+
+
+def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
+    plan = layout(topology)
+    place = _Map.of(plan)
+    windows = _Windows.of(result, topology.links, detail)
+    use = result.link_utilization
     height = place.pixels + (FRAME if len(windows) else 24)
     frames = [{"type": "choropleth", "z": values.astype(np.float32)} for values in (use, *windows.values)]
     return Panel(
@@ -79,7 +98,13 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the colour of a link is the "
         "share of the time that it spent sending, on the same scale in every window."
         f" Traffic keeps to the right{'; a square is a switch' if topology.switches else ''}.",
-        _moving([regions, *_routers(topology, plan, place)], sketch, [[each] for each in frames], windows, windows.top),
+        _moving(
+            [_regions(result, plan, place), *_routers(topology, plan, place)],
+            _sketch(place),
+            [[each] for each in frames],
+            windows,
+            windows.top,
+        ),
         height,
         notes=windows.notes,
     )
@@ -98,14 +123,14 @@ class _Windows:
     def of(cls, result: Result, cells: int, detail: Detail) -> _Windows:
         """`cells`: the numbers that the page holds for each."""
         use = result.utilization
-        top = nice_top(float(max(result.link_utilization.max(initial=0), use.max(initial=0))))
+        top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
         if len(use) < 2:
-            return cls([], [], top, _scale(top))
+            return cls([], [], top, [*_scale(top), *beyond(result.link_utilization)])
         shown, starts = together(result, most)
         unit = Clock.of(result).unit
         labels = [f"{begin:.4g} to {end:.4g} {unit}" for begin, end in pairwise(edges(result, starts).tolist())]
-        notes = _scale(top)
+        notes = [*_scale(top), *beyond(result.link_utilization, use)]
         if len(shown) < len(use):
             each = int(starts[1]) if len(starts) > 1 else len(use)
             notes.append(f"Bounded: the slider has {len(shown)} steps for {len(use):,} windows, {each} in each.")
@@ -146,23 +171,23 @@ def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], 
 class _Map:
     """Where points of a layout are on the map: degrees from its middle. `wide`, `high`: of the map; `pixels`: high."""
 
-    def __init__(self, low: Points, high: Points) -> None:
+    def __init__(self, low: Points, high: Points, pixels: int) -> None:
         size = np.maximum(high - low, 1e-9)
         self.middle = (low + high) / 2
         self.scale = DEGREES / float(size.max())
         self.wide, self.high = (size * self.scale).tolist()
-        fits = WIDE * self.high / self.wide
+        fits = pixels * self.high / self.wide
         self.pixels = round(float(np.clip(fits, LOWEST, HIGHEST)))
-        self.per_degree = min(WIDE / self.wide, self.pixels / self.high)
+        self.per_degree = min(pixels / self.wide, self.pixels / self.high)
 
     @classmethod
-    def of(cls, plan: Layout) -> _Map:
+    def of(cls, plan: Layout, pixels: int = WIDE) -> _Map:
         points = np.concatenate([plan.at - plan.radius, plan.at + plan.radius, *plan.strokes])
         low, high = points.min(axis=0), points.max(axis=0)
         if plan.notes:
             high = np.maximum(high, [high[0], max(y for _, y, _ in plan.notes) + 0.4])
         edge = 0.6 * plan.radius
-        return cls(low - edge, high + edge)
+        return cls(low - edge, high + edge, pixels)
 
     def at(self, points: Points) -> Points:
         return np.asarray((points - self.middle) * self.scale)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.output.result import Floats, Longs, Result
-from pyxsim.report.style import Clock
+from pyxsim.report.style import Clock, nice_top
 
 
 def together(result: Result, most: int) -> tuple[Floats, Longs]:
@@ -25,3 +25,18 @@ def edges(result: Result, starts: Longs) -> Any:
     """Where these spans begin on the axis of time, and where the last one ends."""
     clock = Clock.of(result)
     return np.append(clock.at(result.windows.start[starts]), clock.end)
+
+
+def top_of(*shares: Floats) -> float:
+    """Where a scale for such shares of time ends: at 100 % at most, though models without packets may tell more."""
+    return min(1.0, nice_top(max((float(each.max(initial=0)) for each in shares), default=0.0)))
+
+
+def beyond(*shares: Floats) -> list[str]:
+    """What is to be said where a scale does not show all."""
+    most = max((float(each.max(initial=0)) for each in shares), default=0.0)
+    if most <= 1.0 + 1e-9:
+        return []
+    return [
+        f"This network model lets links carry more than they can, up to {100 * most:.0f} %: the scale ends at 100 %."
+    ]

@@ -125,33 +125,42 @@ def test_the_slider_changes_what_is_drawn(browser: Any, opened: dict[str, Any], 
 def test_the_handle_can_be_dragged(browser: Any, opened: dict[str, Any]) -> None:
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
 
     whole = colours(browser)
     rail = browser.find_element(By.CSS_SELECTOR, "#network .slider-rail-touch-rect")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", rail)
     ActionChains(browser).move_to_element(rail).click().perform()
+    WebDriverWait(browser, 10).until(lambda _: colours(browser) != whole)
     label = browser.find_element(By.CSS_SELECTOR, "#network .slider-label").text
     assert " to " in label
     assert label.endswith(" us")
-    assert colours(browser) != whole
 
 
 def test_the_theme_is_the_system_s_or_the_button_s(browser: Any, opened: dict[str, Any]) -> None:
+    """Paper and letters change together: those of the page by its style, those of pictures a moment later."""
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
 
-    paper = "return getComputedStyle(document.body).backgroundColor"
-    ink = "return getComputedStyle(document.querySelector('#links .xtick text')).fill"
-    bright = browser.execute_script(paper), browser.execute_script(ink)
+    paper = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('#links .xtick text')).fill"
+    seen = f"return [{paper}, {ink}]"
+    bright = browser.execute_script(seen)
+
+    def wait_for(right: Callable[[list[str]], bool]) -> Any:
+        WebDriverWait(browser, 10).until(lambda _: right(browser.execute_script(seen)))
+        return browser.execute_script(seen)
+
     light(browser, dark=True)
-    dark = browser.execute_script(paper), browser.execute_script(ink)
-    assert dark[0] != bright[0]
-    assert dark[1] != bright[1]
+    dark = wait_for(lambda now: now[0] != bright[0] and now[1] != bright[1])
     browser.find_element(By.ID, "theme").click()
-    assert (browser.execute_script(paper), browser.execute_script(ink)) == bright
+    wait_for(lambda now: now == bright)
     browser.find_element(By.ID, "theme").click()
+    wait_for(lambda now: now == dark)
     light(browser, dark=False)
-    assert (browser.execute_script(paper), browser.execute_script(ink)) == dark
+    assert browser.execute_script(seen) == dark  # who has chosen is not asked again
     browser.find_element(By.ID, "theme").click()
+    wait_for(lambda now: now == bright)
     assert browser.get_log("browser") == []
 
 
