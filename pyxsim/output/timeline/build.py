@@ -94,7 +94,10 @@ class _Making:
         result, clock, trace = self.result, self.clock, self.trace
         rows, gone = choose(result, clock, wanted, self.room)
         trace.left_out += gone
-        process = {npu: trace.process(f"NPU {npu}") for npu in rows.npus.tolist()}
+        # Perfetto orders processes by name, and shows their numbers behind it: "NPU 07 1007".
+        digits = len(str(max(0, int(result.counts.get("npus", 1)) - 1)))
+        first = 10 ** max(3, digits)
+        process = {npu: trace.process(f"NPU {npu:0{digits}}", first + npu) for npu in rows.npus.tolist()}
         work, doing = result.work, []
         if work is not None and len(rows.work):
             doing = list(tasks.work_slices(work, clock, trace, rows, process))

@@ -99,9 +99,9 @@ class Trace:
     left_out: list[str] = field(default_factory=list)
     _threads: int = 0
 
-    def process(self, name: str) -> Process:
-        """A new process. Number 0 is the idle process in Perfetto."""
-        made = Process(len(self.processes) + 1, name)
+    def process(self, name: str, number: int = 0) -> Process:
+        """A new process; its number is the next one if none is given: 0 is the idle process in Perfetto."""
+        made = Process(number or len(self.processes) + 1, name)
         self.processes.append(made)
         return made
 
