@@ -4,6 +4,7 @@ import pyxsim
 
 result = pyxsim.run("inputs/torus_all_reduce.toml")
 result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
+pyxsim.load("out.h5").chunks.to_pandas()
 pyxsim.compare("inputs/studies/two_jobs.toml").worst.error("flow")
 """
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyxsim.output.load import load
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.run import run
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "compare", "load_experiment", "run"]
+__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,13 +29,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
     from importlib import import_module
 
+    from pyxsim.output.load import load
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.run import run
 
     import_module("pyxsim.report")  # teaches every result to plot and to show itself
-    globals().update(Result=Result, compare=compare, load_experiment=load_experiment, run=run)
+    globals().update(Result=Result, compare=compare, load=load, load_experiment=load_experiment, run=run)
     return globals()[name]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.output.provenance import provenance
 from pyxsim.output.result import Result, plain
+from pyxsim.output.table import Framed, Table
 
 PACKET = "packet"
 LINKS = "links"
@@ -148,7 +149,7 @@ class Compared:
 
 
 @dataclass(eq=False, repr=False)
-class Comparison:
+class Comparison(Framed):
     """Points on backends. `within`: by how much an answer may be off, as a share. `complete`: nothing is missing."""
 
     title: str
@@ -159,8 +160,23 @@ class Comparison:
     complete: bool = True
     provenance: dict[str, str] = field(default_factory=provenance)
 
+    views: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """How a comparison shows itself ("plot"). Filled by pyxsim.report."""
+
     def __repr__(self) -> str:
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
+
+    def table(self) -> Table:
+        """Points x backends: times, and what they are to that of packets and to the bound of the links."""
+        from pyxsim.output.frames import comparison_table
+
+        return comparison_table(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The time of each point on each backend, over that of packets; takes and returns matplotlib Axes."""
+        if "plot" not in self.views:
+            raise AttributeError("plots come with pyxsim.report: import that first")
+        return self.views["plot"](self, ax)
 
     def point(self, label: str) -> Compared:
         """The point of that label. Raises InputError."""

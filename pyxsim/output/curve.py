@@ -19,13 +19,14 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import VERSIONS, check_writable
 from pyxsim.output.provenance import provenance, sha256
-from pyxsim.output.traffic import TRAFFIC_KEYS
+from pyxsim.output.table import Framed, Table, Variable
+from pyxsim.output.traffic import TRAFFIC_KEYS, unit_of
 
 KINDS = (".h5", ".json", ".csv")
 
 
 @dataclass(eq=False, repr=False)
-class Curve:
+class Curve(Framed):
     """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
     failed only `offered_load` and `error`. `bound`: the load at which the busiest link or lane is full.
     `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
@@ -59,6 +60,21 @@ class Curve:
     def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """A number of every point, NaN where there is none."""
         return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
+
+    def table(self) -> Table:
+        """A row for each load, with the numbers that are known of any."""
+        dims = ("offered_load",)
+        known = {key: self.column(key) for key in TRAFFIC_KEYS}
+        variables = {
+            key: Variable(dims, values, {"units": unit_of(key), "long_name": TRAFFIC_KEYS[key]})
+            for key, values in known.items()
+            if key == "offered_load" or np.isfinite(values).any()
+        }
+        errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
+        if errors.any():
+            variables["error"] = Variable(dims, errors, {"long_name": "why the load has no numbers"})
+        bound = {} if self.bound is None else {"throughput_bound": self.bound}
+        return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
 
     def json(self) -> dict[str, Any]:
         """The curve as one object."""

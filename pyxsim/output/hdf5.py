@@ -23,10 +23,11 @@ from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.output.attribution import BLAME, LATENCY, STAYS, Attribution
 from pyxsim.output.detail import Detail
-from pyxsim.output.layout import TABLES, Table
+from pyxsim.output.layout import TABLES, tables_of
 from pyxsim.output.memory import Memory
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
+from pyxsim.output.table import Table
 from pyxsim.output.traffic import Traffic
 from pyxsim.output.work import NAMES, NPUS, PATH, TASKS, TIMELINE, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
@@ -74,9 +75,8 @@ def write(result: Result, path: Path_) -> None:
 def write_result(group: h5py.Group, result: Result) -> None:
     """Write the attributes and tables of a result into a group: all of a file, or a part of one."""
     _write_root(group, result)
-    for name, table in TABLES.items():
-        if name not in _OPTIONAL or _there(getattr(result, _OPTIONAL[name])):
-            _write_table(group.create_group(name), table(result))
+    for name in tables_of(result):
+        _write_table(group.create_group(name), TABLES[name](result))
 
 
 def put_file(path: Path_, data: bytes | memoryview) -> None:
@@ -153,26 +153,6 @@ def _write_root(file: h5py.Group, result: Result) -> None:
         file.attrs[name] = value
 
 
-# Groups that are only there when there is something in them: in this attribute of the result.
-_OPTIONAL = {
-    "messages": "messages",
-    "dimensions": "by_dimension",
-    "phases": "phases",
-    "layers": "layers",
-    "npus": "work",
-    "critical_path": "work",
-    "tasks": "tasks",
-    "timeline": "work",
-    "npu_memory": "memory",
-    "memories": "memory",
-    "layer_phases": "detail",
-    "occupancy": "detail",
-    "traffic": "traffic",
-    "congestion": "attribution",
-    "blame": "attribution",
-    "latency": "latency",
-    "stays": "stays",
-}
 # What has no other place in the file in full precision.
 _RECORD = (
     "dimensions",
@@ -186,11 +166,6 @@ _RECORD = (
     "backend",
     "seed",
 )
-
-
-def _there(table: Any) -> bool:
-    """Whether something has anything in it; columns: whether they have rows."""
-    return any(len(column) for column in table.values()) if isinstance(table, dict) else bool(table)
 
 
 def _write_table(group: h5py.Group, table: Table) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +18,10 @@ from pyxsim.output.attribution import NOBODY, PARTS, Attribution
 from pyxsim.output.detail import Detail
 from pyxsim.output.memory import NPU_TEXT, USED_TEXT, Memory
 from pyxsim.output.result import COUNTERS, Result
-from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.output.table import Table, Variable
+from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic, unit_of
 from pyxsim.output.work import DOING, LAYER_PARTS, NAMES, WHY, Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-
-@dataclass(frozen=True)
-class Variable:
-    """An array, the names of its dimensions, and attributes (units, long_name)."""
-
-    dims: tuple[str, ...]
-    data: NDArray[Any]
-    attrs: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Variables by name. One with the name of its only dimension holds the coordinates of that dimension; every
-    dimension has one. `coordinates`: further variables that describe entries rather than measure them."""
-
-    variables: dict[str, Variable]
-    coordinates: tuple[str, ...] = ()
-    attrs: dict[str, Any] = field(default_factory=dict)
-
 
 _COUNTER_TEXT = {
     "flits": ("flits", "flits sent over the link"),
@@ -381,11 +359,6 @@ def traffic(result: Result) -> Table:
     )
 
 
-def _unit(key: str) -> str:
-    """The unit of a number of the summary."""
-    return "flits/cycle" if "load" in key else "cycles" if "latency" in key else "1"
-
-
 def _numbers(values: list[Any]) -> NDArray[Any]:
     whole = all(isinstance(value, int | np.integer) for value in values)
     return np.array(values, dtype=np.int64 if whole else np.float64)
@@ -401,7 +374,7 @@ _TRAFFIC_TEXT = {
     "class_name": ("", "name of the class"),
     "class_virtual_network": ("1", "its virtual network"),
     "class_priority": ("1", "its priority"),
-    **{f"class_{key}": (_unit(key), text) for key, text in TRAFFIC_KEYS.items()},
+    **{f"class_{key}": (unit_of(key), text) for key, text in TRAFFIC_KEYS.items()},
 }
 
 
@@ -511,6 +484,43 @@ TABLES: dict[str, Callable[[Result], Table]] = {
     "latency": latency,
     "stays": stays,
 }
+# Those that are only there when there is something in them: in this attribute of the result.
+_OPTIONAL = {
+    "messages": "messages",
+    "dimensions": "by_dimension",
+    "phases": "phases",
+    "layers": "layers",
+    "npus": "work",
+    "critical_path": "work",
+    "tasks": "tasks",
+    "timeline": "work",
+    "npu_memory": "memory",
+    "memories": "memory",
+    "layer_phases": "detail",
+    "occupancy": "detail",
+    "traffic": "traffic",
+    "congestion": "attribution",
+    "blame": "attribution",
+    "latency": "latency",
+    "stays": "stays",
+}
+
+
+def tables_of(result: Result) -> list[str]:
+    """The tables in which a result has something."""
+    return [name for name in TABLES if name not in _OPTIONAL or _there(getattr(result, _OPTIONAL[name]))]
+
+
+def _there(table: Any) -> bool:
+    """Whether something has anything in it; columns: whether they have rows."""
+    return any(len(column) for column in table.values()) if isinstance(table, dict) else bool(table)
+
+
+def table_of(result: Result, name: str) -> Table:
+    """A table by its name. InputError for one that there is not, or with nothing in it."""
+    if name not in TABLES:
+        raise InputError(f"unknown table '{name}'", key="table", allowed=list(TABLES), given=name)
+    return replace(TABLES[name](result), name=name)
 
 
 def _buffer_max(result: Result) -> Variable:
@@ -543,17 +553,3 @@ def _compact(counts: NDArray[Any]) -> NDArray[Any]:
     """Counts in 32 bits where all fit: half the file, half the time to write it."""
     fits = counts.size == 0 or int(counts.max()) <= np.iinfo(np.uint32).max
     return counts.astype(np.uint32 if fits else np.uint64)
-
-
-def to_dataset(table: Table) -> xr.Dataset:
-    """A table as xarray.Dataset. InputError where xarray is not installed."""
-    try:
-        import xarray as xr
-    except ImportError as error:
-        raise InputError("to_xarray needs xarray: pip install pyxsim[xarray]") from error
-    variables = {
-        name: (v.dims, v.data.astype(str) if v.data.dtype == object else v.data, v.attrs)
-        for name, v in table.variables.items()
-    }
-    dataset = xr.Dataset(variables, attrs=table.attrs)
-    return dataset.set_coords([name for name in table.coordinates if name in dataset])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,13 +25,19 @@ from pyxsim.output.detail import Detail
 from pyxsim.output.memory import Memory
 from pyxsim.output.provenance import provenance
 from pyxsim.output.rates import Rates, rates
+from pyxsim.output.table import Columns, Framed, Rows, Table
 from pyxsim.output.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.output.work import Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 from pyxsim.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import xarray as xr
+
+    from pyxsim.output.frames import Frames
+    from pyxsim.report.plots import Plots
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -42,7 +48,7 @@ COUNTERS = ("flits", *STALLS)
 
 
 @dataclass(eq=False)
-class LinkTable:
+class LinkTable(Framed):
     """The network links: names, ends (routers), dimension, bandwidth (bytes/s), latency (cycles), and the time that a
     flit takes, `s_num / s_den` cycles."""
 
@@ -71,13 +77,11 @@ class LinkTable:
         """The links of a system of one NPU."""
         return cls([], *(np.zeros(0, dtype=kind) for kind in _LINK_COLUMNS.values()))
 
-    def to_xarray(self) -> xr.Dataset:
-        """The group /links of the HDF5 file as an xarray.Dataset: link columns, and the counters per time window."""
-        from pyxsim.output.layout import links, to_dataset
-
+    def table(self) -> Table:
+        """The group /links of the HDF5 file: link columns, and the counters per time window."""
         if self._result is None:
             raise ValueError("this LinkTable belongs to no Result: it has no counters")
-        return to_dataset(links(self._result))
+        return self._result.frames["links"]
 
 
 _LINK_COLUMNS: dict[str, type[np.generic]] = {
@@ -176,6 +180,19 @@ class Result:
         lengths = {len(values) for values in self.chunks.values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")
+
+        self._frame()
+
+    def _frame(self) -> None:
+        """Let tables know what they are, so that they can be had as data frames: result.chunks.to_pandas()."""
+        for name, attribute in _FRAMES.items():
+            values = getattr(self, attribute)
+            make = Columns if isinstance(values, dict) else Rows
+            setattr(self, attribute, make(values, partial(self.frames.__getitem__, name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._frame()
 
     def _known_dimensions(self) -> list[str]:
         if self.topology is not None:
@@ -280,46 +297,60 @@ class Result:
         return self.attribution.traffic_names if self.attribution else []
 
     @property
-    def congestion(self) -> dict[str, Longs]:
+    def congestion(self) -> Columns:
         """Who waited where, why, and for whom: `Attribution.blame`; empty without attribution."""
-        return self.attribution.blame if self.attribution else {}
+        return self._columns("blame", self.attribution.blame if self.attribution else {})
 
     @property
-    def latency(self) -> dict[str, Longs]:
+    def latency(self) -> Columns:
         """The parts of the latency of each message: `Attribution.latency`; empty without attribution."""
-        return self.attribution.latency if self.attribution else {}
+        return self._columns("latency", self.attribution.latency if self.attribution else {})
 
     @property
-    def stays(self) -> dict[str, Longs]:
+    def stays(self) -> Columns:
         """The same of each packet at each link: `Attribution.stays`; empty without attribution = "messages"."""
-        return self.attribution.stays if self.attribution else {}
+        return self._columns("stays", self.attribution.stays if self.attribution else {})
 
     # What the tasks of a workload did: see Work
 
     @property
-    def npus(self) -> dict[str, NDArray[Any]]:
+    def npus(self) -> Columns:
         """What each NPU did: `Work.npus`; empty without a graph of tasks."""
-        return self.work.npus if self.work else {}
+        return self._columns("npus", self.work.npus if self.work else {})
 
     @property
-    def critical_path(self) -> dict[str, NDArray[Any]]:
+    def critical_path(self) -> Columns:
         """Why the end is not sooner, step by step: `Work.path`; empty without a graph of tasks."""
-        return self.work.path if self.work else {}
+        return self._columns("critical_path", self.work.path if self.work else {})
 
     @property
-    def tasks(self) -> dict[str, NDArray[Any]]:
+    def tasks(self) -> Columns:
         """The tasks: `Work.tasks`; empty unless the settings ask for them."""
-        return self.work.tasks if self.work else {}
+        return self._columns("tasks", self.work.tasks if self.work else {})
+
+    def _columns(self, name: str, columns: dict[str, Any]) -> Columns:
+        return Columns(columns, partial(self.frames.__getitem__, name))
 
     # Ways out
 
+    @property
+    def frames(self) -> Frames:
+        """Everything that is known as tables, by the names of the groups of the HDF5 file."""
+        from pyxsim.output.frames import Frames
+
+        return Frames(self)
+
     def to_xarray(self, table: str) -> xr.Dataset:
         """A group of the HDF5 file ("links", "chunks", "congestion") as an xarray.Dataset, without a file."""
-        from pyxsim.output.layout import TABLES, to_dataset
+        return self.frames[table].to_xarray()
 
-        if table not in TABLES:
-            raise InputError(f"unknown table '{table}'", key="to_xarray", allowed=list(TABLES), given=table)
-        return to_dataset(TABLES[table](self))
+    def to_pandas(self, table: str, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """The same as a pandas.DataFrame; see Table.to_pandas."""
+        return self.frames[table].to_pandas(rows)
+
+    def to_polars(self, table: str, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
+        """The same as a polars.DataFrame."""
+        return self.frames[table].to_polars(rows)
 
     def json(self) -> dict[str, Any]:
         """The numbers that scripts rely on: docs/output.md lists the keys."""
@@ -369,11 +400,12 @@ class Result:
         return read(path)
 
     @property
-    def plot(self) -> Any:
+    def plot(self) -> Plots:
         """The plots of this result: `result.plot.utilization()` and others; each takes and returns matplotlib Axes."""
         if "plot" not in self.views:
             raise AttributeError("plots come with pyxsim.report: import that first")
-        return self.views["plot"](self)
+        plots: Plots = self.views["plot"](self)
+        return plots
 
     def __repr__(self) -> str:
         state = "" if self.complete else ", incomplete"
@@ -383,6 +415,15 @@ class Result:
         return str(self.views["html"](self)) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
 
 
+# The tables that are attributes, and what these are called.
+_FRAMES = {
+    "chunks": "chunks",
+    "collectives": "collectives",
+    "messages": "messages",
+    "layers": "layers",
+    "phases": "phases",
+    "dimensions": "by_dimension",
+}
 JSON_COUNTS = (
     "npus",
     "messages",

@@ -22,8 +22,11 @@ import h5py
 
 from pyxsim.errors import InputError
 from pyxsim.output.result import HOW_IT_RAN
+from pyxsim.output.table import Framed, Table
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from pyxsim.output.result import Result
 
 MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
@@ -58,7 +61,7 @@ class Point:
 
 
 @dataclass(eq=False, repr=False)
-class Sweep:
+class Sweep(Framed):
     """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
     searched, empty where all combinations were run; `answers`: a row for each combination of the axes, then."""
 
@@ -123,6 +126,18 @@ class Sweep:
         if name in ("state", "key", "label"):
             return getattr(point, name)
         return point.values.get(name)
+
+    def table(self) -> Table:
+        """A row for each point: the swept keys, the state, the numbers."""
+        from pyxsim.output.frames import sweep_table
+
+        return sweep_table(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The numbers over the swept keys as dimensions where all their combinations are points; else over points."""
+        from pyxsim.output.frames import sweep_grid
+
+        return (sweep_grid(self) or self.table()).to_xarray()
 
     def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
         """A number over a swept key, a line for each value of another one; takes and returns matplotlib Axes."""

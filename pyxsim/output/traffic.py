@@ -50,6 +50,11 @@ TRAFFIC_KEYS = {
 }
 
 
+def unit_of(key: str) -> str:
+    """The unit of a number of the summary."""
+    return "flits/cycle" if "load" in key else "cycles" if "latency" in key else "1"
+
+
 @dataclass(eq=False)
 class Traffic:
     """`summary`: numbers by the keys above. `classes`, `batches`: columns of equal length. `accepted` float64[npus]:

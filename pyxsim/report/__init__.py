@@ -5,12 +5,15 @@ Importing it teaches every Result to show itself: `result.plot`, and its face in
 
 from __future__ import annotations
 
+from pyxsim.output.comparison import Comparison
 from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
+from pyxsim.report.compare import ratios
 from pyxsim.report.curve import load_latency
 from pyxsim.report.plots import Plots
 from pyxsim.report.summary import html
 
 Result.views["plot"] = Plots
 Result.views["html"] = html
+Comparison.views["plot"] = ratios
 Curve.views["plot"] = load_latency

@@ -191,6 +191,13 @@ def text(result: Result, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
+def _ways_on(result: Result) -> str:
+    """What else there is to see, by the names that are typed."""
+    plots = ", ".join(f"<code>{name}</code>" for name in vars(result.views["plot"]) if not name.startswith("_"))
+    frames = ", ".join(f"<code>{escape(name)}</code>" for name in result.frames)
+    return f"<div><small><code>.frames</code>: {frames}<br><code>.plot</code>: {plots}</small></div>"
+
+
 def html(result: Result) -> str:
     """The summary for a notebook."""
     rows = "".join(
@@ -212,6 +219,7 @@ def html(result: Result) -> str:
         f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
         + (f"<table>{head}{links}</table>" if links else "")
         + attribution.html(result)
+        + _ways_on(result)
         + "".join(f"<div>{escape(note)}</div>" for note in notes)
         + "</div>"
     )

@@ -14,7 +14,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.output import check_writable
-from pyxsim.output.layout import TABLES, to_dataset
+from pyxsim.output.layout import TABLES
 from pyxsim.output.provenance import sha256
 from pyxsim.output.result import COUNTERS, Result
 
@@ -59,7 +59,7 @@ def test_every_group_is_what_the_result_shows(
 ) -> None:
     result: Result = request.getfixturevalue(which)
     result.save(tmp_path / "out.h5")
-    expected = to_dataset(TABLES[group](result))
+    expected = TABLES[group](result).to_xarray()
     with xr.open_dataset(tmp_path / "out.h5", group=group, engine=engine) as dataset:
         xr.testing.assert_equal(dataset.load(), expected)
         for name, variable in dataset.variables.items():

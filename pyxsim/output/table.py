@@ -1,0 +1,282 @@
+"""A table: variables with dimensions, units and a description; as xarray, pandas, polars, and in a notebook.
+
+Variables may have several dimensions (the counters of links: time and link). As xarray a table is what it is; as a data
+frame it has a row for each place in its dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import xarray as xr
+
+TEXTS = {
+    "name": "task_name",
+    **{name: f"{name}_name" for name in ("kind", "layer", "part", "why", "doing", "link", "cause")},
+    **dict.fromkeys(("victim", "culprit"), "traffic_name"),
+}
+"""Columns of numbers that stand for texts, and the lists of these where a table has such a list."""
+SHOWN = 8  # rows in a notebook
+MOST_COLUMNS = 16
+Dims = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An array, the names of its dimensions, and attributes (units, long_name)."""
+
+    dims: Dims
+    data: NDArray[Any]
+    attrs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Numbers that stand for texts: -1 for none."""
+
+    codes: NDArray[Any]
+    texts: list[str]
+
+    def decoded(self) -> list[str | None]:
+        """The text of each; None where there is none."""
+        found: list[str | None] = [*self.texts, None]
+        return [found[code] for code in np.where(self.codes < 0, len(self.texts), self.codes).tolist()]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Variables by name. One with the name of its only dimension holds the coordinates of that dimension; every
+    dimension has one. `coordinates`: further variables that describe entries rather than measure them."""
+
+    variables: dict[str, Variable]
+    coordinates: tuple[str, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def to_xarray(self) -> xr.Dataset:
+        """The table as it is. InputError where xarray is not installed."""
+        library = needed("xarray")
+        variables = {
+            name: (v.dims, v.data.astype(str) if v.data.dtype == object else v.data, v.attrs)
+            for name, v in self.variables.items()
+        }
+        dataset: xr.Dataset = library.Dataset(variables, attrs=self.attrs)
+        return dataset.set_coords([name for name in self.coordinates if name in dataset])
+
+    def to_pandas(self, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """A row for each place; units and descriptions are in `attrs`. `rows`: the dimensions of the rows, where the
+        table has rows of several kinds. InputError where pandas is not installed."""
+        library = needed("pandas")
+        columns = {
+            name: library.Categorical.from_codes(values.codes, _distinct(values.texts))
+            if isinstance(values, Texts)
+            else values
+            for name, values in self.columns(rows).items()
+        }
+        frame: pd.DataFrame = library.DataFrame(columns)
+        told = {name: self.variables[name].attrs for name in columns}
+        frame.attrs = {**self.attrs, **{key: _of(told, key) for key in ("units", "long_name")}}
+        return frame
+
+    def to_polars(self, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
+        """The same of polars, which has no attributes. InputError where polars is not installed."""
+        library = needed("polars")
+        columns: list[Any] = []
+        for name, values in self.columns(rows).items():
+            if isinstance(values, Texts):
+                columns.append(library.Series(name, values.decoded(), dtype=library.Categorical))
+            elif values.dtype == object:
+                columns.append(library.Series(name, [str(value) for value in values], dtype=library.String))
+            else:
+                columns.append(library.Series(name, np.ascontiguousarray(values)))
+        frame: pl.DataFrame = library.DataFrame(columns)
+        return frame
+
+    def columns(self, rows: str | Sequence[str] | None = None) -> dict[str, NDArray[Any] | Texts]:
+        """The variables as columns of equal length, one entry for each place in the dimensions of the rows. Numbers
+        that stand for texts come with them."""
+        dims = self.kind_of_rows(rows)
+        shape = tuple(len(self.variables[dim].data) for dim in dims)
+        found: dict[str, NDArray[Any] | Texts] = {}
+        for name in (*dims, *(name for name in self.variables if name not in dims)):
+            variable = self.variables[name]
+            along = set(variable.dims) <= set(dims)
+            if not along or not (variable.dims == dims or name in dims or name in self.coordinates):
+                continue
+            place = tuple(slice(None) if dim in variable.dims else None for dim in dims)
+            values = np.broadcast_to(variable.data[place], shape).ravel()
+            listed = self.variables.get(TEXTS.get(name, ""))
+            known = listed is not None and listed.dims == (TEXTS[name],)
+            found[name] = Texts(values, [str(text) for text in listed.data]) if listed is not None and known else values
+        return found
+
+    def kind_of_rows(self, rows: str | Sequence[str] | None = None) -> Dims:
+        """The dimensions of the rows. InputError where these are no dimensions of any variable, or it is to be said."""
+        known = (v.dims for name, v in self.variables.items() if v.dims != (name,) or not _list(name))
+        every = list(dict.fromkeys(known))
+        kinds = [dims for dims in every if not any(set(dims) < set(other) for other in every)]
+        if rows is None:
+            if len(kinds) == 1:
+                return kinds[0]
+            problem = f"{self.name or 'the table'} has rows of several kinds"
+            raise InputError(problem, key="rows", allowed=[" x ".join(dims) for dims in kinds])
+        wanted = (rows,) if isinstance(rows, str) else tuple(rows)
+        for dims in every:
+            if set(dims) == set(wanted):
+                return dims
+        given = wanted[0] if len(wanted) == 1 else None
+        raise InputError(
+            f"no row of {self.name or 'the table'} is a {' x '.join(wanted)}",
+            key="rows",
+            allowed=[" x ".join(dims) for dims in every],
+            given=given,
+        )
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """How many places each dimension has."""
+        return {dim: len(v.data) for dim, v in self.variables.items() if v.dims == (dim,) and not _list(dim)}
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{dim} {size}" for dim, size in self.shape.items())
+        return f"Table({self.name or 'table'}: {sizes}; {', '.join(self.variables)})"
+
+    def _repr_html_(self) -> str:
+        try:
+            dims = self.kind_of_rows()
+        except InputError:  # several kinds of rows: what there is of each
+            dims = ()
+        sizes = " \u00d7 ".join(f"{size:,} {escape(dim)}" for dim, size in self.shape.items())
+        title = f"<b>{escape(self.name)}</b> {sizes}" if self.name else sizes
+        if not dims:
+            rows = [(name, " \u00d7 ".join(v.dims), *_about(v)) for name, v in self.variables.items()]
+            return f"<div>{title}{html_table(('variable', 'dimensions', 'unit', ''), rows, texts=range(4))}</div>"
+        columns = dict(list(self.columns(dims).items())[: MOST_COLUMNS + 1])
+        count = int(np.prod([self.shape[dim] for dim in dims]))
+        first = {name: _first(values) for name, values in columns.items()}
+        shown = [tuple(values[row] for values in first.values()) for row in range(min(count, SHOWN))]
+        units = tuple(_about(self.variables[name])[0] for name in columns)
+        more = f"<div>and {count - SHOWN:,} more rows</div>" if count > SHOWN else ""
+        texts = [place for place, values in enumerate(columns.values()) if _is_text(values)]
+        return f"<div>{title}{html_table(tuple(columns), shown, units, texts)}{more}</div>"
+
+
+class Framed:
+    """What has a table, and so can be had as xarray, pandas or polars."""
+
+    def table(self) -> Table:
+        """The table, with units and descriptions."""
+        raise NotImplementedError
+
+    def to_xarray(self) -> xr.Dataset:
+        """As an xarray.Dataset with units and descriptions: the group of the HDF5 file, without a file."""
+        return self.table().to_xarray()
+
+    def to_pandas(self, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """As a pandas.DataFrame, with units and descriptions in its `attrs`. See Table.to_pandas."""
+        return self.table().to_pandas(rows)
+
+    def to_polars(self, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
+        """As a polars.DataFrame. See Table.to_pandas for `rows`."""
+        return self.table().to_polars(rows)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+class Columns(dict[str, NDArray[Any]], Framed):
+    """Columns of equal length by name, and as a table. `make` tells that."""
+
+    def __init__(self, columns: dict[str, NDArray[Any]], make: Callable[[], Table]) -> None:
+        super().__init__(columns)
+        self._make = make
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)  # whoever it belongs to makes it anew
+
+    def table(self) -> Table:
+        """The table, with units and descriptions."""
+        return self._make()
+
+
+class Rows(list[dict[str, Any]], Framed):
+    """Rows, and the same as a table. `make` tells that."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]], make: Callable[[], Table]) -> None:
+        super().__init__(rows)
+        self._make = make
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    def table(self) -> Table:
+        """The table, with units and descriptions."""
+        return self._make()
+
+
+def needed(module: str) -> Any:
+    """A library that need not be there. Raises InputError, which says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"to_{module} needs {module}: pip install pyxsim[notebook]") from error
+
+
+def html_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], units: Sequence[str] = (), texts: Collection[int] = ()
+) -> str:
+    """A table for a notebook, in the colours of the page, light or dark. `texts`: columns that are no numbers."""
+
+    def cells(tag: str, values: Sequence[str]) -> Iterator[str]:
+        for place, value in enumerate(values):
+            yield f"<{tag} style='text-align:{'left' if place in texts else 'right'}'>{escape(value)}</{tag}>"
+
+    lines = ["".join(cells("th", head)), *(["".join(cells("td", units))] if any(units) else [])]
+    lines += ["".join(cells("td", row)) for row in rows]
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+
+
+def _is_text(values: NDArray[Any] | Texts) -> bool:
+    return isinstance(values, Texts) or values.dtype == object
+
+
+def _about(variable: Variable) -> tuple[str, str]:
+    unit = str(variable.attrs.get("units", ""))
+    return "" if unit == "1" else unit, str(variable.attrs.get("long_name", ""))
+
+
+def _first(values: NDArray[Any] | Texts) -> list[str]:
+    """The first of a column, as people read them."""
+    if isinstance(values, Texts):
+        return ["" if text is None else text for text in Texts(values.codes[:SHOWN], values.texts).decoded()]
+    return [f"{value:,.6g}" if isinstance(value, float) else str(value) for value in values[:SHOWN].tolist()]
+
+
+def _of(told: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:
+    return {name: attrs[key] for name, attrs in told.items() if key in attrs}
+
+
+def _list(name: str) -> bool:
+    return name in TEXTS.values()
+
+
+def _distinct(texts: list[str]) -> list[str]:
+    """Texts as categories, which must differ: one that comes twice gets its number."""
+    seen: set[str] = set()
+    found = []
+    for number, text in enumerate(texts):
+        found.append(f"{text} ({number})" if text in seen else text)
+        seen.add(text)
+    return found
