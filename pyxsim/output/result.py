@@ -470,11 +470,11 @@ def title_of(experiment: dict[str, Any]) -> str:
 
 
 def _network_title(network: dict[str, Any]) -> str:
-    dims = network.get("dims") or []
-    if dims:
+    dims, name = network.get("dims") or [], network.get("name")
+    if dims and not name:
         return " x ".join(f"{dim.get('block', '?')} {dim.get('npus', '?')}" for dim in dims)
-    shape = "x".join(str(n) for n in network.get("shape") or [])
-    return f"{network.get('topology') or ''} {shape}".strip()
+    shape = "x".join(str(n) for n in network.get("shape") or [dim.get("npus", "?") for dim in dims])
+    return f"{name or network.get('topology') or ''} {shape}".strip()
 
 
 def _load_title(experiment: dict[str, Any]) -> str:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.planes import ROUTING, Plane, rebuilt
-from pyxsim.routing.relation import ALWAYS, EACH, LEAST, RANDOM, TWO, Flags, Ints, Numbers, Relation, Way
+from pyxsim.routing.relation import ALWAYS, EACH, LEAST, RANDOM, TWO, Flags, Ints, Longs, Numbers, Relation, Way
 
-Select = Literal["first", "random", "least", "two"]
-SELECT: dict[str, int] = {"first": RANDOM, "random": RANDOM, "least": LEAST, "two": TWO}
+Select = Literal["first", "hash", "random", "least", "two"]
+SELECT: dict[str, int] = {"first": RANDOM, "hash": RANDOM, "random": RANDOM, "least": LEAST, "two": TWO}
 
 FAR = np.iinfo(np.int32).max // 2  # a distance where there is no way
 
@@ -76,11 +76,12 @@ def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation
     return _table(graph, [_plane(graph, _ordered_ways(graph, order), select=select)])
 
 
-def nca(graph: Wired, level: ArrayLike, select: Select = "random") -> Relation:
+def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0) -> Relation:
     """Nearest common ancestors in a tree of switches: up by any shortest way, then down (Leiserson's fat tree, 1985).
 
     `level`: of each router, growing upward; links lead from one level to another. A packet climbs, over links up that
     `select` chooses among ("random", or "two": the less used of two random ones), until its destination is below it.
+    "hash": at each switch always the same one for a destination, drawn once with `seed`, as switches do with ECMP.
     """
     height = np.asarray(level, np.int64)
     flat = np.flatnonzero(height[graph.src] == height[graph.dst])
@@ -91,7 +92,7 @@ def nca(graph: Wired, level: ArrayLike, select: Select = "random") -> Relation:
     # Up is toward lower numbers of the order, as in up_down.
     order = np.empty(graph.routers, np.int64)
     order[np.lexsort((np.arange(graph.routers), -height))] = np.arange(graph.routers)
-    return _table(graph, [_plane(graph, _ordered_ways(graph, order), select=select)])
+    return _table(graph, [_plane(graph, _ordered_ways(graph, order), select=select, seed=seed)])
 
 
 def adaptive_up_down(
@@ -189,6 +190,7 @@ def _plane(
     vc_class: int = 0,
     *,
     select: Select = "random",
+    seed: int = 0,
     escape: int = -1,
     sticky: int = 0,
     equal: int = 0,
@@ -204,7 +206,9 @@ def _plane(
     offset = np.arange(graph.routers, dtype=np.int64)[:, None] * len(homes)
     count = np.bincount(entry, minlength=graph.routers * len(homes))
     order = np.argsort(entry, kind="stable")
-    if select == "first":
+    if select == "hash":
+        order = order[np.lexsort((_hashed(link[order] * len(homes) + goal[order], seed), entry[order]))]
+    if select in ("first", "hash"):
         order = order[np.flatnonzero(np.diff(entry[order], prepend=-1))]
         count = np.minimum(count, 1)
     return Plane(
@@ -261,3 +265,12 @@ def _check_reached(graph: Wired, away: Ints, why: str) -> None:
     if len(lost):
         src, dst = (int(np.flatnonzero(graph.home == homes[i])[0]) for i in lost[0])
         raise UnreachableError(f"NPU {src} cannot reach NPU {dst}: {why}")
+
+
+def _hashed(numbers: Longs, seed: int) -> NDArray[np.uint64]:
+    """The numbers, mixed: as good as drawn, and the same each time (splitmix64, Steele and others 2014)."""
+    x = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
