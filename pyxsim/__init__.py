@@ -6,6 +6,7 @@ result = pyxsim.run("inputs/torus_all_reduce.toml")
 result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
 pyxsim.load("out.h5").chunks.to_pandas()
 pyxsim.compare("inputs/studies/two_jobs.toml").worst.error("flow")
+pyxsim.sweep("inputs/sweeps/load_latency.toml", "results/load_latency").plot("load", "packet_latency", "vcs")
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.run import run
+    from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "run"]
+__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -34,9 +36,10 @@ def __getattr__(name: str) -> Any:
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.run import run
+    from pyxsim.study.sweep import sweep
 
     import_module("pyxsim.report")  # teaches every result to plot and to show itself
-    globals().update(Result=Result, compare=compare, load=load, load_experiment=load_experiment, run=run)
+    globals().update(Result=Result, compare=compare, load=load, load_experiment=load_experiment, run=run, sweep=sweep)
     return globals()[name]
 
 

@@ -159,6 +159,30 @@ def parse_flops(text: object) -> Fraction:
     return _parse(text, _FLOPS, "computing speed", "312 TFLOP/s", _MAX_FLOPS)
 
 
+_KINDS: tuple[Mapping[str, Fraction], ...] = (
+    *(_SIZES, _RATES, _TIMES, _FREQUENCIES, _FLOPS),
+    dict.fromkeys(_CYCLE_WORDS, Fraction(1)),
+)
+
+
+def in_one_unit(first: str, *others: object) -> tuple[str, list[Fraction]]:
+    """Quantities of one kind as numbers of the unit of the first: ("4 KiB", "1 MiB") is ("KiB", [4, 1024])."""
+    _, unit = _split(first, "quantity", "4 KiB")
+    kind = next((kind for kind in _KINDS if unit in kind), None)
+    if kind is None:
+        raise InputError(f"{_shown(first)} has no unit that is known", allowed="a number with a unit such as '4 KiB'")
+    numbers = []
+    for text in (first, *others):
+        number, own = _split(text, "quantity like " + _shown(first), first)
+        numbers.append(number * _scale(own, text, kind, f"what {_shown(first)} is", first) / kind[unit])
+    return unit, numbers
+
+
+def quantity(number: Fraction, unit: str) -> str:
+    """The text of a number with its unit."""
+    return f"{_decimal(number)} {unit}"
+
+
 def _decimal(number: Fraction) -> str:
     """An exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0

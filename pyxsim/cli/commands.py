@@ -177,6 +177,55 @@ def compare(
 
 
 @app.command()
+def sweep(
+    experiment: Experiment,
+    folder: Annotated[
+        str, typer.Option("-o", metavar="DIR", callback=_name, help="The folder of the sweep, new or begun before.")
+    ],
+    plot: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(metavar="X Y HUE", help="Draw the number Y over the swept key X, a line per HUE, or -."),
+    ] = None,
+    settings: Settings = None,
+    backend: Backend = "packet",
+    workers: _Workers = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786, or local."),
+    ] = None,
+    retry: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How often a point is tried again whose process has died.")
+    ] = 1,
+    library: Libraries = None,
+    allow_deadlock: AllowDeadlock = False,
+    no_skip: NoSkip = False,
+    threads: Threads = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run all points of an experiment into a folder.
+
+    Its tables [sweep] and [[variant]] say which. Whatever ends it, the same command goes on from there: docs/sweep.md.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.sweep import show_sweep
+
+        show_sweep(
+            talk,
+            experiment,
+            folder,
+            plot=plot,
+            overrides=overriding(settings, no_skip, threads),
+            backend=backend,
+            workers=workers,
+            dask=dask,
+            retry=retry,
+            libraries=library or (),
+            allow_deadlock=allow_deadlock,
+        )
+
+
+@app.command()
 def curve(
     experiment: Experiment,
     loads: Annotated[

@@ -66,17 +66,22 @@ def check_writable(path: Path_) -> Path:
 def write(result: Result, path: Path_) -> None:
     """Write a result. Raises InputError when the file cannot be written, or the disk is full."""
     # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
-    image = io.BytesIO()
-    with h5py.File(image, "w", libver=VERSIONS) as file:
+    put_file(path, image(result))
+
+
+def image(result: Result) -> memoryview:
+    """The file of a result, byte by byte."""
+    data = io.BytesIO()
+    with h5py.File(data, "w", libver=VERSIONS) as file:
         write_result(file, result)
-    put_file(path, image.getbuffer())
+    return data.getbuffer()
 
 
 def write_result(group: h5py.Group, result: Result) -> None:
     """Write the attributes and tables of a result into a group: all of a file, or a part of one."""
     _write_root(group, result)
     for name in tables_of(result):
-        _write_table(group.create_group(name), TABLES[name](result))
+        write_table(group.create_group(name), TABLES[name](result))
 
 
 def put_file(path: Path_, data: bytes | memoryview) -> None:
@@ -168,7 +173,8 @@ _RECORD = (
 )
 
 
-def _write_table(group: h5py.Group, table: Table) -> None:
+def write_table(group: h5py.Group, table: Table) -> None:
+    """Write the variables of a table into a group, with their dimension scales."""
     for name, variable in table.variables.items():
         data = variable.data
         options: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import h5py
 
 from pyxsim.errors import InputError
+from pyxsim.output import goal as goals
 from pyxsim.output.result import HOW_IT_RAN
 from pyxsim.output.table import Framed, Table
 
@@ -63,7 +64,8 @@ class Point:
 @dataclass(eq=False, repr=False)
 class Sweep(Framed):
     """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
-    searched, empty where all combinations were run; `answers`: a row for each combination of the axes, then."""
+    searched along the last axis, empty where all combinations were wanted; then `points` are those that were tried, and
+    `answers` has a row for each combination of the other axes."""
 
     folder: Path
     title: str
@@ -95,8 +97,10 @@ class Sweep(Framed):
 
     @property
     def complete(self) -> bool:
-        """Whether every point was run."""
-        return all(point.state == "done" for point in self.points)
+        """Whether nothing is missing: every point was run, every search has come to its end."""
+        return all(row["state"] in ("found", "none") for row in self.answers) and all(
+            point.state == "done" for point in self.points
+        )
 
     @property
     def numbers(self) -> list[str]:
@@ -139,6 +143,17 @@ class Sweep(Framed):
 
         return (sweep_grid(self) or self.table()).to_xarray()
 
+    def name_of(self, text: str) -> str:
+        """The column that a text means: its name, or the end of a swept key as in "load". Raises InputError."""
+        every = [*self.axes, *self.numbers]
+        ends = [name for name in self.axes if name.endswith(f".{text}")]
+        if text in every or len(ends) != 1:
+            return text if text in every else self._no_column(text, every)
+        return ends[0]
+
+    def _no_column(self, text: str, every: list[str]) -> str:
+        raise InputError(f"no point has a column '{text}'", key="column", allowed=every, given=text)
+
     def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
         """A number over a swept key, a line for each value of another one; takes and returns matplotlib Axes."""
         if "plot" not in self.views:
@@ -152,6 +167,11 @@ def read(path: str | os.PathLike[str]) -> Sweep:
     manifest = read_manifest(folder)
     try:
         points = [read_point(folder, row["key"], row["changed"], row.get("label", "")) for row in manifest["points"]]
+        goal, answers = manifest["goal"], []
+        if goal:
+            rows = goals.rows(goal, points)
+            answers = [goals.answer(goal, row) for row in rows]
+            points = [row[number] for row in rows for number in sorted(goals.walk(goal, row).tried)]
         return Sweep(
             folder,
             manifest["title"],
@@ -159,8 +179,8 @@ def read(path: str | os.PathLike[str]) -> Sweep:
             points,
             manifest["experiment"],
             manifest["backend"],
-            manifest["goal"],
-            manifest["answers"],
+            goal,
+            answers,
             manifest["provenance"],
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -191,22 +211,36 @@ def _no_manifest(file: Path) -> InputError:
 def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = "") -> Point:
     """What there is of a point. Raises InputError where its file is damaged."""
     done, failed = folder / POINTS / f"{key}.h5", folder / POINTS / f"{key}.json"
-    if done.exists():
-        values, cost = split(_summary(done))
-        return Point(key, changed, "done", values, done, label, cost=cost)
-    if failed.exists():
+    state = state_of(folder, key)
+    if state == "done":
+        values, cost = split(read_summary(done))
+        return Point(key, changed, state, values, done, label, cost=cost)
+    if state == "failed":
         return Point(key, changed, "failed", file=failed, label=label, reason=str(read_failure(failed)["reason"]))
     return Point(key, changed, label=label)
 
 
+def state_of(folder: Path, key: str) -> State:
+    """What became of a point, by its files alone."""
+    if (folder / POINTS / f"{key}.h5").exists():
+        return "done"
+    return "failed" if (folder / POINTS / f"{key}.json").exists() else "missing"
+
+
+def is_number(value: Any) -> bool:
+    """Whether an entry of a summary is a column of the table; a truth value is."""
+    return isinstance(value, int | float)
+
+
 def split(summary: Mapping[str, Any]) -> tuple[dict[str, Number], dict[str, Number]]:
     """The numbers of a summary: those that are the same whenever it is run, and those that are not."""
-    numbers = {name: value for name, value in summary.items() if isinstance(value, int | float)}
+    numbers = {name: value for name, value in summary.items() if is_number(value)}
     values = {name: value for name, value in numbers.items() if name not in HOW_IT_RAN}
     return values, {name: value for name, value in numbers.items() if name in HOW_IT_RAN}
 
 
-def _summary(file: Path) -> dict[str, Any]:
+def read_summary(file: Path) -> dict[str, Any]:
+    """The summary of a result, without the rest. Raises InputError."""
     try:
         with h5py.File(file, "r") as result:
             found: dict[str, Any] = json.loads(result.attrs["summary"])

@@ -43,7 +43,8 @@ def load_experiment(
     for table in STUDY:
         if table in data:
             what = "the file holds several experiments" if file else "these are several experiments"
-            raise InputError(f"{what}, not one", file=file, key=table, allowed="with `pyxsim compare`, which runs each")
+            allowed = "with `pyxsim sweep` or `pyxsim compare`, which run each"
+            raise InputError(f"{what}, not one", file=file, key=table, allowed=allowed)
     return assemble(data, read_overrides(overrides), file, Systems(libraries))
 
 

@@ -7,16 +7,18 @@
     name = "ring"
     set = { "network.topology" = "ring", "network.shape" = [16] }
 
-Each variant with each combination of the swept values is a point. A value takes the place of what the file has at its
-key path, be it a number or a table. `--set` comes last: a key that it sets is no longer swept.
+Each variant with each combination of the swept values is a point; values that go in step ([sweep.zip]) and a list of
+points ([[sweep.points]]) count as one value each. A value takes the place of what the file has at its key path, be it a
+number or a table. `--set` comes last: a key that it sets is no longer swept.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,9 +40,10 @@ from pyxsim.settings.load import (
 )
 from pyxsim.settings.named import Systems
 from pyxsim.settings.override import read_path
-from pyxsim.settings.types import Line, Options, Table, Values, fresh, shown
+from pyxsim.settings.sweep import MOST, Goal, Swept
+from pyxsim.settings.types import Line, Options, Table, fresh, shown
 
-MOST = 10_000  # points: what a study can hold, and somebody may want to see
+VARIANT = "variant"  # what the names of variants are called, beside key paths
 
 
 class Variant(Table):
@@ -54,12 +57,11 @@ class Variant(Table):
 
 
 class Study(Table):
-    """With these tables a file holds several experiments: `pyxsim compare` runs each; `run` takes single ones."""
+    """With these tables a file holds several experiments: `pyxsim sweep` and `pyxsim compare` run each; `run` takes
+    single ones."""
 
-    sweep: dict[str, Values] = Field(
-        default_factory=dict,
-        description='Key paths in quotes with lists of values, such as `"collective.size" = ["1 MiB", "2 MiB"]`: '
-        "every combination of the values is a point.",
+    sweep: Swept = Field(
+        default_factory=lambda: Swept.model_validate({}), description="Values of which every combination is a point."
     )
     variant: tuple[Variant, ...] = Field(
         default=(), description="Experiments that differ in more than a value; each with every combination of a sweep."
@@ -70,13 +72,14 @@ class Study(Table):
 class Point:
     """One experiment of a file. `values`: what is different in it, key path to value. `label`: that in short, unique.
 
-    `variant`: its name, where there are variants.
+    `variant`: its name, where there are variants. `swept`: of the values those of [sweep], and the name of the variant.
     """
 
     label: str
     experiment: Experiment
     values: Mapping[str, Any]
     variant: str | None = None
+    swept: Mapping[str, Any] = field(default_factory=dict)
     _file: str | None = None
     _settings: tuple[Setting, ...] = ()
 
@@ -93,16 +96,36 @@ def _is_option(fault: InputError) -> bool:
     return (fault.key or "").startswith("--")
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The experiments of a file. `axes`: the swept keys with their values, in order; the last one is that of the goal,
+    where there is one."""
+
+    points: list[Point]
+    axes: dict[str, list[Any]]
+    goal: Goal | None = None
+
+
 def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> list[Point]:
     """The experiments of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
 
     One where there is neither [sweep] nor [[variant]]. `libraries`: folders whose systems they may name. Raises
     InputError, or InputErrors with the faults of all points, each with its file and key path.
     """
+    plan = plan_of(source, overrides, libraries)
+    if plan.goal is not None:
+        file = None if isinstance(source, Mapping | Experiment) else str(source)
+        allowed = "with `pyxsim sweep`, which searches"
+        raise InputError("tells what is searched", file=file, key="sweep.goal", allowed=allowed)
+    return plan.points
+
+
+def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> Plan:
+    """The same with the axes of the sweep, and with its goal: then the points are those that it may try."""
     file, data = read_source(source)
     study = _study({table: data.pop(table) for table in STUDY if table in data}, file)
     by_hand = read_overrides(overrides)
-    axes = list(_axes(study, [each for each in by_hand if isinstance(each, Setting)], file))
+    axes = _axes(study, [each for each in by_hand if isinstance(each, Setting)], file)
     count = math.prod(len(axis) for axis in axes)
     if count > MOST:
         raise InputError(f"{count} points are too many", file=file, key=STUDY[0], allowed=f"at most {MOST}")
@@ -119,9 +142,20 @@ def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[st
             continue
         values = {key_path(setting.steps): setting.value for setting in settings}
         variant = next((choice.variant for choice in choices if choice.variant is not None), None)
+        swept = {name: value for choice in choices for name, value in choice.swept.items()}
         known = tuple(each for each in (*settings, *by_hand) if isinstance(each, Setting))
-        found.append(Point(label, experiment, values, variant, file, known))
+        found.append(Point(label, experiment, values, variant, swept, file, known))
     faults.tell(count)
+    return Plan(found, _swept_values(axes), study.sweep.goal)
+
+
+def _swept_values(axes: list[list[_Choice]]) -> dict[str, list[Any]]:
+    """Each swept key with its values, each once."""
+    found: dict[str, list[Any]] = {}
+    for name, value in (item for axis in axes for choice in axis for item in choice.swept.items()):
+        values = found.setdefault(name, [])
+        if value not in values:
+            values.append(value)
     return found
 
 
@@ -133,15 +167,31 @@ class _Choice:
     settings: tuple[Setting, ...]
     variant: str | None = None
 
+    @property
+    def swept(self) -> dict[str, Any]:
+        """What tells it from the others: the name of a variant, or the values themselves."""
+        if self.variant is not None:
+            return {VARIANT: self.variant}
+        return {key_path(setting.steps): setting.value for setting in self.settings}
+
 
 def _study(tables: dict[str, Any], file: str | None) -> Study:
     sweep = tables.get("sweep")
     if isinstance(sweep, Mapping):
-        raise_all([_unquoted((key,), value, file) for key, value in sweep.items() if isinstance(value, Mapping)])
+        keys = [key for key in sweep if key not in Swept.model_fields and _is_unquoted(key, sweep[key])]
+        raise_all([_unquoted((key,), sweep[key], file) for key in keys])
+    elif sweep is not None:  # keys are free: pydantic's list of them would tell less
+        allowed = "a table such as { key = value }"
+        raise InputError(f"{shown(sweep)} is no table", file=file, key="sweep", allowed=allowed)
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
         raise bundle([fault.at(file=file) for fault in translate(error, Study)]) from None
+
+
+def _is_unquoted(key: str, value: Any) -> bool:
+    """Whether a table is no range: its keys are settings."""
+    return isinstance(value, Mapping) and "." not in key and not {"from", "to"} & set(value)
 
 
 def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputError:
@@ -154,7 +204,10 @@ def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputErro
     return InputError("is a table, not a list of values", file=file, key=f"sweep.{path}", allowed=allowed)
 
 
-def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[list[_Choice]]:
+Row = tuple[Setting, ...]
+
+
+def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_Choice]]:
     """The variants, and the values of each swept key. Raises all faults of key paths together."""
     faults: list[InputError] = []
     variants = [
@@ -171,29 +224,73 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> Iterator[li
             problem, key = f"variant[{seen[each.name]}] is called '{each.name}', too", f"variant[{number}].name"
             faults.append(InputError(problem, file=file, key=key, allowed="a name of its own"))
         seen.setdefault(each.name, number)
-    swept = [list(_swept(path, values, file, faults)) for path, values in study.sweep.items()]
-    swept = [axis for axis in swept if axis and not any(hand.written(_path(axis)) is not None for hand in by_hand)]
-    for axis, other in itertools.combinations(swept, 2):
-        if axis[0].written(_path(other)) is not None or other[0].written(_path(axis)) is not None:
-            problem = f"sweep sets {_path(axis)}, too, and one is part of the other"
-            faults.append(InputError(problem, file=file, key=_table(other), allowed="one of them"))
-    faults += _twice([setting for variant in variants for setting in variant.settings], swept)
+    rows = [_left(axis, by_hand) for axis in _rows(study.sweep, file, faults)]
+    rows = [axis for axis in rows if any(axis)]
+    faults += _twice([setting for variant in variants for setting in variant.settings], rows)
+    if (goal := study.sweep.goal) is not None and not faults:
+        searched = list(_goal(goal, file, faults))
+        if searched and len(_left(searched, by_hand)) < len(searched):
+            faults.append(InputError("is what is searched", file="--set", key=_path(searched[0][0])))
+        faults += _twice([setting for variant in variants for setting in variant.settings], [*rows, searched])
+        rows.append(searched)
     raise_all(faults)
-    if variants:
-        yield variants
-    last = [_path(axis).rpartition(".")[2] for axis in swept]
-    for axis, name in zip(swept, last, strict=True):
-        path = _path(axis) if last.count(name) > 1 else name
-        labels = [f"{path}={_short(setting.value)}" for setting in axis]
+    return [*([variants] if variants else []), *_named(rows)]
+
+
+def _rows(sweep: Swept, file: str | None, faults: list[InputError]) -> Iterator[list[Row]]:
+    """The axes of a sweep: of each value what it sets."""
+    if sweep.points:
+        yield [tuple(_set(each, f"sweep.points[{n}]", file, faults)) for n, each in enumerate(sweep.points)]
+    if sweep.zip:
+        columns = [list(_swept(path, values, "sweep.zip", file, faults)) for path, values in sweep.zip.items()]
+        yield list(zip(*columns, strict=False))  # a column with a fault is empty, and all of it is refused
+    for path, values in sweep.product.items():
+        yield [(setting,) for setting in _swept(path, values, "sweep", file, faults)]
+
+
+def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Row]:
+    """The values that a search may try."""
+    written = "sweep.goal.values" if goal.values is not None else "sweep.goal"
+    try:
+        steps, read = read_path(goal.path)
+    except InputError as error:
+        faults.append(replaced_key(error, "sweep.goal.key").at(file=file))
+        return
+    for number, value in enumerate(goal.candidates):
+        yield (Setting(steps, read(value), f"{written}[{number}]" if goal.values is not None else written, file),)
+
+
+def _left(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
+    """What an axis still sets where some is set by hand, each once."""
+    left = [
+        tuple(each for each in row if not any(hand.written(_path(each)) is not None for hand in by_hand))
+        for row in axis
+    ]
+    if left == axis:
+        return axis
+    told = [[(_path(each), each.value) for each in row] for row in left]
+    return [row for number, row in enumerate(left) if told[number] not in told[:number]]
+
+
+def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
+    """The axes with a short name for each value, no two alike."""
+    paths = dict.fromkeys(_path(setting) for axis in axes for row in axis for setting in row)
+    last = {path: path.rpartition(".")[2] for path in paths}
+    ends = list(last.values())
+    names = {path: path if ends.count(end) > 1 else end for path, end in last.items()}
+    for axis in axes:
+        labels = [", ".join(f"{names[_path(each)]}={_short(each.value)}" for each in row) or "as it is" for row in axis]
         alike = len(set(labels)) < len(labels)  # long values, cut off
         yield [
-            _Choice(f"{label} ({number})" if alike else label, (setting,))
-            for number, (label, setting) in enumerate(zip(labels, axis, strict=True))
+            _Choice(f"{label} ({number})" if alike else label, row)
+            for number, (label, row) in enumerate(zip(labels, axis, strict=True))
         ]
 
 
-def _swept(path: str, values: tuple[Any, ...], file: str | None, faults: list[InputError]) -> Iterator[Setting]:
-    key = f"sweep.{key_path((path,))}"
+def _swept(
+    path: str, values: tuple[Any, ...], table: str, file: str | None, faults: list[InputError]
+) -> Iterator[Setting]:
+    key = f"{table}.{key_path((path,))}"
     try:
         steps, read = read_path(path)
     except InputError as error:
@@ -214,22 +311,39 @@ def _set(values: Mapping[str, Any], table: str, file: str | None, faults: list[I
         yield Setting(steps, read(value), key, file)
 
 
-def _path(axis: list[Setting]) -> str:
-    return key_path(axis[0].steps)
+def _path(setting: Setting) -> str:
+    return key_path(setting.steps)
 
 
-def _table(axis: list[Setting]) -> str:
-    """The key of an axis as it stands in the file."""
-    return axis[0].key.rpartition("[")[0]
+def _place(setting: Setting) -> str:
+    """The key in the file where a path stands, without the number of the value."""
+    return re.sub(r"\[\d+\]$", "", setting.key)
 
 
-def _twice(of_variants: list[Setting], swept: list[list[Setting]]) -> Iterator[InputError]:
-    """Keys that a variant sets and a sweep, too: the variant would have no effect."""
-    for axis in swept:
-        path = _path(axis)
+def _columns(axis: list[Row]) -> dict[str, Setting]:
+    """The paths that an axis sets, each with one of those who do."""
+    found: dict[str, Setting] = {}
+    for setting in (each for row in axis for each in row):
+        found.setdefault(_path(setting), setting)
+    return found
+
+
+def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputError]:
+    """Keys that two axes set, or a variant and a sweep, too: one of them would have no effect."""
+    every = [(number, setting) for number, axis in enumerate(axes) for setting in _columns(axis).values()]
+    for (number, one), (other_number, other) in itertools.combinations(every, 2):
+        listed = one.key.startswith("sweep.points")  # a point may set a part of what it set before
+        if number == other_number and listed:
+            continue
+        if one.written(_path(other)) is not None or other.written(_path(one)) is not None:
+            part = ", and one is part of the other" if _path(one) != _path(other) else ""
+            problem = f"sweep sets {_path(one)}, too{part}"
+            yield InputError(problem, file=other.file, key=_place(other), allowed="one of them")
+    for _, swept in every:
         for setting in of_variants:
-            if axis[0].written(key_path(setting.steps)) is not None:
-                yield InputError(f"[sweep] sets {path}, too", file=setting.file, key=setting.key, allowed="one of them")
+            if swept.written(_path(setting)) is not None:
+                problem = f"[sweep] sets {_path(swept)}, too"
+                yield InputError(problem, file=setting.file, key=setting.key, allowed="one of them")
 
 
 def _short(value: Any) -> str:

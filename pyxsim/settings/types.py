@@ -210,14 +210,14 @@ def _plain_table(value: object) -> dict[str, Any]:
     return {key: _plain(each) for key, each in value.items()}
 
 
-def _plain_list(value: object) -> tuple[Any, ...]:
+def plain_list(value: object) -> tuple[Any, ...]:
+    """A list of values that TOML can say, at least one."""
     if not isinstance(value, list | tuple) or not value:
         raise InputError(f"{shown(value)} is no list of values", allowed="a list such as [1, 2, 4]")
     return tuple(_plain(each) for each in value)
 
 
 Options = Annotated[dict[str, Any], PlainValidator(_plain_table), WithJsonSchema({"type": "object"})]
-Values = Annotated[tuple[Any, ...], PlainValidator(_plain_list), WithJsonSchema({"type": "array"})]
 
 
 def _one_or_many(value: object) -> str:

@@ -157,7 +157,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "sweep": (
         SMALL + '[sweep]\n"collective.size" = ["1 MiB"]',
-        "e.toml: sweep: the file holds several experiments, not one; allowed: with `pyxsim compare`",
+        "e.toml: sweep: the file holds several experiments, not one; allowed: with `pyxsim sweep`",
     ),
     "missing workload": (
         'network = { topology = "ring", shape = [4] }\nworkload = { file = "w.txt" }',

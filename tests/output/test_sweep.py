@@ -24,7 +24,6 @@ def write_manifest(folder: Path, **changes: Any) -> None:
         "backend": "packet",
         "axes": {"vcs": [1, 2, 4]},
         "goal": {},
-        "answers": [],
         "points": points,
         "provenance": {},
     }

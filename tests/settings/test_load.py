@@ -187,7 +187,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     # wrong types
     ({**GOOD, "network": 3}, "network: 3 is no table; allowed: a table [network] with the keys topology, dims, "),
     ({**GOOD, "collective": [1]}, "collective[0]: 1 is no table"),
-    ({**GOOD, "sweep": {}}, "sweep: these are several experiments, not one; allowed: with `pyxsim compare`"),
+    ({**GOOD, "sweep": {}}, "sweep: these are several experiments, not one; allowed: with `pyxsim sweep`"),
     ({**GOOD, "variant": 3}, "variant: these are several experiments, not one"),
     ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is no text"),
     (

@@ -1,0 +1,212 @@
+"""`pyxsim sweep`: the points of an experiment, run by several processes into a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyxsim.cli.faults import all_or_faults
+from pyxsim.cli.progress import clock
+from pyxsim.cli.talk import Talk
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.output.sweep import Sweep
+from pyxsim.output.sweep_table import columns_of, names_of
+from pyxsim.report.latency import number
+from pyxsim.report.sheets import Sheet
+from pyxsim.report.style import need_matplotlib
+from pyxsim.report.sweep import file_name, save, short_names, text_of
+from pyxsim.settings.points import Plan, plan_of
+from pyxsim.study.sweep import Standing, sweep
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+MOST_ROWS = 24  # of points on a terminal
+MOST_RUNNING = 8  # of points at work that are named
+SILENCE = 10.0  # seconds between two lines where nobody sees lines change
+NO_HUE = "-"
+_TELLING = (  # numbers that a row on a terminal has, as far as there are such
+    *("time_ns", "bound_ns", "accepted_load", "packet_latency", "packet_latency_p99", "saturated"),
+)
+
+
+def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str] | None = None, **options: Any) -> None:
+    """`pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as for `sweep`."""
+    overrides = tuple(options.get("overrides") or ())
+    wanted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
+    needs = [(wanted[1], "--plot")] if wanted is not None else []
+    with _Watch(talk) as watch:
+        try:
+            found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"what was run is in {folder}, and the same command goes on from there") from None
+    written = [f"{folder}/{name}" for name in names_of(found)]
+    if wanted is not None:
+        written.append(f"{folder}/{file_name(wanted)}")
+        save(found, written[-1], *wanted)
+    talk.put({**_told(found), **_faults(found)})
+    talk.say(*_shown(found, watch.standing, talk.console.width), "", f"wrote {', '.join(written)}")
+    if failed := found.counts["failed"]:
+        raise SimulationError(f"{failed} of {len(found)} points failed")
+
+
+def _wanted(
+    plot: tuple[str, str, str], path: str, overrides: tuple[str, ...], libraries: tuple[str, ...]
+) -> tuple[str, str, str | None]:
+    """The columns of a picture, before the work that it shall show. Raises InputError."""
+    plan, _ = all_or_faults(lambda: plan_of(path, overrides, libraries), need_matplotlib)
+    x, y, hue = plot
+    return _axis(plan, x), y, None if hue == NO_HUE else _axis(plan, hue)
+
+
+def _axis(plan: Plan, name: str) -> str:
+    ends = [path for path in plan.axes if path == name or path.endswith(f".{name}")]
+    if len(ends) != 1:
+        raise InputError(f"'{name}' is no swept key", key="--plot", allowed=short_names(plan.axes), given=name)
+    return ends[0]
+
+
+# While it goes on
+
+
+class _Watch:
+    """Shows how far a sweep is: lines that change on a terminal; elsewhere a line every now and then."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self.standing = Standing(0)
+        self._told = 0
+        self._reasons: set[str] = set()
+        self._last = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> _Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def see(self, standing: Standing) -> None:
+        """Called several times a second."""
+        self.standing = standing
+        if self.talk.silent:
+            return
+        if self.talk.live:
+            self._show(standing)
+        news, self._told = standing.news[self._told :], len(standing.news)
+        for label, reason in news:
+            self._say(f"failed: {label}" if reason in self._reasons else f"failed: {label}: {reason}")
+            self._reasons.add(reason)
+        if not self.talk.live and time.monotonic() - self._last >= SILENCE:
+            self._last = time.monotonic()
+            self._say(_words(standing))
+
+    def _say(self, line: str) -> None:
+        from rich.text import Text
+
+        if self._live is not None:
+            self._live.console.print(Text(line, overflow="fold"))
+        else:
+            self.talk.say(line)
+
+    def _show(self, standing: Standing) -> None:
+        from rich.live import Live
+
+        if self._live is None:
+            look: dict[str, Any] = {"auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
+            self._live = Live(console=self.talk.console, transient=True, **look)
+            self._live.start()
+        self._live.update(_picture(standing), refresh=True)
+
+
+def _words(standing: Standing) -> str:
+    """One line: 120 of 200 points, 2 failed, 1:05 left."""
+    if standing.checking:
+        return "looking whether every point can be run"
+    done = standing.done + standing.failed
+    parts = [f"{done} of {standing.total} points"]
+    parts += [f"{standing.failed} failed"] if standing.failed else []
+    parts += [f"{len(standing.running)} running"] if standing.running else []
+    parts += [f"{standing.before} were there"] if standing.before else []
+    left = standing.left
+    return ", ".join([*parts, f"{clock(left)} left"] if left is not None and done < standing.total else parts)
+
+
+def _picture(standing: Standing) -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    line = Table.grid(padding=(0, 1))
+    line.add_row(ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(_words(standing)))
+    running = Table.grid(padding=(0, 2))
+    now = time.monotonic()
+    for label, since in list(standing.running.items())[:MOST_RUNNING]:
+        running.add_row("", Text(label, style="dim", overflow="ellipsis", no_wrap=True), Text(clock(now - since)))
+    more = len(standing.running) - MOST_RUNNING
+    return Group(line, running, *([Text(f"    and {more} more", style="dim")] if more > 0 else []))
+
+
+# At the end
+
+
+def _told(found: Sweep) -> dict[str, Any]:
+    """For scripts."""
+    points = [
+        {
+            **{name: point.changed.get(name) for name in found.axes},
+            "state": point.state,
+            **point.values,
+            **({"reason": point.reason} if point.reason else {}),
+            "key": point.key,
+            "file": None if point.file is None else str(point.file),
+        }
+        for point in found.points
+    ]
+    about: dict[str, Any] = {"title": found.title, "folder": str(found.folder), "axes": found.axes}
+    answers = {"goal": found.goal, "answers": found.answers} if found.goal else {}
+    about |= {str(state): count for state, count in found.counts.items()}
+    return {**about, "complete": found.complete, **answers, "points": points}
+
+
+def _faults(found: Sweep) -> dict[str, Any]:
+    failed = [f"{point.label}: {point.reason}" for point in found.points if point.state == "failed"]
+    return {"exit_code": SimulationError.exit_code, "errors": failed} if failed else {}
+
+
+def _shown(found: Sweep, standing: Standing, width: int) -> Iterator[Any]:
+    from rich.text import Text
+
+    yield Text(found.title, style="bold")
+    if found.answers:
+        yield _sheet(columns_of(found.answers)).rich(MOST_ROWS, width)
+        if any(row.get("monotone") is False for row in found.answers):
+            yield "not monotone: a value is better than a later one, so the first that is good may have been missed"
+    else:
+        telling = [name for name in _TELLING if name in found.numbers]
+        yield _sheet(found.columns([*found.axes, "state", *telling])).rich(MOST_ROWS, width)
+    reasons: dict[str, list[str]] = {}  # each once
+    for point in found.points:
+        if point.state == "failed":
+            reasons.setdefault(point.reason, []).append(point.label)
+    for reason, labels in reasons.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
+    if standing.unwanted:
+        yield f"{standing.unwanted} points of other settings are kept in the folder, and not in the table"
+
+
+def _sheet(columns: dict[str, list[Any]]) -> Sheet:
+    ends = [name.rpartition(".")[2] for name in columns]
+    head = [end if ends.count(end) == 1 else name for end, name in zip(ends, columns, strict=True)]
+    texts = {name: [_cell(value) for value in values] for name, values in columns.items()}
+    return Sheet(head, list(zip(*texts.values(), strict=True)), words=())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return number(value) if isinstance(value, float) else text_of(value)

@@ -1,0 +1,7 @@
+"""Many points of one experiment: run by several processes, kept in a folder, and never twice."""
+
+from __future__ import annotations
+
+from pyxsim.study.sweep.run import Standing, sweep
+
+__all__ = ["Standing", "sweep"]

@@ -1,0 +1,72 @@
+"""The workers of a Dask cluster, or of one that is begun on this machine."""
+
+from __future__ import annotations
+
+import logging
+import time
+from importlib import import_module
+from typing import Any
+
+from pyxsim.errors import InputError
+from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
+
+LOCAL = "local"
+AHEAD = 2  # tasks per thread of a worker that are known there: it does not wait for the next one to travel
+PATIENCE = "30s"
+
+
+class Cluster:
+    """`address`: of a scheduler, such as tcp://node:8786; or "local": `workers` processes here. Raises InputError."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            self._dask: Any = import_module("distributed")
+        except ImportError as error:
+            raise InputError("a cluster needs Dask: pip install pyxsim[dask]", key="--dask") from error
+        self._running: dict[Any, int] = {}
+        self._cluster: Any = None
+        if address == LOCAL:
+            self._cluster = self._dask.LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            )
+        try:
+            self._client: Any = self._dask.Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            self.close()
+            why = " ".join(str(error).split())
+            allowed = "local, or the address of a scheduler such as tcp://node:8786"
+            raise InputError(f"no scheduler at '{address}': {why}", key="--dask", allowed=allowed) from error
+
+    def free(self) -> int:
+        threads = sum(self._client.nthreads().values())
+        return max(1, AHEAD * int(threads)) - len(self._running)
+
+    def submit(self, number: int, task: Task) -> None:
+        future = self._client.submit(carry_out, task, pure=False, key=f"pyxsim-{number}-{time.monotonic_ns()}")
+        self._running[future] = number
+
+    def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
+        if not self._running:
+            time.sleep(seconds)
+            return []
+        try:
+            with self._client.as_current():
+                ended = self._dask.wait(list(self._running), timeout=seconds, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            return []
+        return [(self._running.pop(future), _outcome(future)) for future in ended]
+
+    def close(self) -> None:
+        for each in (getattr(self, "_client", None), self._cluster):
+            if each is not None:
+                each.close()
+
+
+def _outcome(future: Any) -> Outcome:
+    """What a task has returned. Only the cluster itself raises: the worker is gone, or the task could not travel."""
+    if future.status != "finished":
+        error = future.exception() if future.status == "error" else None
+        reason = " ".join(str(error).split()) if error is not None else f"the task was {future.status}"
+        return Outcome(kind=DIED, reason=f"on the cluster: {reason}")
+    found: Outcome = future.result()
+    return found

@@ -1,0 +1,157 @@
+"""Processes of this machine that carry out tasks. One that dies takes its own task with it, and is replaced.
+
+They are plain children with a pipe each, no pool of the standard library: a pool is broken as a whole when one of its
+processes is killed, and would import the script of the user once more in each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Protocol
+
+from pyxsim.errors import PyxsimError
+from pyxsim.study.sweep.task import DIED, Outcome, Task
+
+_BEGIN = "import sys; sys.path[:] = {path!r}; from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
+_HOPELESS = 3  # workers in a row that died before they were begun: it is not the points
+
+
+class Crew(Protocol):
+    """Those who carry out tasks."""
+
+    def free(self) -> int:
+        """How many tasks it can take now."""
+
+    def submit(self, number: int, task: Task) -> None:
+        """Begin a task, known by its number from then on."""
+
+    def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
+        """What has ended, after so many seconds at most. Raises PyxsimError where nobody is left."""
+
+    def close(self) -> None:
+        """Let everybody go; what was not ended is lost."""
+
+
+class _Worker:
+    """One process. `log`: where what it prints goes."""
+
+    def __init__(self, log: Path) -> None:
+        self.number: int | None = None  # of its task
+        self.begun = False
+        ours, theirs = socket.socketpair()
+        lifeline, self._lifeline = os.pipe()
+        words = _BEGIN.format(path=sys.path, tasks=theirs.fileno(), lifeline=lifeline)
+        with ours, theirs, log.open("ab") as out, _no_interrupts():
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                pass_fds=(theirs.fileno(), lifeline),
+            )
+            self.pipe = Connection(ours.detach())
+        os.close(lifeline)
+
+    def begin(self, number: int, task: Task) -> bool:
+        """Whether it could be told."""
+        self.number = number
+        try:
+            self.pipe.send(task)
+        except OSError:
+            return False
+        return True
+
+    def take(self) -> Outcome | None:
+        """What it has sent; None for its first word, that it could be begun. Raises EOFError if it has died instead."""
+        try:
+            found: Outcome | None = self.pipe.recv()
+        except OSError as error:
+            raise EOFError from error
+        self.begun = True
+        return found
+
+    def end(self) -> int:
+        """Kill it, if it still lives; returns how it has ended."""
+        self.process.kill()
+        self.pipe.close()
+        os.close(self._lifeline)
+        return self.process.wait()
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Children that are begun here never hear Ctrl-C, which is for the one who began them; he ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Local:
+    """Some processes of this machine, begun when there is a task for them."""
+
+    def __init__(self, count: int, log: Path) -> None:
+        self.count, self.log = count, log
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+        self._useless = 0
+
+    def free(self) -> int:
+        return self.count - len(self._busy)
+
+    def submit(self, number: int, task: Task) -> None:
+        worker = self._idle.pop() if self._idle else _Worker(self.log)
+        self._busy.append(worker)
+        worker.begin(number, task)  # one that has died is heard of in `wait`
+
+    def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
+        ready = wait([worker.pipe for worker in self._busy], seconds)
+        found = []
+        for worker in [worker for worker in self._busy if worker.pipe in ready]:
+            number = worker.number
+            assert number is not None
+            try:
+                outcome = worker.take()
+            except EOFError:
+                self._busy.remove(worker)
+                outcome = self._died(worker)
+            else:
+                self._useless = 0
+                if outcome is None:
+                    continue
+                self._busy.remove(worker)
+                self._idle.append(worker)
+            found.append((number, outcome))
+        return found
+
+    def _died(self, worker: _Worker) -> Outcome:
+        code = worker.process.wait()
+        worker.end()
+        self._useless += not worker.begun
+        if self._useless >= _HOPELESS:
+            raise PyxsimError(f"workers cannot be begun, the last one {_how(code)}: see {self.log}")
+        return Outcome(kind=DIED, reason=f"its process {_how(code)}")
+
+    def close(self) -> None:
+        for worker in [*self._idle, *self._busy]:
+            worker.end()
+        self._idle.clear()
+        self._busy.clear()
+
+
+def _how(code: int) -> str:
+    """How a process has ended, in words."""
+    if code == -signal.SIGKILL:
+        return "was killed, as the system does when memory runs out"
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

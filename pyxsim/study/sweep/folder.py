@@ -1,0 +1,161 @@
+"""The folder of a sweep as the one who fills it sees it: locked, every file whole at any time; its journal."""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyxsim.errors import InputError
+from pyxsim.output.hdf5 import check_writable, put_file
+from pyxsim.output.sweep import FORMAT, JOURNAL, MANIFEST, POINTS, read_manifest
+from pyxsim.study.sweep.task import Outcome
+
+LOCK, LOG = ".lock", "workers.log"
+_PARTS = ".pyxsim-*.part"  # what is left of a file that was being written
+START, DONE, FOUND, FAILED, BEGIN, END = "start", "done", "found", "failed", "begin", "end"
+
+
+class Folder:
+    """Opened, it belongs to one sweep alone, until that ends in whatever way. Raises InputError."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._check()
+        self._lock = self._locked()
+        self._journal = -1
+        for left in [*self.path.glob(_PARTS), *(self.path / POINTS).glob(_PARTS)]:
+            left.unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        """It can be written, and holds nothing but a sweep."""
+        if self.path.exists() and not self.path.is_dir():
+            problem = "is a file; a sweep fills a folder"
+            raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="the name of a folder")
+        try:
+            strange = self.path.is_dir() and not self.manifest and any(not _ours(each) for each in self.path.iterdir())
+            if strange:
+                problem = "is a folder with other files, and holds no sweep"
+                raise InputError(
+                    problem, file=os.fspath(self.path), key="-o", allowed="a new folder, or that of a sweep"
+                )
+            (self.path / POINTS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"cannot be written: {os.strerror(error.errno or 0)}"
+            raise InputError(problem, file=os.fspath(self.path), key="-o") from error
+        check_writable(self.path / MANIFEST)
+        check_writable(self.path / POINTS / "a")
+
+    def _locked(self) -> int:
+        """The system frees the lock when its holder is gone, by whatever signal."""
+        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            problem = "another sweep is running there"
+            raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="another folder, or wait") from error
+        return lock
+
+    def close(self) -> None:
+        """Give it free."""
+        if self._journal >= 0:
+            os.close(self._journal)
+            self._journal = -1
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+        log = self.path / LOG
+        if log.exists() and not log.stat().st_size:
+            log.unlink()
+
+    @property
+    def log(self) -> Path:
+        """Where what workers print goes."""
+        return self.path / LOG
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was wanted the last time; empty for a new folder. Raises InputError for what is no manifest."""
+        return read_manifest(self.path) if (self.path / MANIFEST).exists() else {}
+
+    def want(self, manifest: Mapping[str, Any]) -> None:
+        """What is wanted from now on."""
+        text = json.dumps({"format": FORMAT, **manifest}, indent=1)
+        put_file(self.path / MANIFEST, (text + "\n").encode())
+
+    # Points
+
+    def result(self, key: str) -> Path:
+        """The file of a result."""
+        return self.path / POINTS / f"{key}.h5"
+
+    def failure(self, key: str) -> Path:
+        """The file that tells why there is none."""
+        return self.path / POINTS / f"{key}.json"
+
+    def keys(self) -> set[str]:
+        """Of all points that were run, wanted or not."""
+        return {path.stem for path in (self.path / POINTS).iterdir() if path.suffix in (".h5", ".json")}
+
+    def settle(self, key: str, outcome: Outcome, tries: int) -> None:
+        """Keep what became of a point, and then note that it is kept."""
+        if outcome.image is not None:
+            put_file(self.result(key), outcome.image)
+            self.failure(key).unlink(missing_ok=True)
+            self.note(DONE, key=key)
+            return
+        told = {"reason": outcome.reason, "kind": outcome.kind, "final": outcome.final, "tries": tries, "key": key}
+        put_file(self.failure(key), (json.dumps(told, indent=1) + "\n").encode())
+        self.note(FAILED, key=key, kind=outcome.kind)
+
+    def forget_accidents(self) -> None:
+        """Failures that may go well this time are none any more. Those of the simulated system would come again."""
+        for path in (self.path / POINTS).glob("*.json"):
+            try:
+                final = json.loads(path.read_text(encoding="utf-8"))["final"]
+            except (OSError, ValueError, KeyError, TypeError):
+                final = False  # nobody knows what it was
+            if not final:
+                path.unlink(missing_ok=True)
+
+    # The journal
+
+    def note(self, event: str, **more: Any) -> None:
+        """A line of the journal: written at once, so that it is there whatever comes next."""
+        if self._journal < 0:
+            self._journal = os.open(self.path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            size = os.fstat(self._journal).st_size
+            if size and os.pread(self._journal, 1, size - 1) != b"\n":
+                os.write(self._journal, b"\n")  # the last line was cut off
+        at = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        os.write(self._journal, (json.dumps({"at": at, "event": event, **more}) + "\n").encode())
+
+    def note_found(self) -> None:
+        """Points whose file is there and whose end is not: the sweep was killed between the two."""
+        ended = journal(self.path)
+        for key in sorted(path.stem for path in (self.path / POINTS).glob("*.h5")):
+            if not ended[DONE, key] + ended[FOUND, key]:
+                self.note(FOUND, key=key)
+
+
+def journal(folder: Path) -> Counter[tuple[str, str]]:
+    """How often each event is noted of each key; lines that were cut off do not count."""
+    found: Counter[tuple[str, str]] = Counter()
+    file = folder / JOURNAL
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else ():
+        try:
+            row = json.loads(line)
+            found[row["event"], row.get("key", "")] += 1
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _ours(path: Path) -> bool:
+    return path.name in (POINTS, LOCK, LOG, JOURNAL)

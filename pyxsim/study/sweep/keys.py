@@ -1,0 +1,86 @@
+"""The key of a point: what its result depends on, as a hash. What was run under a key need not be run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from pathlib import Path
+
+from pyxsim import __version__
+from pyxsim.library import SHELVES, shelf_dirs
+from pyxsim.output.provenance import sha256
+from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings.run import Run
+
+_LONGEST = 4096  # a longer text names no file
+
+
+@dataclass
+class Keys:
+    """Makes keys: of the resolved settings but for [run], of the backend, of the version, and of what stands in the
+    files that the settings name and in the shelves of one's own. `folder`: where relative paths count from."""
+
+    folder: Path
+    backend: str
+    libraries: Sequence[str] = ()
+    allow_deadlock: bool = False
+    _digests: dict[Path, str] = field(default_factory=dict)
+    _files: dict[str, dict[str, str]] = field(default_factory=dict)
+    _shelves: list[str] | None = None
+
+    def key(self, experiment: Experiment) -> str:
+        """sha256 in hexadecimal digits."""
+        settings = resolved_toml(experiment.model_copy(update={"run": Run()}))
+        files: dict[str, str] = {}
+        for text in set(_texts(experiment.model_dump())):
+            if text not in self._files:
+                self._files[text] = {name: self._digest(path) for name, path in self._named(text)}
+            files |= self._files[text]
+        how = [__version__, self.backend, self.allow_deadlock, self._own()]
+        return sha256(json.dumps([settings, files, how], sort_keys=True))
+
+    def _named(self, text: str) -> Iterator[tuple[str, Path]]:
+        """The files that a text of the settings names: by their path, or by what their names begin with, as traces."""
+        if not text or "\0" in text or len(text) > _LONGEST:
+            return
+        path = self.folder / text
+        try:
+            if path.is_file():
+                yield text, path
+            elif path.name and path.parent.is_dir():
+                pattern = path.name if "*" in path.name else f"{path.name}.*.et*"
+                yield from ((f"{text}: {each.name}", each) for each in path.parent.glob(pattern) if each.is_file())
+        except (OSError, ValueError):
+            return  # whoever reads it says what is wrong with it
+
+    def _digest(self, path: Path) -> str:
+        if path not in self._digests:
+            with path.open("rb") as file:
+                self._digests[path] = file_digest(file, "sha256").hexdigest()
+        return self._digests[path]
+
+    def _own(self) -> list[str]:
+        """What stands on the shelves of the user."""
+        if self._shelves is None:
+            shipped = {folder for shelf in SHELVES for folder in shelf_dirs(shelf)}
+            folders = [each for shelf in SHELVES for each in shelf_dirs(shelf, self.libraries) if each not in shipped]
+            files = sorted(path for folder in folders for path in folder.rglob("*") if _is_source(path))
+            self._shelves = [f"{path.name} {self._digest(path)}" for path in files]
+        return self._shelves
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, Iterable) and not isinstance(value, bytes):
+        for each in value:
+            yield from _texts(each)
