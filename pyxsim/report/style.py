@@ -61,7 +61,13 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
     if ax is not None:
         return ax
     with plt.rc_context(STYLE):
-        return plt.subplots(figsize=(width, height), layout="constrained")[1]
+        made = plt.subplots(figsize=(width, height), layout="constrained")[1]
+        # The first figure of a notebook loads its backend, which turns this on; the end of the context turns it off
+        # again, and no later figure would be shown.
+        interactive = plt.isinteractive()
+    if interactive:
+        plt.ion()
+    return made
 
 
 def colour(dim: int) -> str:
