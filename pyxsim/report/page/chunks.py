@@ -69,7 +69,6 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
     clock, names, notes = Clock.of(result), dimension_names(result), []
     several = len(np.unique(result.chunks["collective"])) > 1
     hue = "collective" if several else "chunk"
-    hues = np.unique(result.chunks[hue])
     traces: list[Any] = []
     ticks: dict[int, tuple[list[float], list[str]]] = {}
     tops: dict[int, float] = {}
@@ -89,7 +88,7 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
         shown = npu == npus[0]
         traces += [
             _waits(clock, rows, lanes, shown=shown),
-            _bars(result, clock, rows, lanes, hues, hue, shown=shown),
+            _bars(result, clock, rows, lanes, hue, shown=shown),
         ]
     first = npus[0]
     sketch = {
@@ -125,10 +124,10 @@ def _rows(result: Result, npu: int, most: int) -> tuple[dict[str, Longs], int]:
     return {**kept, "row": np.arange(len(long))}, len(mine) - len(long)
 
 
-def _bars(
-    result: Result, clock: Clock, rows: dict[str, Longs], lanes: Any, hues: Longs, hue: str, *, shown: bool
-) -> dict[str, Any]:
-    start, end, tints = clock.at(rows["start"]), clock.at(rows["end"]), shades(len(hues))
+def _bars(result: Result, clock: Clock, rows: dict[str, Longs], lanes: Any, hue: str, *, shown: bool) -> dict[str, Any]:
+    start, end = clock.at(rows["start"]), clock.at(rows["end"])
+    numbers, hues = np.unique(rows[hue], return_inverse=True)
+    tints = shades(len(numbers))
     collectives = [str(row.get("name") or row.get("kind") or "collective") for row in result.collectives]
     told = [
         f"chunk {chunk}, phase {phase} of {plain(cut(collectives[of], NAME))}<br>"
@@ -151,7 +150,7 @@ def _bars(
         "y": lanes,
         "width": 0.86,
         # Colours, and no numbers on a scale: plotly asks each for a colour of its text.
-        "marker": {"color": [tints[i] for i in np.searchsorted(hues, rows[hue]).tolist()], "line": {"width": 0}},
+        "marker": {"color": [tints[i] for i in hues.tolist()], "line": {"width": 0}},
         "text": [str(chunk) for chunk in rows["chunk"].tolist()] if len(start) <= _NUMBERED else None,
         "textposition": "inside",
         "insidetextanchor": "middle",

@@ -35,7 +35,7 @@ def _bound(result: Result) -> Iterator[str]:
     if result.ratio < NEAR:
         yield f"{took}: bandwidth and latency of the links are what limits it."
     else:
-        yield f"{took}: {percent(1 - 1 / result.ratio)} of its time is not needed by the links themselves."
+        yield f"{took}: {percent(1 - 1 / result.ratio)} of it has other reasons."
 
 
 def _traffic(result: Result) -> Iterator[str]:
@@ -74,7 +74,9 @@ def _links(result: Result) -> Iterator[str]:
     kind = "" if result.link_kinds else "dimension "
     what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
     told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
-    if most.mean >= FULL:
+    if most.most > 1:
+        yield f"{told}: this network model lets links carry more than they can."
+    elif most.mean >= FULL:
         yield f"{told}: their bandwidth is the limit."
     elif most.most >= FULL:
         yield f"{told}: a few links carry too much, the others wait for them."

@@ -20,6 +20,7 @@ MOST_POINTS = 500  # of a line
 MOST_COLUMNS, MOST_CELLS = 400, 120_000  # of the heat map
 MOST_DIMENSIONS = 12
 MOST_HOT = 20
+MOST_TICKS = 16
 ROW = 26  # pixels of a bar with its name
 
 
@@ -182,11 +183,16 @@ def _buffers(result: Result) -> Panel:
         )
     sketch = {
         "barmode": "stack",
-        "xaxis": {"title": {"text": "most flits ever in one VC buffer"}, "rangemode": "tozero"},
+        "xaxis": {"title": {"text": "most flits ever in one VC buffer"}, **_whole(int(result.buffer_max.max()))},
         "yaxis": {"title": {"text": "links"}},
     }
     text = "How deep the queues behind the links became: for each link the most flits that one of its VC buffers held."
     return Panel("Queues", text, figure(traces, sketch), 230, wide=False)
+
+
+def _whole(most: int) -> dict[str, Any]:
+    """An axis of whole numbers from 0."""
+    return {"range": [-0.6, most + 0.6], **({"dtick": 1} if most <= MOST_TICKS else {})}
 
 
 def hot(result: Result) -> list[Panel]:

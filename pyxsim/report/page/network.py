@@ -31,9 +31,12 @@ WIDE, SMALL = 900, 420  # pixels that the picture has for its width, about; besi
 MOST_STILL = 1500  # links of a picture that stands beside others
 HIGHEST, LOWEST = 660, 260
 FRAME = 116  # pixels of the slider
+PACE = 250  # milliseconds of a window while it plays
 DEGREES = 2.0  # of the map: so few that a sphere is flat
 BENDS = (8, 20)  # points of a curved link, at least and at most
 MOST_BENDS = 20_000
+CORNERS = (12, 48)  # of a circle, at least and at most
+MOST_CORNERS = 2000
 LEAST_LINE = 1.1  # pixels
 SMALLEST_LETTER = 7
 
@@ -146,11 +149,26 @@ def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], 
     labels = [WHOLE, *windows.labels]
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     steps = [{"method": "animate", "label": label, "args": [[str(i)], at_once]} for i, label in enumerate(labels)]
+    slowly = {**at_once, "fromcurrent": True, "frame": {"duration": PACE, "redraw": True}}
+    play = {
+        "type": "buttons",
+        "direction": "left",
+        "showactive": False,
+        "x": 0.94,
+        "xanchor": "right",
+        "y": 0,
+        "yanchor": "top",
+        "pad": {"t": 4, "r": 0},
+        "buttons": [
+            {"label": "play", "method": "animate", "args": [None, slowly]},
+            {"label": "stop", "method": "animate", "args": [[None], at_once]},
+        ],
+    }
     slider = {
         "steps": steps,
         "active": 0,
         "currentvalue": {"prefix": "", "xanchor": "left"},
-        "pad": {"t": 8, "b": 0},
+        "pad": {"t": 14, "b": 0},
         "len": 0.94,
         "x": 0,
         "ticklen": 0,
@@ -162,7 +180,7 @@ def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], 
         "coloraxis": {"cmin": 0, "cmax": top, "colorbar": {"len": 0.9, "x": 0.96, "xpad": 0}},
         "showlegend": False,
         "margin": {"l": 8, "r": 56, "t": 8, "b": 8},
-        **({"sliders": [slider]} if len(windows) else {}),
+        **({"sliders": [slider], "updatemenus": [play]} if len(windows) else {}),
     }
     made = [{"name": str(i), "data": data, "traces": list(range(len(data)))} for i, data in enumerate(frames)]
     return figure(traces, shown, made if len(windows) else ())
@@ -237,7 +255,7 @@ def _routers(topology: Topology, plan: Layout, place: _Map) -> list[dict[str, An
     """NPUs as circles, switches as squares, and their names where there is room."""
     count, r = topology.routers, plan.radius
     is_switch = ~np.isin(np.arange(count), topology.home)
-    turn = np.linspace(0, 2 * np.pi, 17)[:-1]
+    turn = np.linspace(0, 2 * np.pi, int(np.clip(MOST_CORNERS // count, *CORNERS)), endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1) * r
     square = np.array([[-r, -r], [-r, r], [r, r], [r, -r]])
     shapes = {
@@ -324,12 +342,19 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     # Windows are taken together before they are projected: the mean of the busiest is not the busiest of the means.
     few = _Windows.of(result, cells, detail)
     seen = [[_cells(topology, values, pair) for pair in pairs] for values in (result.link_utilization, *few.values)]
-    sketch: dict[str, Any] = {"grid": {"rows": 1, "columns": len(pairs), "pattern": "independent", "xgap": 0.16}}
+    sketch: dict[str, Any] = {}
+    wide = 0.92 / len(pairs)
     for i, (across, up) in enumerate(pairs):
         end = "" if i == 0 else str(i + 1)
-        square = {"scaleanchor": f"x{end}", "constrain": "domain"} if up is not None else {"visible": False}
-        sketch[f"xaxis{end}"] = {"title": {"text": f"coordinate {across}"}, "showgrid": False, "constrain": "domain"}
-        sketch[f"yaxis{end}"] = {"title": {"text": f"coordinate {up}"}, "showgrid": False, **square}
+        own = {"showgrid": False, "zeroline": False}
+        place = [i * wide, (i + (0.84 if len(pairs) > 1 else 1)) * wide]
+        sketch[f"xaxis{end}"] = {"title": {"text": f"coordinate {across}"}, "domain": place, "anchor": f"y{end}", **own}
+        sketch[f"yaxis{end}"] = {
+            "title": {"text": f"coordinate {up}"},
+            "anchor": f"x{end}",
+            "visible": up is not None,
+            **own,
+        }
     traces = [
         {
             "type": "heatmap",
@@ -345,6 +370,8 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     frames = [[{"type": "heatmap", "z": z} for z in views] for views in seen]
     made = _moving(traces, sketch, frames, few, few.top)
     made.update_layout(margin={"l": 60, "t": 16, "b": 30})
+    made.update_layout(sliders=[{"pad": {"t": 54}}] * len(made.layout.sliders))
+    made.update_layout(updatemenus=[{"pad": {"t": 46}}] * len(made.layout.updatemenus))
     text = (
         f"{plural(topology.links, 'link')} are too many to draw each. A cell is the busiest link at the routers with "
         "these coordinates, its colour the share of the time that it spent sending."

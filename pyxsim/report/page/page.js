@@ -13,20 +13,26 @@ for (const area of areas) {
   figure.layout.template = themes[theme()];
   Plotly.newPlot(area, { ...figure, config });
 }
+// An animation that is stopped is a promise that plotly rejects, without a reason.
+addEventListener("unhandledrejection", (event) => event.reason === undefined && event.preventDefault());
 night.addEventListener("change", () => paint({}));
 document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = theme() === "dark" ? "light" : "dark";
   paint({});
 });
-// A picture keeps the size that it has on the screen; a sheet is narrower.
+// A picture keeps the size that it has on the screen; a sheet is narrower, and a page has room for two.
+const sheet = { width: 640, height: 400 };
 let before;
 addEventListener("beforeprint", () => {
   before = root.dataset.theme;
   root.dataset.theme = "light";
-  paint({ width: 640 });
+  for (const area of areas) {
+    const height = Math.min(area.clientHeight, sheet.height);
+    Plotly.relayout(area, { template: themes.light, width: sheet.width, height });
+  }
 });
 addEventListener("afterprint", () => {
   if (before) root.dataset.theme = before;
   else delete root.dataset.theme;
-  paint({ width: null, autosize: true });
+  paint({ width: null, height: null, autosize: true });
 });

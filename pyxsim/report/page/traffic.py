@@ -110,8 +110,10 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
         "yaxis": {"title": {"text": f"share of the {what}"}, "tickformat": ".3~p"},
         "shapes": lines,
         "annotations": list(_named(marks, per_cycle, values[-1], broad=broad)),
+        # The names of the percentiles are between the bars and the legend.
         "showlegend": len(groups) > 1,
-        "margin": {"t": 46},
+        "legend": {"y": 1.09, "traceorder": "normal"},
+        "margin": {"t": 64 if len(groups) > 1 else 30},
     }
     told = ", ".join(f"{name} {number(value * per_cycle)}" for name, value in marks.items())
     mean = float((values * counts).sum() / counts.sum()) * per_cycle

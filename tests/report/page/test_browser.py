@@ -137,6 +137,22 @@ def test_the_handle_can_be_dragged(browser: Any, opened: dict[str, Any]) -> None
     assert label.endswith(" us")
 
 
+def test_it_plays(browser: Any, opened: dict[str, Any]) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    frames = "const area = document.querySelector('#network .area'); area.seen = [];"
+    browser.execute_script(f"{frames} area.on('plotly_animatingframe', e => area.seen.push(e.name))")
+    play, stop = browser.find_elements(By.CSS_SELECTOR, "#network .updatemenu-button")
+    play.click()
+    seen = "return document.querySelector('#network .area').seen"
+    WebDriverWait(browser, 10).until(lambda _: len(browser.execute_script(seen)) > 1)
+    stop.click()
+    first, second, *_ = map(int, browser.execute_script(seen))
+    assert second == first + 1
+    assert browser.get_log("browser") == []
+
+
 def test_the_theme_is_the_system_s_or_the_button_s(browser: Any, opened: dict[str, Any]) -> None:
     """Paper and letters change together: those of the page by its style, those of pictures a moment later."""
     from selenium.webdriver.common.by import By
