@@ -82,6 +82,9 @@ def assemble(
     if not data:
         allowed = f"an experiment with the table [network] and {_TABLES}"
         raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
+    if {"network", "source"} <= data.keys():
+        problem = "describes a system, not an experiment"
+        raise InputError(problem, file=file, allowed='in an experiment: [network] topology = "its name", and --library')
     renamed: dict[str, str] = {}
     faults = [fault.at(file=file) for fault in respell(data, renamed)]
     replaced: list[Setting] = []

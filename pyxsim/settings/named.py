@@ -159,6 +159,9 @@ def _network(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder:
     if isinstance(shape, list) and sizes and len(shape) != len(sizes):
         problem = f"the shape has {len(shape)} entries, {name} has {len(sizes)} dimensions"
         raise InputError(problem, key="network.shape", allowed=f"a list of {len(sizes)} numbers")
+    if shape is not None and not sizes:
+        allowed = f"network.options: {', '.join(base.get('options', {}))}"
+        raise InputError(f"{name} has no shape of its own", key="network.shape", allowed=allowed)
     if dims and isinstance(shape, list):
         del own["shape"]
         for dim, size in zip(dims, shape, strict=True):

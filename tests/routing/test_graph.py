@@ -164,8 +164,29 @@ def test_choices() -> None:
     assert adaptive.plane_select.tolist() == [EACH, RANDOM]
     assert adaptive.plane_equal.tolist() == [1, 0]
     assert adaptive.fixed_vcs == (1, 2)
-    with pytest.raises(InputError, match="allowed: first, random, least, two; did you mean 'random'"):
+    with pytest.raises(InputError, match="allowed: first, hash, random, least, two; did you mean 'random'"):
         up_down(graph, select="randm")  # type: ignore[arg-type]
+
+
+def test_hashed_ways_are_always_the_same_and_spread() -> None:
+    """A leaf with 16 links up, and 64 destinations elsewhere: one link for each; how many get which is as if drawn."""
+    leaves, tops, level = range(65), range(65, 81), [0] * 65 + [1] * 16
+    graph = Graph.of([pair for a in leaves for b in tops for pair in [(a, b), (b, a)]], home=leaves)
+    ways = {}
+    for seed in (0, 1, 2):
+        relation = nca(graph, level, "hash", seed)
+        taken = [paths(relation, 0, goal) for goal in range(1, 65)]
+        assert all(len(each) == 1 for each in taken), "no packet has a choice"
+        ways[seed] = [next(iter(each))[0] for each in taken]
+        counts = np.bincount(np.unique(ways[seed], return_inverse=True)[1])
+        # 64 balls in 16 boxes: no box with more than 14 but once in 10 000 times, and some are not alike.
+        assert counts.max() <= 14
+        assert len(counts) >= 12
+        assert counts.std() > 0.5
+        prove(relation)
+    assert ways[0] != ways[1] != ways[2]
+    again = nca(graph, level, "hash", 1)
+    assert [next(iter(paths(again, 0, goal)))[0] for goal in range(1, 65)] == ways[1]
 
 
 def test_npus_share_routers_and_switches_have_none() -> None:

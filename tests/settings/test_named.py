@@ -208,6 +208,19 @@ def test_a_system_that_says_nothing_of_its_sources_is_none(mine: Path) -> None:
         read_system(path)
 
 
+def test_a_system_is_no_experiment(mine: Path) -> None:
+    with pytest.raises(InputError, match=r"pod\.toml: describes a system, not an experiment; allowed: in an "):
+        load_experiment(mine / "topologies" / "pod.toml")
+
+
+def test_a_system_of_another_kind_has_no_shape(mine: Path) -> None:
+    path = mine / "topologies" / "pod.toml"
+    text = POD.replace("dims = [", 'topology = "dragonfly"\noptions = { p = 2, a = 4, h = 2 }\n#')
+    path.write_text(text.replace('all_reduce = ["ring", "direct"]', ""), encoding="utf-8")
+    told = "network.shape: pod has no shape of its own; allowed: network.options: p, a, h"
+    assert faults(mine, shape=[8]) == [told]
+
+
 def test_a_system_stands_on_a_topology_not_on_a_system(mine: Path) -> None:
     path = mine / "topologies" / "pod.toml"
     text = POD.replace("dims = [", 'topology = "pod"\n#').replace('all_reduce = ["ring", "direct"]', "")

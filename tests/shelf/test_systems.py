@@ -161,13 +161,14 @@ SLICES: dict[str, dict[str, Any]] = {
     "tpu-v3": {"shape": [4, 8]},
     "tpu-v4": {"shape": [4, 4, 2]},
     "tpu-v5p": {"shape": [4, 4, 2]},
+    "tpu-v4-twisted": {"shape": [2, 2, 4]},
     "w-1d": {"shape": [16]},
     "w-2d": {"shape": [8, 4]},
 }
 
 
 # Networks on which messages of their algorithms meet in links, or wait for the one port of an NPU.
-SHARED = {"cerebras-wse2", "dgx-1", "frontier", "meta-roce"}
+SHARED = {"cerebras-wse2", "dgx-1", "frontier", "meta-roce", "tpu-v4-twisted"}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -215,6 +216,13 @@ def test_dimensions_of_a_cube_that_work_at_the_same_time(tree: Path) -> None:
     size = 4 * 2**20
     assert 2 * size * (1 - 1 / 64) / 300 < themis.time_ns < first.time_ns
     assert first.time_ns >= 2 * size * (1 - 1 / 4) / 100
+
+
+def test_a_twisted_slice_is_faster(tree: Path) -> None:
+    file = tree / "inputs" / "systems" / "tpu_v4_twisted.toml"
+    twisted = run(file)
+    plain = run(file, overrides=["network.topology=tpu-v4", "network.shape=[4, 4, 8]"])
+    assert 1.6 < plain.time_ns / twisted.time_ns < 1.9
 
 
 @pytest.mark.slow
