@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.talk import Talk
@@ -18,7 +17,7 @@ OPENS = "open it at https://ui.perfetto.dev, or with Perfetto's trace processor"
 
 def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -> None:
     """Write the trace of the result in a file. Left out, the name of the trace follows from that of the result."""
-    target = file if file is not None else str(Path(path).with_suffix(DEFAULT))
+    target = file if file is not None else f"{path.removesuffix('.h5')}{DEFAULT}"
 
     def check() -> None:
         if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
@@ -36,7 +35,7 @@ def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -
         f"{trace.about['npus']} NPUs, {trace.about['links']} links"
     )
     if not (len(result.chunks["rank"]) or result.work or trace.counters):
-        talk.say("the result tells neither of chunks, tasks nor links over time: there is the run as a whole")
+        talk.say("it tells neither of chunks, tasks nor links over time: there is nothing to see but when it ran")
     if trace.left_out:
         talk.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
     talk.say("", f"wrote {target} ({rounded(size, 'B')}); {OPENS}")

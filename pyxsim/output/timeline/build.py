@@ -9,7 +9,7 @@ import numpy as np
 
 from pyxsim.output.result import Longs, Result
 from pyxsim.output.timeline import system, tasks
-from pyxsim.output.timeline.choose import choose
+from pyxsim.output.timeline.choose import Choice
 from pyxsim.output.timeline.clock import Clock
 from pyxsim.output.timeline.counters import link_counters, network_counters
 from pyxsim.output.timeline.trace import NAMING, Counter, Slices, Trace
@@ -29,8 +29,9 @@ def build(result: Result, view: View | None = None) -> Trace:
     if result.work is not None:
         making.some("critical path", partial(tasks.path_slices, result.work))
     making.network()
-    shown = making.links(links, list(dict.fromkeys(view.counters)))
-    making.npus(npus)
+    choice = Choice(result, clock, npus)
+    shown = making.links(links, list(dict.fromkeys(view.counters)), choice.demand)
+    making.npus(choice)
     making.about |= _about(result, clock, making.trace, shown)
     return making.trace
 
@@ -74,10 +75,11 @@ class _Making:
         if gone:
             self.trace.left_out.append(f"{gone} of {len(found)} counters of the network")
 
-    def links(self, links: Longs, names: list[str]) -> int:
-        """Counters of links, the busiest first, as long as a third of the room is not full. Returns of how many."""
+    def links(self, links: Longs, names: list[str], demand: int) -> int:
+        """Counters of links, the busiest first, in what NPUs do not need (`demand`), a third of the room at least.
+        Returns of how many links."""
         process = self.trace.process("links")
-        most, shown = self.room // 3, 0
+        most, shown = max(self.room // 3, self.room - demand), 0
         for link in links.tolist():
             found = list(link_counters(self.result, self.clock, process.pid, link, names))
             if sum(map(len, found)) > most:
@@ -89,10 +91,10 @@ class _Making:
             self.trace.left_out.append(f"{gone:,} of {len(links):,} links: those that were least busy")
         return shown
 
-    def npus(self, wanted: Longs | None) -> None:
+    def npus(self, choice: Choice) -> None:
         """What NPUs do."""
         result, clock, trace = self.result, self.clock, self.trace
-        rows, gone = choose(result, clock, wanted, self.room)
+        rows, gone = choice.within(self.room)
         trace.left_out += gone
         # Perfetto orders processes by name, and shows their numbers behind it: "NPU 07 1007".
         digits = len(str(max(0, int(result.counts.get("npus", 1)) - 1)))

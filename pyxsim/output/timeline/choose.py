@@ -33,31 +33,50 @@ class Rows:
     table: Columns
 
 
-def choose(result: Result, clock: Clock, wanted: Longs | None, room: int) -> tuple[Rows, list[str]]:
-    """The rows to show in so many events, and what is left out. `wanted`: the NPUs that are asked for; None: all."""
-    chunks = system.chunk_rows(result, clock)
-    table, work = tasks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
-    found = Rows(np.zeros(0, np.int64), chunks, work, table)
-    owner, cost = _owners(result, found), _costs(result, found)
-    if wanted is not None:
-        found, owner, cost = _only(found, owner, cost, np.isin(owner, wanted))
-    npus, which = np.unique(owner, return_inverse=True)
-    dims = len(result.dimensions) + len(np.unique(table["doing"])) if table else len(result.dimensions)
-    price = np.bincount(which.ravel(), weights=cost).astype(np.int64) + NAMING * (1 + dims)
-    typical = np.isin(npus, result.work.timeline["npu"]) if result.work is not None else np.ones(len(npus), bool)
-    shown = npus[_spread(price, room, typical)]
-    told = [f"{len(npus) - len(shown):,} of {len(npus):,} NPUs"] if len(shown) < len(npus) else []
-    found, owner, cost = _only(found, owner, cost, np.isin(owner, shown))
-    if int(cost.sum()) > room:
-        begin = np.concatenate([result.chunks["start"][found.chunks], table["begin"][found.work] if table else work])
-        order = np.argsort(begin, kind="stable")
-        kept = np.zeros(len(begin), bool)
-        kept[order[np.cumsum(cost[order]) <= room]] = True
-        until = int(begin[order[int(kept.sum())]])
-        told.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
-        found, owner, cost = _only(found, owner, cost, kept)
-    found.npus = shown
-    return found, told
+class Choice:
+    """The rows that are asked for. `wanted`: NPUs; None: all. `demand`: events that all of them need."""
+
+    def __init__(self, result: Result, clock: Clock, wanted: Longs | None) -> None:
+        chunks = system.chunk_rows(result, clock)
+        table, work = tasks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
+        self.result = result
+        self.rows = Rows(np.zeros(0, np.int64), chunks, work, table)
+        self.owner, self.cost = _owners(result, self.rows), _costs(result, self.rows)
+        if wanted is not None:
+            self._keep(np.isin(self.owner, wanted))
+        self.npus, which = np.unique(self.owner, return_inverse=True)
+        threads = len(result.dimensions) + (len(np.unique(table["doing"])) if table else 0)
+        self.price = np.bincount(which.ravel(), weights=self.cost).astype(np.int64) + NAMING * (1 + threads)
+        self.demand = int(self.price.sum())
+
+    def within(self, room: int) -> tuple[Rows, list[str]]:
+        """Those to show in so many events, and what is left out."""
+        work = self.result.work
+        typical = np.isin(self.npus, work.timeline["npu"]) if work is not None else np.ones(len(self.npus), bool)
+        shown = self.npus[_spread(self.price, room, typical)]
+        gone = len(self.npus) - len(shown)
+        told = [f"{gone:,} of {len(self.npus):,} NPUs"] if gone else []
+        self._keep(np.isin(self.owner, shown))
+        if int(self.cost.sum()) > room:
+            begin = self._begin()
+            order = np.argsort(begin, kind="stable")
+            kept = np.zeros(len(begin), bool)
+            kept[order[np.cumsum(self.cost[order]) <= room]] = True
+            until = int(begin[order[int(kept.sum())]])
+            told.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
+            self._keep(kept)
+        self.rows.npus = shown
+        return self.rows, told
+
+    def _begin(self) -> Longs:
+        rows = self.rows
+        work = rows.table["begin"][rows.work] if rows.table else rows.work
+        return np.concatenate([self.result.chunks["start"][rows.chunks], work])
+
+    def _keep(self, kept: NDArray[np.bool_]) -> None:
+        rows, count = self.rows, len(self.rows.chunks)
+        self.rows = Rows(rows.npus, rows.chunks[kept[:count]], rows.work[kept[count:]], rows.table)
+        self.owner, self.cost = self.owner[kept], self.cost[kept]
 
 
 def _owners(result: Result, rows: Rows) -> Longs:
@@ -74,23 +93,23 @@ def _costs(result: Result, rows: Rows) -> Longs:
     return np.concatenate([chunks, np.full(len(rows.work), _TASK if by_task else _STRETCH)]).astype(np.int64)
 
 
-def _only(rows: Rows, owner: Longs, cost: Longs, kept: NDArray[np.bool_]) -> tuple[Rows, Longs, Longs]:
-    count = len(rows.chunks)
-    some = Rows(rows.npus, rows.chunks[kept[:count]], rows.work[kept[count:]], rows.table)
-    return some, owner[kept], cost[kept]
-
-
 def _spread(price: Longs, room: int, typical: NDArray[np.bool_]) -> Longs:
-    """Which of several to take so that their price is within the room: all, or as many as possible from the first to
-    the last of those that are typical; one at least."""
+    """Which of several to take so that their price is within the room: all, or as many as possible, those that are
+    typical before the others, and of both from the first to the last; one at least."""
     if not len(price) or int(price.sum()) <= room:
         return np.arange(len(price))
-    places = np.flatnonzero(typical) if typical.any() else np.arange(len(price))
-    for count in _fewer(len(places)):
-        some = places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
+    first, then = np.flatnonzero(typical), np.flatnonzero(~typical)
+    for count in _fewer(len(price)):
+        more = max(0, count - len(first))
+        some = np.concatenate([_even(first, count - more), _even(then, more)])
         if int(price[some].sum()) <= room:
-            return some
-    return places[:1]
+            return np.sort(some)
+    return _even(first if len(first) else then, 1)
+
+
+def _even(places: Longs, count: int) -> Longs:
+    """So many of them, from the first to the last."""
+    return places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
 
 
 def _fewer(count: int) -> Iterator[int]:

@@ -118,14 +118,16 @@ def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slice
         return found
     names = [str(row.get("name", "")) for row in result.collectives]
     mine = {name: result.chunks[name][rows.chunks].tolist() for name in ("collective", "phase", "rank", "ready")}
-    first: dict[tuple[str, int, int], list[int]] = {}
+    first: dict[tuple[int, int], list[tuple[str, int]]] = {}
     for row, (collective, phase, rank, ready) in enumerate(zip(*mine.values(), strict=True)):
-        if phase == 0:
-            first.setdefault((names[collective], rank, ready), []).append(row)
+        if phase == 0 and names[collective]:
+            first.setdefault((rank, ready), []).append((names[collective], row))
     columns = (work.tasks[name][shown].tolist() for name in ("name", "npu", "start"))
     for row, (number, npu, start) in enumerate(zip(*columns, strict=True)):
-        for chunk in first.get((work.names[number], npu, start), ()) if number >= 0 else ():
-            found.append(((slices, row), (chunks, chunk)))
+        for name, chunk in first.get((npu, start), ()) if number >= 0 else ():
+            # The task may say more: "MLP, sum of outputs, micro-batch 0".
+            if work.names[number] == name or work.names[number].startswith(f"{name}, "):
+                found.append(((slices, row), (chunks, chunk)))
     return found
 
 
