@@ -176,7 +176,7 @@ def _is_geometric(numbers: Sequence[float]) -> bool:
         return False
     steps = (np.diff(np.log(numbers)), np.diff(numbers))
     spread = [float(np.std(step) / np.mean(step)) for step in steps]
-    return spread[0] < 0.5 * spread[1]
+    return spread[0] < min(0.35, 0.5 * spread[1])
 
 
 def label_of(name: str) -> str:

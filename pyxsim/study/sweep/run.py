@@ -167,6 +167,7 @@ class _Run:
         self.standing.unwanted = len(self.folder.keys() - set(self.keys))
         self._check_names(next((point.key for point in there if point.state == "done"), None))
         self.folder.note(BEGIN, pid=os.getpid(), points=len(set(self.keys)), there=sum(counts.values()))
+        self._tell()
         how = "interrupted"
         try:
             if self.queue:
