@@ -12,7 +12,7 @@ from pyxsim.study import run
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 STUDIES = INPUTS / "studies"  # several experiments in a file each: tests/test_studies.py
 TRAINING = INPUTS / "training"  # too much for the packet backend: tests/test_training.py
-SWEEPS = INPUTS / "sweeps"  # the same: tests/study/sweep
+SWEEPS = INPUTS / "sweeps"  # the same: tests/study/sweep/test_inputs.py
 EXPERIMENTS = sorted(path for path in INPUTS.rglob("*.toml") if path.parent not in (STUDIES, SWEEPS, TRAINING))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.progress import clock
+from pyxsim.cli.progress import PAUSE, clock
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.sweep import Sweep
@@ -78,7 +78,7 @@ class _Watch:
         self.standing = Standing(0)
         self._told = 0
         self._reasons: set[str] = set()
-        self._last = time.monotonic()
+        self._last = self._shown = time.monotonic()
         self._live: Live | None = None
 
     def __enter__(self) -> _Watch:
@@ -93,7 +93,8 @@ class _Watch:
         self.standing = standing
         if self.talk.silent:
             return
-        if self.talk.live:
+        if self.talk.live and time.monotonic() - self._shown >= PAUSE:
+            self._shown = time.monotonic()
             self._show(standing)
         news, self._told = standing.news[self._told :], len(standing.news)
         for label, reason in news:

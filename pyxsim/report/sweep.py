@@ -12,7 +12,8 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.sweep import VARIANT, Point, Sweep
-from pyxsim.output.traffic import TRAFFIC_KEYS
+from pyxsim.output.traffic import TRAFFIC_KEYS, unit_of
+from pyxsim.report.curve import HEADROOM
 from pyxsim.report.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
 from pyxsim.units import in_one_unit
 
@@ -24,6 +25,7 @@ INSIDE = 5  # lines whose names fit into the axes
 TICKS = 12  # values that all stand at an axis
 WIDE = 30  # times the lowest number: beside a geometric axis such a range is shown in logarithms, too
 MARKS = "osD^vPX"
+MOST_MARKS = 25  # places on a line that are marked
 _LABELS = {
     "traffic.load": "offered load (flits per node and cycle)",
     "offered_load": "offered load (flits per node and cycle)",
@@ -63,6 +65,8 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
         ax.set_yscale("log")
     elif min(ends) >= 0:
         ax.set_ylim(bottom=0)
+        if "latency" in y and max(ends) > HEADROOM * min(ends):  # what is above is a wall, not a value
+            ax.set_ylim(top=HEADROOM * min(ends))
     if hue is not None:
         _legend(ax, label_of(hue), len(values))
     _notes(ax, sweep, [x, *([hue] if hue else [])], len(points) - len(shown))
@@ -88,7 +92,7 @@ def _look(number: int, count: int) -> dict[str, Any]:
         return {"color": colour(number), "marker": MARKS[number % len(MARKS)]}
     from matplotlib import colormaps
 
-    return {"color": colormaps["viridis"](0.9 * number / (count - 1)), "marker": "o"}
+    return {"color": colormaps["viridis"](0.9 * number / (count - 1)), "marker": MARKS[number % len(MARKS)]}
 
 
 def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look: dict[str, Any], name: str) -> None:
@@ -97,6 +101,7 @@ def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look:
     for point in points:
         places.setdefault(scale.at(point.changed[x]), []).append(float(point.values[y]))
     at = sorted(places)
+    look = look if len(at) <= MOST_MARKS else {**look, "marker": ""}
     ax.plot(at, [float(np.mean(places[each])) for each in at], lw=1.6, ms=4, label=name, **look)
     if any(len(values) > 1 for values in places.values()):
         low, high = [min(places[each]) for each in at], [max(places[each]) for each in at]
@@ -185,8 +190,10 @@ def label_of(name: str) -> str:
         return _LABELS[name]
     if name == VARIANT:
         return "variant"
-    words = name.replace("_", " ") if name in TRAFFIC_KEYS or "." not in name else name
-    return f"{words} (cycles)" if "cycles" in TRAFFIC_KEYS.get(name, "") or "latency" in name.split(".")[-1:] else words
+    if name not in TRAFFIC_KEYS:
+        return name if "." in name else name.replace("_", " ")
+    unit = unit_of(name)
+    return name.replace("_", " ") + (f" ({unit})" if unit not in ("", "1") else "")
 
 
 def text_of(value: Any) -> str:

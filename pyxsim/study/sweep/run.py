@@ -229,11 +229,13 @@ class _Run:
         try:
             self._check(crew)
             while self.queue or self.standing.running:
-                while self.queue and crew.free() > 0:
-                    self._start(crew, self.queue.popleft())
-                for number, outcome in crew.wait(PAUSE):
-                    self._ended(number, outcome)
+                self._fill(crew)
                 self._tell()
+                for number, outcome in crew.wait(PAUSE):
+                    self.standing.running.pop(self.plan.points[number].label, None)
+                    self._fill(crew)  # whoever is free works while the result of the last one is written
+                    self._ended(number, outcome)
+            self._tell()
         finally:
             self.standing.running.clear()
             crew.close()
@@ -262,6 +264,10 @@ class _Run:
         each = {str(faults[number]): faults[number] for number in sorted(faults)}  # points may share one
         raise_all(list(each.values()))
 
+    def _fill(self, crew: Crew) -> None:
+        while self.queue and crew.free() > 0:
+            self._start(crew, self.queue.popleft())
+
     def _start(self, crew: Crew, number: int) -> None:
         key = self.keys[number]
         self.tries[key] += 1
@@ -271,7 +277,6 @@ class _Run:
 
     def _ended(self, number: int, outcome: Outcome) -> None:
         key, label = self.keys[number], self.plan.points[number].label
-        self.standing.running.pop(label, None)
         if outcome.kind in AGAIN and self.tries[key] <= self.retry:
             self.queue.append(number)
             return
@@ -288,7 +293,6 @@ class _Run:
             self.standing.total = self._total()
         if not outcome.failed:
             self._check_names(key)
-        self._tell()
 
     def _check_names(self, key: str | None) -> None:
         """Columns that somebody will ask for are there, as far as a point that was run tells. Raises InputError."""
