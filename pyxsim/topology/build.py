@@ -28,7 +28,14 @@ def network_of(settings: Network, folder: str | Path = ".") -> Topology:
     The shelves must have been loaded (`library.load_all`). `folder`: where names of files start.
     """
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
-    topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
+    try:
+        topology = build(settings.topology, settings.shape, dims or None, settings.options, folder)
+    except InputError as error:
+        if settings.name is None or error.key != "network.topology":
+            raise
+        # The experiment may not have that word: a system of the shelf does.
+        problem = f"{error.problem}, which '{settings.name}' is made of"
+        raise InputError(problem, key=error.key, allowed=error.allowed, given=error.given) from None
     topology = replace(topology, name=settings.name or topology.name)
     return topology.routed(settings.router.routing, settings.router.routing_options)
 

@@ -147,3 +147,72 @@ def test_a_picture(pyxsim: Command, folder: Path, name: str, magic: bytes) -> No
     assert ended.code == 0, ended.err
     assert ended.lines[-1] == f"wrote {name}"
     assert (folder / name).read_bytes().startswith(magic)
+
+
+def test_list_shows_systems(pyxsim: Command) -> None:
+    ended = pyxsim("list", "systems")
+    assert ended.code == 0
+    for part in ("dgx-h100", "8 NPUs, 900 GB/s each; switch 8", "torus 16 x 16 x 16", "dragonfly (p = 16, a = 32"):
+        assert part in ended.err
+    data = json.loads(pyxsim("list", "systems", "--json").out)
+    (dgx,) = [each for each in data["systems"] if each["name"] == "dgx-h100"]
+    assert dgx["published"] == {
+        "payload": 37 / 45,
+        "npu": 900_000_000_000,
+        "all": 7_200_000_000_000,
+        "bisection": 3_600_000_000_000,
+    }
+    assert all(set(each) == {"title", "url", "year", "says"} for each in dgx["sources"])
+    assert dgx["assumed"][0]["key"] == "network.topology"
+    assert Path(dgx["file"]).name == "dgx-h100.toml"
+
+
+def test_a_system_is_shown_with_its_sources(pyxsim: Command) -> None:
+    words = pyxsim("list", "dgx-h100").err
+    assert words == pyxsim("topology", "dgx-h100").err
+    for part in ("740 GB/s per NPU", "published", "900 GB/s per NPU", "82.2 % of it payload", "https://", "assumed"):
+        assert part in words
+    data = json.loads(pyxsim("topology", "dgx-h100", "--json").out)
+    assert (data["name"], data["npus"], data["system"]["name"]) == ("dgx-h100", 8, "dgx-h100")
+    assert data["capacity"] == {
+        "npu": 740_000_000_000,
+        "all": 5_920_000_000_000,
+        "bisection": 2_960_000_000_000,
+        "exact": True,
+    }
+    assert json.loads(pyxsim("topology", "switch", "--shape", "4", "--json").out)["system"] is None
+
+
+def test_a_part_of_a_system_is_not_compared_with_the_whole(pyxsim: Command) -> None:
+    words = pyxsim("topology", "tpu-v4", "--shape", "4,4,4").err
+    (published,) = [line for line in words.splitlines() if line.startswith("published")]
+    assert published.split() == ["published", "600", "GB/s", "per", "NPU"]
+
+
+def test_a_system_of_ones_own(pyxsim: Command, folder: Path) -> None:
+    shelf = folder / "mine" / "topologies"
+    shelf.mkdir(parents=True)
+    text = """
+        help = "A box"
+        npus = 4
+        network = { topology = "ring", shape = [4], bandwidth = "10 GB/s", latency = "1 us" }
+        source = [{ title = "Nobody", url = "https://example.org", year = 2020 }]
+    """
+    (shelf / "my-box.toml").write_text(text, encoding="utf-8")
+    (folder / "exp.toml").write_text('network.topology = "my-box"\n' + SMALL.split("\n\n", 1)[1], encoding="utf-8")
+    ended = pyxsim("run", "exp.toml", "--library", "mine")
+    assert ended.code == 0, ended.err
+    assert "my-box 4, all-reduce" in ended.err
+    assert "A box" in pyxsim("list", "my-box", "--library", "mine").err
+    ended = pyxsim("run", "exp.toml")
+    assert (ended.code, "unknown topology 'my-box'" in ended.err) == (2, True)
+    (shelf / "my-box.toml").write_text(text.replace("ring", "rong"), encoding="utf-8")
+    ended = pyxsim("run", "exp.toml", "--library", "mine")
+    assert "exp.toml: network.topology: unknown topology 'rong', which 'my-box' is made of; allowed: " in ended.err
+
+
+def test_a_model_that_there_is_not_may_be_a_system(pyxsim: Command) -> None:
+    ended = pyxsim("list", "dgx-h10")
+    assert ended.code == 2
+    assert "there is no shelf, model or system 'dgx-h10'" in ended.err
+    assert "did you mean 'dgx-h100'?" in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyxsim.network.capacity import capacity_of
 from pyxsim.network.ways import wires_of
 from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.named import NamedSystem, read_system
+from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import format_bandwidth
 
@@ -26,6 +28,14 @@ ROUNDED = {
     ("tpu-v3", "all"): 0.015,  # 340 TB/s told, 336 from 4096 links of 82 GB/s
     ("cerebras-wse2", "npu"): 0.015,  # 220 Pb/s and 850 000 cores told, a clock of 1 GHz taken
 }
+
+
+@cache
+def whole(name: str) -> tuple[Network, Topology]:
+    """A system as it stands, made once."""
+    library.load_all()
+    settings = network(name)
+    return settings, network_of(settings)
 
 
 def network(name: str, **more: Any) -> Network:
@@ -47,9 +57,7 @@ def all_reduce(name: str, size: str, backend: str = "packet", system: Any = None
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_it_has_the_npus_and_the_bandwidths_that_are_published(name: str) -> None:
-    library.load_all()
-    system, settings = SYSTEMS[name], network(name)
-    topology = network_of(settings)
+    system, (settings, topology) = SYSTEMS[name], whole(name)
     assert topology.name == name
     assert topology.npus == system.npus
     found, published = capacity_of(topology, settings), system.published
@@ -64,9 +72,8 @@ def test_it_has_the_npus_and_the_bandwidths_that_are_published(name: str) -> Non
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_its_rates_are_exact(name: str) -> None:
     """A flit takes whole cycles on every link, or a few fifths: nothing is rounded, nothing too fast for the clock."""
-    library.load_all()
-    settings = network(name)
-    rates = wires_of(network_of(settings), settings)[0]
+    settings, topology = whole(name)
+    rates = wires_of(topology, settings)[0]
     for rate in set(rates):
         cycles = settings.flit / rate
         assert cycles >= 1
@@ -86,9 +93,7 @@ def test_it_says_where_its_numbers_come_from(name: str) -> None:
 
 
 def test_the_six_links_of_a_dgx_1() -> None:
-    library.load_all()
-    settings = network("dgx-1")
-    topology = network_of(settings)
+    settings, topology = whole("dgx-1")
     rates = np.array([int(rate * settings.clock) for rate in wires_of(topology, settings)[0]]) // (20 * GB)
     pairs = {
         (int(a), int(b)): int(n) for a, b, n in zip(topology.link_src, topology.link_dst, rates, strict=True) if a < b
