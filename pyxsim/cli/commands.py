@@ -109,6 +109,7 @@ def report(
         str | None,
         typer.Option("-o", metavar="PAGE.html", callback=_name, help="The page; else it stands beside the only file."),
     ] = None,
+    library: Libraries = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -120,7 +121,7 @@ def report(
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.report import make_report
 
-        make_report(talk, files, file)
+        make_report(talk, files, file, library or ())
 
 
 _Workers = Annotated[

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pyxsim import library
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.outputs import check_outputs
 from pyxsim.cli.talk import Talk
 from pyxsim.report.page import chapters, check_page, save
 
 
-def make_report(talk: Talk, paths: Sequence[str], file: str | None) -> None:
-    """`pyxsim report`."""
+def make_report(talk: Talk, paths: Sequence[str], file: str | None, libraries: Iterable[str] = ()) -> None:
+    """`pyxsim report`. What is drawn of a network, its topology says, which may be in a library of the user."""
+    library.load_all(libraries)
     target = file if file is not None else beside(paths)
     *_, found = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
     save(found, target)

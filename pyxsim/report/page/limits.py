@@ -70,11 +70,11 @@ def _links(result: Result) -> Iterator[str]:
     uses = dimensions(result)
     if not uses or not result.busy_total.any():
         return
-    most = max(uses, key=lambda use: use.mean)
     kind = "" if result.link_kinds else "dimension "
+    most, single = max(uses, key=lambda use: use.mean), max(uses, key=lambda use: use.most)
     what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
     told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
-    if most.most > 1:
+    if single.most > 1:
         yield f"{told}: this network model lets links carry more than they can."
     elif most.mean >= FULL:
         yield f"{told}: their bandwidth is the limit."
@@ -82,11 +82,18 @@ def _links(result: Result) -> Iterator[str]:
         yield f"{told}: a few links carry too much, the others wait for them."
     else:
         yield f"{told}."
+        if single.most >= FULL:
+            yield (
+                f"But a link of {kind}{single.name} was sending {percent(single.most)} of the time, its like "
+                f"{percent(single.mean)} on average: a few links carry too much, the others wait for them."
+            )
     # That links were sending is no loss; of the rest the most frequent cause.
-    waited = {name: most.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
+    worst = max(uses, key=lambda use: max(use.stalls[i] for i, name in enumerate(STALLS) if name in HELP))
+    waited = {name: worst.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
     cause = max(waited, key=lambda name: waited[name])
     if waited[cause] >= LITTLE:
-        yield f"Flits waited there for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
+        where = "" if len(uses) == 1 else f" before links of {kind}{worst.name}"
+        yield f"Flits waited{where} for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
 
 
 def _waiting(result: Result) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pyxsim.report.page.look import NAME, faded, figure, plain, share_axis, tint
 from pyxsim.report.page.parts import Detail, Panel, cut
 from pyxsim.report.page.windows import beyond, edges, together, top_of
 from pyxsim.report.panels import MAX_NAMED, bands
+from pyxsim.report.plots import topology_of
 from pyxsim.report.sheets import Sheet
 from pyxsim.report.style import STALL_COLOURS, Clock, thinned
 from pyxsim.units import format_time_ns
@@ -105,6 +106,8 @@ def _every_link(result: Result, detail: Detail) -> Panel:
         "margin": {"t": 12},
     }
     window = format_time_ns(result.windows.length * 10**9 / result.clock_hz)
+    if topology_of(result) is None:
+        notes.append("The network is not drawn: its topology is on no shelf. `--library DIR` adds one of your own.")
     text = f"A row is a link, a column a time: the share of each {window} that the link spent sending."
     height = int(np.clip(14 * len(ordered) + 90, 200, 460))
     return Panel("Every link over time", text, figure([heat], sketch), height, notes=notes)

@@ -14,6 +14,8 @@ from pyxsim.report.page.look import NAME, faded, figure, plain, quiet_line, tint
 from pyxsim.report.page.parts import Panel, cut
 from pyxsim.report.style import GREY, PART_COLOURS
 
+MOST_TAILS = 3  # lines, of more than which only the means are drawn
+
 Points = Sequence[Mapping[str, Any]]
 Lines = Sequence[tuple[str, Points]]
 """A name, and the numbers of its points in order of the load (keys: output/traffic.py)."""
@@ -54,6 +56,9 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
                 "hovertemplate": "load %{x:.4g}: %{y:.4g} cycles",
             }
         )
+        traces += _marks(points, tint(i), i == 0)
+        if len(lines) > MOST_TAILS:
+            continue
         tail = np.where(steady, column(points, "packet_latency_p99"), np.nan)
         traces.append(
             {
@@ -66,7 +71,6 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
                 "hovertemplate": "load %{x:.4g}: p99 %{y:.4g} cycles",
             }
         )
-        traces += _marks(points, tint(i), i == 0)
     if len(lines) == 1:
         traces = [*_parts(lines[0][1]), *traces]
     top = max(tops, default=1.0)
@@ -74,8 +78,9 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
         **_bounds(lines, bound, top),
         "yaxis": {"title": {"text": "packet latency (cycles)"}, "range": [0, top]},
     }
-    text = "Mean latency of the packets, the wait at the source included, with its 95 % interval; dotted: 99 % took no "
-    text += f"more. Crosses at the axis: loads that the network cannot take.{_saturation(lines)}"
+    dotted = "; dotted: 99 % took no more" if len(lines) <= MOST_TAILS else ""
+    text = f"Mean latency of the packets, the wait at the source included, with its 95 % interval{dotted}. "
+    text += f"Crosses at the axis: loads that the network cannot take.{_saturation(lines)}"
     return Panel("Latency over load", text, figure(traces, sketch), 400)
 
 

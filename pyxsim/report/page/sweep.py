@@ -103,12 +103,12 @@ def _load_lines(sweep: Sweep, done: Sequence[Point]) -> list[tuple[str, list[Any
 
 
 def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel:
-    """Each number over the first axis; a line for each combination of the others. A menu chooses the number."""
-    axis = next(iter(sweep.axes))
+    """Each number over one axis; a line for each combination of the others. A menu chooses the number."""
+    axis = _across(sweep)
     lines = _hues(sweep, done, axis)
     shown = list(lines.items())[:MOST_LINES]
     places = [_word(value) for value in sweep.axes[axis]]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in sweep.axes[axis])
+    numeric = _is_number(sweep.axes[axis])
     traces, tables = [], []
     for i, (name, points) in enumerate(shown):
         where = {_word(point.changed.get(axis)): point for point in points}
@@ -134,12 +134,20 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
         "yaxis": {"title": {"text": chosen[0]}, "rangemode": "tozero"},
         "updatemenus": [buttons(entries)],
         "showlegend": len(shown) > 1,
-        "margin": {"t": 64},
-        "legend": {"x": 0, "xanchor": "left"},
+        "legend": {"y": -0.16, "yanchor": "top"},
     }
     notes = [f"Bounded: {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
     text = f"Over {axis}; the menu chooses the number (docs/output.md says what each is)."
     return Panel("Numbers over what was swept", text, figure(traces, sketch), 420, notes=notes)
+
+
+def _across(sweep: Sweep) -> str:
+    """What is drawn from left to right: the axis with most values, numbers rather than words."""
+    return max(sweep.axes, key=lambda axis: (_is_number(sweep.axes[axis]), len(sweep.axes[axis])))
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def _value(point: Point, key: str) -> float | None:
@@ -188,9 +196,11 @@ def _answers(sweep: Sweep) -> Panel:
     """What a search found for each combination of the axes."""
     head = list(dict.fromkeys(key for row in sweep.answers for key in row))
     rows = [[_answer(row.get(key)) for key in head] for row in sweep.answers[:MOST_ROWS]]
-    goal = ", ".join(f"{key} = {value}" for key, value in sweep.goal.items())
+    goal = ", ".join(f"{key} = {cut(str(value), 60)}" for key, value in sweep.goal.items())
     return Panel("What was searched", f"The goal: {goal}.", sheet=Sheet(head, rows))
 
 
 def _answer(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return number(value) if isinstance(value, float) else "-" if value is None else str(value)

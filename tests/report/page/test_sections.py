@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pyxsim
+from pyxsim.network.windows import Windows
 from pyxsim.output.result import Result
 from pyxsim.report.page import limits, traffic
 from pyxsim.report.page.parts import Detail
@@ -192,6 +193,26 @@ def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     assert any("1.250 times" in text and "20.0 % of it has other reasons" in text for text in limits.sentences(slow))
     assert any("are what limits it" in text for text in limits.sentences(quick))
     assert not any("times the least" in text for text in limits.sentences(build(complete=False)))
+
+
+def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> None:
+    """Four links of one flit per 2.5 cycles, or one: flits over 250 cycles in a dimension each."""
+
+    def told(flits: list[int], **stalls: list[int]) -> str:
+        links = replace(result.links, dim=np.array([0, 0, 1, 1]))
+        counts = {"flits": np.array(flits), **{name: np.array(each) for name, each in stalls.items()}}
+        changed = build(links=links, totals=counts, windows=Windows.whole(250, counts), dimensions=["ring 2", "bus 2"])
+        return " ".join(limits.sentences(changed))
+
+    assert "dimension 0: ring 2; they were sending 96.0 % of the time" in told([96, 96, 0, 0])
+    assert "their bandwidth is the limit" in told([96, 96, 0, 0])
+    assert "the busiest one 90.0 %: a few links carry too much" in told([90, 50, 0, 0])
+    assert "But a link of dimension 1: bus 2 was sending 90.0 % of the time, its like 45.0 % on average" in told(
+        [50, 60, 0, 225]
+    )
+    assert "lets links carry more than they can" in told([150, 0, 0, 0])
+    waits = told([10, 0, 0, 0], stall_credit=[0, 0, 100, 0], stall_vc=[10, 10, 0, 0])
+    assert "before links of dimension 1: bus 2 for a credit in 20.0 % of the time; larger buffers" in waits
 
 
 def test_a_saturated_network_says_so(uniform: Result) -> None:
