@@ -30,6 +30,7 @@ TEXTS = {
 """Columns of numbers that stand for texts, and the lists of these where a table has such a list."""
 SHOWN = 8  # rows in a notebook
 MOST_COLUMNS = 16
+LONGEST = 40  # letters
 Dims = tuple[str, ...]
 
 
@@ -260,8 +261,12 @@ def _about(variable: Variable) -> tuple[str, str]:
 def _first(values: NDArray[Any] | Texts) -> list[str]:
     """The first of a column, as people read them."""
     if isinstance(values, Texts):
-        return ["" if text is None else text for text in Texts(values.codes[:SHOWN], values.texts).decoded()]
-    return [f"{value:,.6g}" if isinstance(value, float) else str(value) for value in values[:SHOWN].tolist()]
+        return [_short(text or "") for text in Texts(values.codes[:SHOWN], values.texts).decoded()]
+    return [f"{value:.6g}" if isinstance(value, float) else _short(str(value)) for value in values[:SHOWN].tolist()]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
 
 
 def _of(told: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:

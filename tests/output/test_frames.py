@@ -229,6 +229,13 @@ def test_a_long_table_is_cut(result: Result) -> None:
     assert html.count("<tr>") == 2 + 8  # names, units, rows
 
 
+def test_long_texts_are_cut(build: Callable[..., Result]) -> None:
+    result = build()
+    result.messages[0]["name"] = "x" * 100
+    assert "x" * 39 + "\u2026" in result.messages._repr_html_()
+    assert "x" * 40 not in result.messages._repr_html_()
+
+
 def test_what_a_result_shows_says_how_to_go_on(full: Result) -> None:
     html = full._repr_html_()
     assert all(f"<code>{name}</code>" in html for name in (*full.frames, "utilization", "gantt"))
