@@ -164,7 +164,7 @@ cdef bint plan_round(State* s, Loop* loop, int32_t start, int64_t limit) noexcep
             plan.end, plan.rounds, plan.goal = end, rounds, goal
     free(most)
     plan.loop, plan.start, plan.place, plan.period = loop, start, place, loop.period
-    plan.bits = loop.bits if loop.taped else NULL
+    plan.bits, plan.summed = loop.bits if loop.taped else NULL, False
     o.used += 1
     loop.used = o.used
     return plan.end > 0

@@ -77,7 +77,8 @@ cdef struct Plan:
     int64_t period
     int64_t rounds
     int64_t place              # in the period, of the cycle at hand
-    uint64_t* bits             # of the period, or NULL: nobody asks
+    uint64_t* bits             # of the period, or NULL
+    bint summed                # totals of the period are known
     Loop* loop                 # NULL: whole periods of the one that has just been proved
     int32_t start              # pictures of the loop: the state is that of this one,
     int32_t goal               # and will be that of this one
@@ -124,7 +125,9 @@ cdef struct Orbit:
     # --- what is counted meanwhile ---
     int64_t window             # the windows whose ends are asked for
     Tape tape
-    int64_t* row               # [COUNTS, network links] the totals that were noted last
+    int64_t* row               # [network links, COUNTS] the totals that were noted last
+    int64_t* whole             # [COUNTS, network links] what a period of the plan counts,
+    int64_t* begun             # and what was counted up to the beginning of the one at hand
     int64_t noted              # words so far
     int64_t sample_due         # the next cycle that has to be noted
     # --- attribution: what more each packet of a lane waited at its source than one a period before ---

@@ -33,7 +33,7 @@ cdef enum:
     HASHED = 64              # cycles that the bits of a hash remember
     FIRST_AGE = 2 * HASHED
     WORDS_PER_VC = 12        # about, of a picture
-    WORDS_AT_FIRST = 1 << 20
+    WORDS_AT_FIRST = 1 << 19
     VISITS_PER_WORD = 4      # a word takes some 3 ns, a visit at least 50
     COPIED_AS_ONE = 8        # words that are copied in the time in which one is met
     NOTED_PER_VISIT = 8      # a word on the tape takes half a ns
@@ -192,7 +192,7 @@ cdef bint plan_jump(State* s, int32_t number, int64_t most) noexcept nogil:
         return plan_round(s, keep_loop(s, number, bits), 0, limit)
     plan.rounds = min(most, max(limit - s.now, 0) // o.period)
     plan.end = s.now + plan.rounds * o.period if plan.rounds else 0
-    plan.period, plan.place, plan.bits, plan.loop = o.period, 0, bits, NULL
+    plan.period, plan.place, plan.bits, plan.summed, plan.loop = o.period, 0, bits, False, NULL
     return plan.rounds > 0
 
 
@@ -310,6 +310,10 @@ cdef bint make_orbit(State* s, int32_t compared, int32_t blocks) except -1:
     s.orbit.rates = <int64_t*> calloc(s.injection_links * RATES + 1, sizeof(int64_t))
     s.orbit.senders = <int64_t*> calloc(s.injection_links + 1, sizeof(int64_t))
     s.orbit.row = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
+    s.orbit.whole = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
+    s.orbit.begun = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
+    if s.orbit.whole == NULL or s.orbit.begun == NULL:
+        raise MemoryError
     if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL or s.orbit.row == NULL:
         raise MemoryError
     s.orbit.compared, s.orbit.block_count = compared, blocks
@@ -329,6 +333,8 @@ cdef void free_orbit(State* s) noexcept:
     free_loops(s)
     free(s.orbit.tape.bits)
     free(s.orbit.row)
+    free(s.orbit.whole)
+    free(s.orbit.begun)
     free(s.orbit.blocks)
     free(s.orbit.met)
     free(s.orbit.order)

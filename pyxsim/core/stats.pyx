@@ -109,6 +109,6 @@ cdef void settle(State* s) noexcept nogil:
         if s.router[i].stalled:
             count_sleep(s, i, s.now - 1)
     for i in range(s.links):
-        if s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:
+        if s.link[i].queued and s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:
             s.link[i].stall_serial += s.now - s.link[i].queued_since
             s.link[i].queued_since = s.now

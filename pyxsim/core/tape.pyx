@@ -5,7 +5,7 @@ A counter of a link grows by one in a cycle, or not at all; so a cycle is a bit 
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pyxsim.core.bits cimport lowest
 from pyxsim.core.orbit cimport COUNTS, Orbit, Tape
@@ -22,35 +22,33 @@ cdef int64_t row_words(State* s) noexcept nogil:
     return (<int64_t> s.network_links + 63) // 64 * COUNTS
 
 
-cdef inline bint put(uint64_t* bit, int64_t* total, int64_t value, int64_t place) noexcept nogil:
-    """Note what a counter has become. Tells whether that is more than one more."""
-    cdef int64_t grown_by = value - total[0]
-    total[0] = value
-    bit[0] |= <uint64_t> grown_by << place
-    return grown_by > 1
-
-
 cdef bint note_row(State* s, uint64_t* bits) noexcept nogil:
     """What the counters have grown by since the last time. Tells whether that was more than a bit anywhere."""
-    cdef int64_t i, place
-    cdef int64_t count = s.network_links
-    cdef int64_t words = (count + 63) // 64
+    cdef int64_t words = (s.network_links + 63) // 64
     cdef int64_t* row = s.orbit.row
+    cdef int64_t i, flits, credit, vc, arbitration, serial, all_of
     cdef uint64_t* at
     cdef Link* link
-    cdef bint more = False
+    cdef int64_t most = 0
     settle(s)
     memset(bits, 0, row_words(s) * sizeof(uint64_t))
-    for i in range(count):
+    for i in range(s.network_links):
         link = &s.link[i]
-        at = &bits[i >> 6]
-        place = i & 63
-        more |= put(at, &row[i], link.flits, place)
-        more |= put(at + words, &row[count + i], link.stall_credit, place)
-        more |= put(at + 2 * words, &row[2 * count + i], link.stall_vc, place)
-        more |= put(at + 3 * words, &row[3 * count + i], link.stall_arbitration, place)
-        more |= put(at + 4 * words, &row[4 * count + i], link.stall_serial, place)
-    return more
+        flits, credit, vc = link.flits - row[0], link.stall_credit - row[1], link.stall_vc - row[2]
+        arbitration, serial = link.stall_arbitration - row[3], link.stall_serial - row[4]
+        all_of = flits | credit | vc | arbitration | serial
+        if all_of:
+            most |= all_of
+            row[0], row[1], row[2] = link.flits, link.stall_credit, link.stall_vc
+            row[3], row[4] = link.stall_arbitration, link.stall_serial
+            at = &bits[i >> 6]
+            at[0] |= <uint64_t> flits << (i & 63)
+            at[words] |= <uint64_t> credit << (i & 63)
+            at[2 * words] |= <uint64_t> vc << (i & 63)
+            at[3 * words] |= <uint64_t> arbitration << (i & 63)
+            at[4 * words] |= <uint64_t> serial << (i & 63)
+        row += COUNTS
+    return most > 1
 
 
 cdef void stop_tape(State* s) noexcept nogil:
@@ -103,7 +101,7 @@ cdef void note_cycle(State* s) noexcept nogil:
 
 
 cdef uint64_t* bits_from(State* s, int64_t cycle) noexcept nogil:
-    """What was noted from a cycle on, up to now; NULL: nobody noted it."""
+    """What was noted from a cycle on, up to now; NULL: nobody noted that."""
     cdef Tape* tape = &s.orbit.tape
     if tape.first == NONE or cycle < tape.first or tape.first + tape.count != s.now:
         return NULL
@@ -122,41 +120,50 @@ cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:
                 rest &= rest - 1
 
 
+cdef void sum_up(State* s, Plan* plan) noexcept nogil:
+    """What a period of the plan counts, and what was counted up to the beginning of the one at hand."""
+    cdef Orbit* o = s.orbit
+    cdef int64_t count = s.network_links
+    cdef int64_t i
+    memset(o.whole, 0, COUNTS * count * sizeof(int64_t))
+    memset(o.begun, 0, COUNTS * count * sizeof(int64_t))
+    settle(s)
+    for i in range(plan.period):
+        if i == plan.place:
+            memcpy(o.begun, o.whole, COUNTS * count * sizeof(int64_t))
+        add_cycle(s, &plan.bits[i * row_words(s)], o.whole)
+    for i in range(count):
+        o.begun[i] = s.link[i].flits - o.begun[i]
+        o.begun[count + i] = s.link[i].stall_credit - o.begun[count + i]
+        o.begun[2 * count + i] = s.link[i].stall_vc - o.begun[2 * count + i]
+        o.begun[3 * count + i] = s.link[i].stall_arbitration - o.begun[3 * count + i]
+        o.begun[4 * count + i] = s.link[i].stall_serial - o.begun[4 * count + i]
+    plan.summed = True
+
+
 cdef void totals_at(State* s, Plan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil:
     """The totals at the beginning of some cycles of what is passed over: `rows`, int64[count, COUNTS, network links].
 
     `order`: of the cycles by their place in the period. The last one may be the end.
     """
+    cdef Orbit* o = s.orbit
     cdef int64_t size = COUNTS * <int64_t> s.network_links
-    cdef int64_t words = row_words(s)
-    cdef int64_t* sums = <int64_t*> calloc(3 * size + 1, sizeof(int64_t))
-    cdef int64_t* before = sums + size       # of the place at hand
-    cdef int64_t* whole = sums + 2 * size    # of a period
+    cdef int64_t* sums = <int64_t*> calloc(size + 1, sizeof(int64_t))   # up to the place at hand
     cdef int64_t* row
-    cdef int64_t i, k, cycle, place
+    cdef int64_t i, k, cycle, rounds
     cdef int64_t at = 0
     if sums == NULL:
         s.failed = 1
         return
-    settle(s)
-    for i in range(plan.period):
-        add_cycle(s, &plan.bits[i * words], whole)
-        if i < plan.place:
-            add_cycle(s, &plan.bits[i * words], before)
-    for i in range(s.network_links):
-        # What was counted up to the beginning of the period at hand.
-        before[i] = s.link[i].flits - before[i]
-        before[s.network_links + i] = s.link[i].stall_credit - before[s.network_links + i]
-        before[2 * s.network_links + i] = s.link[i].stall_vc - before[2 * s.network_links + i]
-        before[3 * s.network_links + i] = s.link[i].stall_arbitration - before[3 * s.network_links + i]
-        before[4 * s.network_links + i] = s.link[i].stall_serial - before[4 * s.network_links + i]
+    if not plan.summed:
+        sum_up(s, plan)
     for k in range(count):
         cycle = plan.place + cycles[order[k]] - s.now
-        place = cycle % plan.period
-        while at < place:
-            add_cycle(s, &plan.bits[at * words], sums)
+        rounds = cycle // plan.period
+        while at < cycle - rounds * plan.period:
+            add_cycle(s, &plan.bits[at * row_words(s)], sums)
             at += 1
         row = &rows[order[k] * size]
         for i in range(size):
-            row[i] = before[i] + cycle // plan.period * whole[i] + sums[i]
+            row[i] = o.begun[i] + rounds * o.whole[i] + sums[i]
     free(sums)

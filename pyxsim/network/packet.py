@@ -26,7 +26,7 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
-CUT_WORDS = 1 << 22  # totals at ends of windows that are told at once: some 32 MB
+CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 MB
 FEW = 8  # messages up to which they are faster one by one
 
 
