@@ -1,0 +1,75 @@
+"""What `import pyxsim` offers as Markdown, from the signatures and docstrings.
+
+docs/python.md holds it below a mark; `python -m pyxsim.cli.python_page docs/python.md` brings the page up to date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyxsim.output.comparison import Comparison
+from pyxsim.output.load import load
+from pyxsim.output.result import Result
+from pyxsim.output.sweep import Sweep
+from pyxsim.settings import load_experiment
+from pyxsim.study.compare import compare
+from pyxsim.study.run import run
+from pyxsim.study.sweep import sweep
+
+MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
+FUNCTIONS: tuple[Callable[..., Any], ...] = (run, load_experiment, load, compare, sweep)
+# What these functions give back.
+CLASSES = (Result, Comparison, Sweep)
+PAGE = re.compile(r"docs/(\w+\.md)")
+
+
+def reference() -> str:
+    """All of it, a section for each name."""
+    lines = [line for function in FUNCTIONS for line in _function(function)]
+    lines += [line for kind in CLASSES for line in _class(kind)]
+    return PAGE.sub(r"[\1](\1)", "\n".join(lines)).strip() + "\n"
+
+
+def _function(function: Callable[..., Any]) -> Iterator[str]:
+    name = f"pyxsim.{function.__name__}"
+    yield from ("", f"### `{name}`", "", "```py", _signature(name, function), "```", "")
+    yield inspect.getdoc(function) or ""
+
+
+def _signature(name: str, function: Callable[..., Any]) -> str:
+    """A line for each parameter; annotations as they are written. What is a function by default calls nothing."""
+    told = inspect.signature(function)
+    lines = []
+    for each in told.parameters.values():
+        if each.kind == each.KEYWORD_ONLY and "    *," not in lines:
+            lines.append("    *,")
+        given = "" if each.default is each.empty else f" = {'...' if callable(each.default) else repr(each.default)}"
+        stars = "**" if each.kind == each.VAR_KEYWORD else ""
+        lines.append(f"    {stars}{each.name}: {each.annotation}{given},")
+    return "\n".join([f"{name}(", *lines, f") -> {told.return_annotation}"])
+
+
+def _class(kind: type) -> Iterator[str]:
+    yield from ("", f"### `{kind.__name__}`", "", (inspect.getdoc(kind) or "").partition("\n\n")[0], "")
+    yield from ("| | |", "|---|---|")
+    for name, value in inspect.getmembers_static(kind):
+        read = isinstance(value, property | cached_property)
+        if not name.startswith("_") and (read or inspect.isroutine(value)):
+            said = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+            yield f"| `{name}{'' if read else '()'}` | {said.replace('|', '&#124;')} |"
+
+
+def main(path: Path) -> None:
+    """Write the reference anew below the mark of a Markdown page."""
+    prose = path.read_text(encoding="utf-8").partition(MARK)[0]
+    path.write_text(f"{prose}{MARK}\n{reference()}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
