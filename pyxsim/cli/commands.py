@@ -332,7 +332,7 @@ def check(
 def list_(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[WHAT]", callback=_name, help="One shelf, such as models; or a model, a system."),
+        typer.Argument(metavar="[WHAT]", callback=_name, help="A shelf, such as models; or a model, a system."),
     ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", callback=_name, help="With a model: how long its layers take there.")
@@ -340,7 +340,7 @@ def list_(
     library: Libraries = None,
     json: Json = False,
 ) -> None:
-    """What is on the shelves; or a model, layer by layer; or a system, with its sources."""
+    """What is on the shelves; a model layer by layer, a system."""
     with Talk(json=json) as talk:
         from pyxsim.cli.shelves import list_shelves
 
