@@ -46,12 +46,13 @@ def shelf_dirs(shelf: str, extra_dirs: Iterable[str | Path] = ()) -> list[Path]:
 def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
     """Import every file of every shelf that is not imported yet. Raises InputError for a broken file, with its line."""
     extra_dirs = list(extra_dirs)
+    folders = {shelf: shelf_dirs(shelf, extra_dirs) for shelf in SHELVES}
     for shelf in SHELVES:
         # Reversed: what ships is there before the user's files, so a name taken twice is told of the user's file.
-        for folder in reversed(shelf_dirs(shelf, extra_dirs)):
+        for folder in reversed(folders[shelf]):
             for path in _files(folder, ".py"):
                 _load(shelf, path)
-    for name, path in data_files(extra_dirs=extra_dirs).items():
+    for name, path in _stems(folders["topologies"], ".toml").items():
         if name in registry.topologies:
             raise InputError(f"a topology is called '{name}', too", file=str(path), allowed="another name")
 
@@ -60,8 +61,12 @@ def data_files(
     shelf: str = "topologies", suffix: str = ".toml", extra_dirs: Iterable[str | Path] = ()
 ) -> dict[str, Path]:
     """Paths by name (stem) of data on a shelf: named systems (`.toml`), graphs (`.graphml`); the first library wins."""
+    return _stems(shelf_dirs(shelf, extra_dirs), suffix)
+
+
+def _stems(folders: Iterable[Path], suffix: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for folder in shelf_dirs(shelf, extra_dirs):
+    for folder in folders:
         for path in _files(folder, suffix):
             found.setdefault(path.stem, path)
     return dict(sorted(found.items()))

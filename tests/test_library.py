@@ -136,6 +136,16 @@ def test_named_systems_of_the_user_come_before_those_that_ship(clean: Path, tmp_
     assert library.data_files(suffix=".graphml") == {}
 
 
+def test_a_system_has_a_name_of_its_own(clean: Path, tmp_path: Path) -> None:
+    put(clean.parent / "topologies", "ring.py", RING.format(name="ring"))
+    put(clean.parent / "topologies", "pod.toml", "")
+    library.load_all()
+    mine = put(tmp_path / "mine" / "topologies", "ring.toml", "")
+    with pytest.raises(InputError, match="a topology is called 'ring', too; allowed: another name") as caught:
+        library.load_all([tmp_path / "mine"])
+    assert caught.value.file == str(mine)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

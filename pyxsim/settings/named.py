@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from pyxsim import library
+from pyxsim import library, registry
 from pyxsim.errors import InputError, bundle, raise_all
 from pyxsim.settings.faults import translate
 from pyxsim.settings.network import MAX_NPUS, Network
@@ -117,7 +117,9 @@ class Systems:
         """
         network = data.get("network")
         name = network.get("topology") if isinstance(network, dict) else None
-        if not isinstance(network, dict) or not isinstance(name, str) or name not in self.files:
+        if not isinstance(network, dict) or not isinstance(name, str):
+            return None
+        if name in registry.topologies or name not in self.files:  # to look through the shelves takes much longer
             return None
         path = self.files[name]
         tables = _read(path)[1]
