@@ -128,9 +128,9 @@ def _bars(result: Result, clock: Clock, rows: dict[str, Longs], lanes: Any, hue:
     start, end = clock.at(rows["start"]), clock.at(rows["end"])
     numbers, hues = np.unique(rows[hue], return_inverse=True)
     tints = shades(len(numbers))
-    collectives = [str(row.get("name") or row.get("kind") or "collective") for row in result.collectives]
+    collectives = {i: str(row.get("name") or row.get("kind") or "") for i, row in enumerate(result.collectives)}
     told = [
-        f"chunk {chunk}, phase {phase} of {plain(cut(collectives[of], NAME))}<br>"
+        f"chunk {chunk}, phase {phase} of {plain(cut(collectives.get(of) or 'a collective', NAME))}<br>"
         f"{begin:.5g} to {stop:.5g} {clock.unit}, after waiting {begin - ready:.4g}"
         for chunk, phase, of, ready, begin, stop in zip(
             rows["chunk"].tolist(),

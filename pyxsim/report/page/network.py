@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.output.result import STALLS, Floats, Result
-from pyxsim.report.facts import STALL_WORDS, link_title, percent, plural
+from pyxsim.report.facts import STALL_WORDS, link_title, plural
 from pyxsim.report.layout import Layout, layout
 from pyxsim.report.page.look import LETTER, figure, plain
 from pyxsim.report.page.parts import Detail, Panel, cut
@@ -33,7 +33,8 @@ HIGHEST, LOWEST = 660, 260
 FRAME = 116  # pixels of the slider
 PACE = 250  # milliseconds of a window while it plays
 DEGREES = 2.0  # of the map: so few that a sphere is flat
-BENDS = (8, 20)  # points of a curved link, at least and at most
+DIGITS = 4  # of a degree: a twentieth of a pixel
+BENDS = (5, 20)  # points of a curved link, at least and at most
 MOST_BENDS = 20_000
 CORNERS = (12, 48)  # of a circle, at least and at most
 MOST_CORNERS = 2000
@@ -46,7 +47,7 @@ def panels(result: Result, detail: Detail) -> list[Panel]:
     topology = topology_of(result)
     if topology is None or not len(result.links):
         return []
-    if topology.links > MOST_DRAWN:
+    if topology.links > detail.most(MOST_DRAWN):
         return [_along_dimensions(result, topology, detail)]
     return [_drawn(result, topology, detail)]
 
@@ -71,8 +72,7 @@ def _regions(result: Result, plan: Layout, place: _Map) -> dict[str, Any]:
         "z": result.link_utilization.astype(np.float32),
         "coloraxis": "coloraxis",
         "marker": {"line": {"width": 0}},
-        "text": _told(result),
-        "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<extra></extra>",
+        **_told(result),
         "showscale": False,
     }
 
@@ -247,7 +247,7 @@ def _ring(points: Points) -> list[list[float]]:
     x, y = points.T
     if float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y)) > 0:
         points = points[::-1]
-    rounded = points.round(5).tolist()
+    rounded = points.round(DIGITS).tolist()
     return [*rounded, rounded[0]]
 
 
@@ -299,8 +299,8 @@ def _letters(plan: Layout, place: _Map, npus: dict[int, str], switches: int) -> 
 def _words(at: Points, texts: list[str], size: float, colour: str) -> dict[str, Any]:
     return {
         "type": "scattergeo",
-        "lon": at[:, 0].round(5),
-        "lat": at[:, 1].round(5),
+        "lon": at[:, 0].round(DIGITS),
+        "lat": at[:, 1].round(DIGITS),
         "mode": "text",
         "text": [plain(text) for text in texts],
         "textfont": {"size": size, "color": colour},
@@ -319,19 +319,19 @@ def _npus_at(topology: Topology) -> dict[int, str]:
     }
 
 
-def _told(result: Result) -> list[str]:
-    """What is known of each link, for the mouse."""
+def _told(result: Result) -> dict[str, Any]:
+    """What the mouse tells of each link: words, and numbers of the whole run."""
     links, cycles = result.links, max(1, result.time_cycles)
-    shares = {STALL_WORDS[name]: result.totals[name] / cycles for name in STALLS}
-    texts = []
-    for link, name in enumerate(links.name):
-        waits = ", ".join(f"{word} {percent(float(share[link]))}" for word, share in shares.items() if share[link])
-        texts.append(
-            f"{plain(cut(name))}<br>router {links.src[link]} to {links.dst[link]}, "
-            f"{plain(link_title(result, int(links.dim[link])))}<br>"
-            f"whole run: busy {percent(float(result.link_utilization[link]))}, flits waited for {waits or 'nothing'}"
-        )
-    return texts
+    kinds = {dim: plain(link_title(result, dim)) for dim in np.unique(links.dim).tolist()}
+    ends = zip(links.name, links.src.tolist(), links.dst.tolist(), links.dim.tolist(), strict=True)
+    shares = [result.link_utilization, *(result.totals[name] / cycles for name in STALLS)]
+    waits = ", ".join(f"{STALL_WORDS[name]} %{{customdata[{i}]:.1%}}" for i, name in enumerate(STALLS, 1))
+    return {
+        "text": [f"{plain(cut(name))}<br>router {src} to {dst}, {kinds[dim]}" for name, src, dst, dim in ends],
+        "customdata": np.stack(shares, axis=1).astype(np.float32),
+        "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<br>whole run: busy %{customdata[0]:.1%}, flits waited for "
+        + f"{waits}<extra></extra>",
+    }
 
 
 def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Panel:

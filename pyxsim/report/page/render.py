@@ -35,13 +35,15 @@ def save(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> None:
 
 
 def page(chapters: Sequence[Chapter]) -> str:
-    """The text of the page. One that would be too large is made again in less detail, which its panels say."""
+    """The text of the page. One that would be too large is made again in less detail, which its panels say. Raises
+    InputError where even the least is too much."""
     share = 1.0 / len(chapters)
-    while True:
+    while share >= LEAST_SHARE / len(chapters):
         text = _page(chapters, Detail(share))
-        if len(text.encode()) <= MOST_BYTES or share < LEAST_SHARE:
+        if len(text.encode()) <= MOST_BYTES:
             return text
         share /= 2
+    raise InputError(f"the page would have more than {MOST_BYTES // 10**6} MB", allowed="fewer files at a time")
 
 
 def _page(chapters: Sequence[Chapter], detail: Detail) -> str:

@@ -9,12 +9,13 @@ from pyxsim.report import memory, work
 from pyxsim.report.facts import Fact, facts, percent, rounded
 from pyxsim.report.latency import number, traffic_facts
 from pyxsim.report.page import attribution, chunks, limits, links, network, settings, traffic, workload
-from pyxsim.report.page.parts import Chapter, Detail, Panel, Section
+from pyxsim.report.page.parts import Chapter, Detail, Panel, Section, cut
 from pyxsim.report.sheets import Sheet
 from pyxsim.report.summary import FAILED, INCOMPLETE
 
 MOST_CARDS = 5
 MOST_WARNINGS = 30
+LONGEST = 1000  # letters of a warning
 
 
 def chapter(result: Result, name: str) -> Chapter:
@@ -23,7 +24,7 @@ def chapter(result: Result, name: str) -> Chapter:
     if not result.complete:
         alarms.append(FAILED if result.failure else INCOMPLETE)
     if result.failure:
-        alarms.append(result.failure)
+        alarms.append(cut(result.failure, LONGEST))
     return Chapter(
         result.title or name,
         f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}",
@@ -91,7 +92,7 @@ def _numbers(result: Result) -> list[Panel]:
 
 
 def _warnings(texts: Sequence[str]) -> Panel:
-    rows = [[text] for text in texts[:MOST_WARNINGS]]
+    rows = [[cut(text, LONGEST)] for text in texts[:MOST_WARNINGS]]
     more = len(texts) - MOST_WARNINGS
     notes = [f"Bounded: {more} more are in the file."] if more > 0 else []
     return Panel("Warnings", sheet=Sheet(("warning",), rows), notes=notes)

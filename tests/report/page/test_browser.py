@@ -137,6 +137,22 @@ def test_the_handle_can_be_dragged(browser: Any, opened: dict[str, Any]) -> None
     assert label.endswith(" us")
 
 
+def test_a_link_tells_what_it_is(browser: Any, opened: dict[str, Any], torus: Result) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    link = browser.find_element(By.CSS_SELECTOR, "#network .choropleth path")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
+    ActionChains(browser).move_to_element(link).perform()
+    label = "return document.querySelector('#network .hovertext')?.textContent"
+    WebDriverWait(browser, 10).until(lambda _: browser.execute_script(label))
+    told = browser.execute_script(label)
+    assert torus.links.name[0] in told
+    assert "router 0 to " in told
+    assert f"whole run: busy {100 * torus.link_utilization[0]:.1f}%, flits waited for a credit " in told
+
+
 def test_it_plays(browser: Any, opened: dict[str, Any]) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
@@ -144,6 +160,7 @@ def test_it_plays(browser: Any, opened: dict[str, Any]) -> None:
     frames = "const area = document.querySelector('#network .area'); area.seen = [];"
     browser.execute_script(f"{frames} area.on('plotly_animatingframe', e => area.seen.push(e.name))")
     play, stop = browser.find_elements(By.CSS_SELECTOR, "#network .updatemenu-button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", play)
     play.click()
     seen = "return document.querySelector('#network .area').seen"
     WebDriverWait(browser, 10).until(lambda _: len(browser.execute_script(seen)) > 1)

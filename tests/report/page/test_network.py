@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pyxsim.output.result import Result
+from pyxsim.output.result import STALLS, Result
 from pyxsim.report.page import network
 from pyxsim.report.page.parts import Detail
 from pyxsim.report.style import nice_top
@@ -81,11 +81,15 @@ def test_the_mouse_is_told_name_ends_and_stalls(torus: Result, figure: Any) -> N
     for link, text in enumerate(texts):
         name = torus.links.name[link].replace(">", "&gt;")
         assert text.startswith(f"{name}<br>router {torus.links.src[link]} to {torus.links.dst[link]}, dim ")
-    assert "flits waited for " in texts[0]
+    told = numbers(figure["data"][0]["customdata"])
+    np.testing.assert_allclose(told[:, 0], torus.link_utilization, rtol=1e-6)
+    for column, name in enumerate(STALLS, 1):
+        np.testing.assert_allclose(told[:, column], torus.totals[name] / torus.time_cycles, rtol=1e-6)
 
 
-def test_many_windows_are_taken_together(torus: Result) -> None:
-    (panel,) = network.panels(torus, Detail(1e-6))
+def test_many_windows_are_taken_together(torus: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "MOST_VALUES", 3 * len(torus.links))
+    (panel,) = network.panels(torus, Detail())
     shown = len(panel.figure.frames) - 1
     assert shown < len(torus.windows)
     assert any("Bounded" in note and f"{shown} steps" in note for note in panel.notes)
@@ -103,6 +107,11 @@ def test_a_network_of_many_links_is_seen_along_its_dimensions(torus: Result, mon
     assert len(panel.figure.frames) == 1 + len(torus.windows)
     np.testing.assert_allclose(np.nanmax(panel.figure.frames[3].data[0].z), torus.utilization[2].max(), rtol=1e-6)
     assert any("Bounded" in note for note in panel.notes)
+
+
+def test_less_detail_draws_fewer_links_one_by_one(torus: Result) -> None:
+    (panel,) = network.panels(torus, Detail(1e-6))
+    assert panel.title == "The network along its dimensions"
 
 
 def test_a_network_that_nobody_knows_has_no_picture(torus: Result, build: Callable[..., Result]) -> None:

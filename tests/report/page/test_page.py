@@ -137,6 +137,16 @@ def test_less_detail_gives_a_smaller_page(torus: Result, monkeypatch: pytest.Mon
     assert smaller.count("Bounded") > whole.count("Bounded")
 
 
+def test_what_cannot_be_made_small_enough_is_refused(
+    torus: Result, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    torus.save(tmp_path / "torus.h5")
+    monkeypatch.setattr(render, "LEAST_SHARE", 0.6)
+    monkeypatch.setattr(render, "MOST_BYTES", 2_000_000)
+    with pytest.raises(InputError, match="the page would have more than 2 MB; allowed: fewer files at a time"):
+        render.page(chapters([str(tmp_path / "torus.h5")]))
+
+
 def test_sections_without_data_are_not_there(build: Callable[..., Result]) -> None:
     keys = [section.key for section in sections(build(), Detail())]
     assert "network" not in keys  # of a network that is on no shelf
