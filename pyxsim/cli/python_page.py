@@ -57,7 +57,7 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 
 def _class(kind: type) -> Iterator[str]:
     yield from ("", f"### `{kind.__name__}`", "", (inspect.getdoc(kind) or "").partition("\n\n")[0], "")
-    yield from ("| | |", "|---|---|")
+    yield from ("| name | |", "|---|---|")
     for name, value in inspect.getmembers_static(kind):
         read = isinstance(value, property | cached_property)
         if not name.startswith("_") and (read or inspect.isroutine(value)):
