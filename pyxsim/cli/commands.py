@@ -280,6 +280,7 @@ def saturation(
     workers: _Workers = None,
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -295,7 +296,7 @@ def saturation(
             experiment,
             resolution=resolution,
             file=file,
-            overrides=settings or (),
+            overrides=overriding(settings, False, threads),
             workers=workers,
             libraries=library or (),
             allow_deadlock=allow_deadlock,

@@ -6,9 +6,17 @@ from typing import Annotated
 
 import typer
 
+from pyxsim.errors import InputError
+
 
 def overriding(settings: list[str] | None, no_skip: bool, threads: str | None) -> list[str]:
-    """What is given with --set, and what --no-skip and --threads stand for."""
+    """What is given with --set, and what --no-skip and --threads stand for. Raises InputError."""
+    if threads is not None and threads != "auto":
+        from pyxsim.settings.run import MOST_THREADS
+
+        if not (threads.isascii() and threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
+            allowed = f"auto, or a whole number from 1 to {MOST_THREADS}"
+            raise InputError(f"'{threads}' is no number of threads", key="--threads", allowed=allowed)
     given = ["run.skip=false"] if no_skip else []
     return [*(settings or ()), *given, *([f"run.threads={threads}"] if threads is not None else [])]
 

@@ -200,7 +200,7 @@ def test_loads_that_fail(pyxsim: Command, folder: Path) -> None:
 
 def test_saturation(pyxsim: Command) -> None:
     hot = ("--set", "traffic.pattern=hotspot", "--set", "traffic.pattern_options={nodes=[5]}")
-    ended = pyxsim("saturation", "traffic.toml", "--resolution", "0.02", "--workers", "1", *hot)
+    ended = pyxsim("saturation", "traffic.toml", "--resolution", "0.02", "--workers", "1", "--threads", "2", *hot)
     assert ended.code == 0
     # One of 16 nodes takes it all: 1/16.
     low, high = (float(word) for word in ended.lines[-1].split()[2:5:2])
@@ -218,6 +218,8 @@ FAULTS = [
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
     (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),
+    (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is no number of threads"),
+    (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is no number of threads"),
     (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: '.png' is no kind of file for a curve"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "--set", "traffic.pattern=shufle"),
