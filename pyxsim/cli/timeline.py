@@ -36,6 +36,8 @@ def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -
     )
     if not (len(result.chunks["rank"]) or result.work or trace.counters):
         talk.say("it tells neither of chunks, tasks nor links over time: there is nothing to see but when it ran")
+    if not result.complete:
+        talk.say("the run was interrupted, or failed: it is shown until then")
     if trace.left_out:
         talk.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
     talk.say("", f"wrote {target} ({rounded(size, 'B')}); {OPENS}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyxsim.output.result import Longs, Result
 from pyxsim.output.timeline.clock import Clock
-from pyxsim.output.timeline.trace import INTO, OUT, Process, Slices, Trace, lane_name, lanes
+from pyxsim.output.timeline.trace import INTO, OUT, Process, Slices, Trace
 from pyxsim.output.work import Columns
 from pyxsim.report.facts import dimension_names
 
@@ -25,16 +25,15 @@ def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: Longs, proces
     unfinished = mine["end"] < 0
     mine["end"] = _ended(mine["end"], clock)
     begin, end = clock.ns(mine["start"]), clock.ns(mine["end"])
-    width = len(result.dimensions) + 2
+    width = int(mine["dimension"].max(initial=0)) + 2  # from -1 on
     dims = {-1: "several dimensions", **{dim: f"dim {name}" for dim, name in dimension_names(result).items()}}
     group = mine["rank"] * width + mine["dimension"] + 1
-    lane = lanes(group, begin, end)
-    found, which = np.unique(np.stack([group, lane]), axis=1, return_inverse=True)
-    threads = []
-    for place, number in found.T.tolist():
-        dim = dims.get(place % width - 1, f"dim {place % width - 1}")
-        threads.append(trace.thread(process[place // width], lane_name(dim, number)))
-    tid = np.array(threads, np.int64)[which.ravel()]
+
+    def where(place: int) -> tuple[Process, str]:
+        npu, dim = divmod(place, width)
+        return process[npu], dims.get(dim - 1, f"dim {dim - 1}")
+
+    tid = trace.threads(group, begin, end, where)
     chain, role = _chains(mine)
     names = [str(row.get("name") or row.get("kind") or "") for row in result.collectives]
     kinds = _kinds(result)
@@ -126,16 +125,15 @@ def _in_lanes(
         return None
     first, last = begin[rows], _ended(end, clock)[rows]
     start, stop = clock.ns(first), clock.ns(last)
-    lane = lanes(np.zeros(len(rows), np.int64), start, stop)
     process = trace.process(title)
-    threads = [trace.thread(process, lane_name(title, number)) for number in range(int(lane.max()) + 1)]
+    tid = trace.threads(np.zeros(len(rows), np.int64), start, stop, lambda _: (process, title))
     name, args = told
     cycles, unfinished = clock.args(first, last), end[rows] < 0
 
     def all_args(row: int) -> dict[str, Any]:
         return {**args(row), **({"unfinished": 1} if unfinished[row] else {}), **cycles(row)}
 
-    return Slices(category, np.array(threads, np.int64)[lane], start, stop, name, all_args)
+    return Slices(category, tid, start, stop, name, all_args)
 
 
 def _ended(end: Longs, clock: Clock) -> Longs:

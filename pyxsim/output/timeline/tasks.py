@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.output.result import Longs, Result
 from pyxsim.output.timeline.clock import Clock
-from pyxsim.output.timeline.trace import Place, Process, Slices, Trace, lane_name, lanes
+from pyxsim.output.timeline.trace import Place, Process, Slices, Trace
 from pyxsim.output.work import DOING, LAYER_PARTS, WHY, Columns, Work
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dic
         yield from _layers(work, clock, trace, mine, process)
     begin, end = clock.ns(mine["begin"]), clock.ns(mine["end"])
     group = mine["npu"].astype(np.int64) * len(DOING) + mine["doing"]
-    tid = _threads(trace, process, group, lanes(group, begin, end))
+    tid = trace.threads(group, begin, end, lambda place: (process[place // len(DOING)], DOING[place % len(DOING)]))
     cycles = clock.args(mine["begin"], mine["end"])
 
     def stretch(row: int) -> str:
@@ -70,16 +70,6 @@ def _place(work: Work, mine: Columns, row: int) -> dict[str, str]:
     return {**told, **({"part": part} if part else {})}
 
 
-def _threads(trace: Trace, process: dict[int, Process], group: Longs, lane: Longs) -> Longs:
-    """The thread of each row: of its NPU and what it does, more where several do the same at the same time."""
-    found, which = np.unique(np.stack([group, lane]), axis=1, return_inverse=True)
-    threads = []
-    for place, number in found.T.tolist():
-        npu, doing = divmod(place, len(DOING))
-        threads.append(trace.thread(process[npu], lane_name(DOING[doing], number)))
-    return np.array(threads, np.int64)[which.ravel()]
-
-
 def _layers(work: Work, clock: Clock, trace: Trace, mine: Columns, process: dict[int, Process]) -> Iterator[Slices]:
     """Computing of the same layer and part that follows one another on an NPU, as one slice."""
     rows = np.flatnonzero((mine["doing"] == COMPUTE) & (mine["layer"] >= 0))
@@ -93,14 +83,12 @@ def _layers(work: Work, clock: Clock, trace: Trace, mine: Columns, process: dict
     npu = key[0, first]
     begin, end = mine["begin"][rows][first], np.maximum.reduceat(mine["end"][rows], first)
     start, stop = clock.ns(begin), clock.ns(end)
-    lane = lanes(npu, start, stop)
-    found, which = np.unique(np.stack([npu, lane]), axis=1, return_inverse=True)
-    threads = [trace.thread(process[each], lane_name("layers", number)) for each, number in found.T.tolist()]
+    tid = trace.threads(npu, start, stop, lambda each: (process[each], "layers"))
 
     def name(row: int) -> str:
         return ", ".join(_place(work, mine, int(rows[first[row]])).values())
 
-    yield Slices("layer", np.array(threads, np.int64)[which.ravel()], start, stop, name, clock.args(begin, end))
+    yield Slices("layer", tid, start, stop, name, clock.args(begin, end))
 
 
 def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slices | None) -> list[tuple[Place, Place]]:

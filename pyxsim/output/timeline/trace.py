@@ -112,6 +112,16 @@ class Trace:
         process.threads[number] = name
         return number
 
+    def threads(self, group: Longs, begin: Longs, end: Longs, where: Callable[[int], tuple[Process, str]]) -> Longs:
+        """The thread of each row: one for each group, more where several rows of it go on at the same time. `where`: of
+        a group its process, and what its threads are called."""
+        found, which = np.unique(np.stack([group, lanes(group, begin, end)]), axis=1, return_inverse=True)
+        numbers = []
+        for each, lane in found.T.tolist():
+            process, name = where(each)
+            numbers.append(self.thread(process, name if not lane else f"{name} ({lane + 1})"))
+        return np.array(numbers, np.int64)[which.ravel()]
+
     @property
     def pid(self) -> dict[int, int]:
         """The process of each thread."""
@@ -128,17 +138,15 @@ class Trace:
 
     def in_order(self) -> Iterator[tuple[int, Slices | Counter, int]]:
         """(time, slices or counter, row) of every event, in the order of time; of those at the same time the counters
-        first, and what lasts longer before the rest."""
+        first, then slices in the order of their rows: what comes of another one comes after it."""
         parts: list[Slices | Counter] = [*self.counters, *self.slices]
         if not parts:
             return
         times = [part.time if isinstance(part, Counter) else part.begin for part in parts]
-        last = [part.time if isinstance(part, Counter) else part.end for part in parts]
         number = np.repeat(np.arange(len(parts)), [len(each) for each in times])
         row = np.concatenate([np.arange(len(each)) for each in times])
         time = np.concatenate(times)
-        longest = np.where(number < len(self.counters), -1, 0)
-        order = np.lexsort((row, number, -np.concatenate(last), longest, time))
+        order = np.lexsort((row, number, time))
         for at, part, place in zip(time[order].tolist(), number[order].tolist(), row[order].tolist(), strict=True):
             yield at, parts[part], place
 
@@ -147,11 +155,6 @@ NAMING = 2
 """Events that a process or a thread takes: its name and its place."""
 THREADS = 1_000_000
 """Numbers of threads begin here: more than a trace has processes."""
-
-
-def lane_name(name: str, number: int) -> str:
-    """What a thread is called of which there are several."""
-    return name if not number else f"{name} ({number + 1})"
 
 
 def lanes(group: Longs, begin: Longs, end: Longs) -> Longs:

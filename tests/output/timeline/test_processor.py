@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import h5py
 import pytest
 
 from pyxsim.output import Result
-from pyxsim.output.timeline import View, build, write
+from pyxsim.output.timeline import View, write
+from pyxsim.output.timeline import build as build_trace
 from tests.output.timeline.processor import Processor
 
 SLICES = """
@@ -30,7 +31,7 @@ FLOWS = """
 
 
 def opened(path: Path, folder: Path, name: str, view: View | None = None) -> Processor:
-    write(build(Result.load(path), view), folder / name)
+    write(build_trace(Result.load(path), view), folder / name)
     return Processor((folder / name).read_bytes())
 
 
@@ -89,6 +90,19 @@ def complain_of(trace: Processor) -> None:
     assert {row["depth"] for row in slices} == {0}  # none is inside of another one
     for one, after in pairwise(slices):
         assert one["track_id"] != after["track_id"] or one["ts"] + one["dur"] <= after["ts"]
+
+
+def test_a_phase_that_takes_no_time(build: Callable[..., Result], tmp_path: Path) -> None:
+    result = build()
+    # On NPU 0 the first phase begins and ends in cycle 105, where the second one begins.
+    result.chunks["start"][0] = result.chunks["end"][0] = 105
+    write(build_trace(result), tmp_path / "trace.json")
+    with Processor((tmp_path / "trace.json").read_bytes()) as trace:
+        complain_of(trace)
+        slices = [(row["ts"], row["dur"]) for row in trace.query(SLICES) if row["process"] == "NPU 0"]
+        assert sorted(slices) == [(105, 0), (105, 145)]
+        # Perfetto has no arrows at slices without length; that of the other NPU is there.
+        assert [(row["left"], row["came"]) for row in trace.query(FLOWS)] == [(110, 120)]
 
 
 def test_what_a_slice_tells(torus_trace: Processor) -> None:

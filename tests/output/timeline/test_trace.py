@@ -74,6 +74,14 @@ def test_threads_are_dimensions(torus: Path, tmp_path: Path) -> None:
     assert dims == {("dim 0: ring 4", 0), ("dim 1: ring 2", 1), ("dim 0: ring 4", 2)}
 
 
+def test_dimensions_that_the_result_has_no_names_for(build: Callable[..., Result], tmp_path: Path) -> None:
+    result = build()
+    result.chunks["dimension"][:] = [-1, 7, 7, -1]  # of NPUs 0, 1, 0, 1
+    trace = told(result, tmp_path)
+    threads = Counter((trace.processes[each["pid"]], trace.threads[each["tid"]]) for each in trace.of("chunk"))
+    assert threads == {(f"NPU {npu}", dim): 1 for npu in (0, 1) for dim in ("several dimensions", "dim 7")}
+
+
 @pytest.mark.parametrize("which", ["torus", "workload"])
 def test_nothing_overlaps_on_a_thread(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     trace = told(request.getfixturevalue(which), tmp_path)
@@ -109,10 +117,12 @@ def test_lanes_are_as_few_as_can_be(rows: list[tuple[int, int, int]]) -> None:
 
 
 def test_what_did_not_end_goes_on_until_the_end(build: Callable[..., Result], tmp_path: Path) -> None:
-    result = build(complete=False)
+    result = build(complete=False, failure="deadlock in cycle 250")
     result.chunks["end"][3] = -1
     result.chunks["start"][2] = result.chunks["end"][2] = -1  # has not begun
-    slices = told(result, tmp_path).of("chunk")
+    trace = told(result, tmp_path)
+    slices = trace.of("chunk")
+    assert trace.file["otherData"]["failure"] == "deadlock in cycle 250"
     assert len(slices) == 3
     assert [(each["begin"], each["end"]) for each in slices if each["args"].get("unfinished")] == [(120, 250)]
 
@@ -309,6 +319,12 @@ def test_no_more_events_than_asked_for(which: str, most: int, request: pytest.Fi
     assert shown
     told_of = "all 8" if len(shown) == 8 else f"{8 - len(shown)} of 8 NPUs"
     assert (told_of in run["args"]["left_out"]) == (len(shown) < 8)
+
+
+@pytest.mark.parametrize("which", ["torus", "workload"])
+def test_as_many_as_there_may_be_stay_below_50_mb(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    trace = told(request.getfixturevalue(which), tmp_path)
+    assert (tmp_path / "trace.json").stat().st_size / len(trace.events) * View.most_events < 50e6
 
 
 def test_fewer_npus_are_shown_whole(torus: Path, tmp_path: Path) -> None:
