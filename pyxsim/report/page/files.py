@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import h5py
 
@@ -34,9 +34,14 @@ def chapters(paths: Sequence[str]) -> list[Chapter]:
         else:
             others += found
     raise_all(faults)
+    return [*of_results(results), *others]
+
+
+def of_results(results: Mapping[str, Result]) -> list[Chapter]:
+    """The chapter of a result, or of several side by side, each with the name that the page gives it."""
     if len(results) > 1:
-        return [together.chapter(list(results.items())), *others]
-    return [*(result.chapter(each, name) for name, each in results.items()), *others]
+        return [together.chapter(list(results.items()))]
+    return [result.chapter(each, name) for name, each in results.items()]
 
 
 def _read(path: str, name: str) -> Result | list[Chapter]:

@@ -128,8 +128,9 @@ class _Windows:
         use = result.utilization
         top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
-        if len(use) < 2:
-            return cls([], [], top, [*_scale(top), *beyond(result.link_utilization)])
+        if len(use) < 2 or most < 2:
+            none = ["Bounded: there is no room for windows of time."] if len(use) > 1 else []
+            return cls([], [], top, [*_scale(top), *beyond(result.link_utilization), *none])
         shown, starts = together(result, most)
         unit = Clock.of(result).unit
         labels = [f"{begin:.4g} to {end:.4g} {unit}" for begin, end in pairwise(edges(result, starts).tolist())]

@@ -153,6 +153,23 @@ def test_a_link_tells_what_it_is(browser: Any, opened: dict[str, Any], torus: Re
     assert f"whole run: busy {100 * torus.link_utilization[0]:.1f}%, flits waited for a credit " in told
 
 
+def test_another_npu_can_be_chosen(browser: Any, opened: dict[str, Any]) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    menu = browser.find_element(By.CSS_SELECTOR, "#chunks .updatemenu-header")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", menu)
+    shown = "return document.querySelector('#chunks .area').data.map(trace => trace.visible)"
+    before = browser.execute_script(shown)
+    menu.click()
+    entries = browser.find_elements(By.CSS_SELECTOR, "#chunks .updatemenu-dropdown-button")
+    assert len(entries) == len(before) / 2
+    entries[1].click()
+    WebDriverWait(browser, 10).until(lambda _: browser.execute_script(shown) != before)
+    assert browser.execute_script(shown) == [2 <= i < 4 for i in range(len(before))]
+    assert browser.find_elements(By.CSS_SELECTOR, "#chunks .barlayer .point path")
+
+
 def test_it_plays(browser: Any, opened: dict[str, Any]) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait

@@ -18,12 +18,12 @@ from pyxsim.output import comparison_file
 from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
 from pyxsim.output.sweep import read
-from pyxsim.report.page import chapters
+from pyxsim.report.page import chapters, of_results, save
 from pyxsim.report.page import sweep as sweep_chapter
 from pyxsim.report.page.parts import Detail
 from pyxsim.report.page.together import flattened, names_of, unit_of
 from pyxsim.study.compare import compare, plan_of
-from tests.report.page.conftest import TORUS
+from tests.report.page.conftest import TORUS, Page
 from tests.report.page.test_network import numbers
 
 
@@ -70,6 +70,14 @@ def test_the_same_twice(torus: Result, show: Callable[..., Any]) -> None:
     text = " ".join(shown.words)
     assert "All took the same time." in text
     assert "None: the experiments are the same." in text
+
+
+def test_results_in_memory_have_names(torus: Result, slower: Result, tmp_path: Path) -> None:
+    save(of_results({"quick": torus, "slow": slower}), tmp_path / "page.html")
+    shown = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert shown.tables["Settings that differ"][0] == ["", "quick", "slow"]
+    (alone,) = of_results({"quick": torus})
+    assert alone.title == torus.title
 
 
 def test_an_interrupted_one_is_named(torus: Result, build: Callable[..., Result], show: Callable[..., Any]) -> None:
