@@ -368,6 +368,23 @@ def test_a_result_is_loaded(result: Result, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(loaded.chunks.to_pandas(), result.chunks.to_pandas())
 
 
+def test_a_curve_is_loaded(tmp_path: Path) -> None:
+    Curve("a curve", [{"offered_load": 0.25, "packet_latency": 12.5, "saturated": False}]).save(tmp_path / "curve.h5")
+    loaded = pyxsim.load(tmp_path / "curve.h5")
+    assert isinstance(loaded, Curve)
+    assert loaded.to_pandas()["packet_latency"].tolist() == [12.5]
+
+
+def test_a_sweep_is_loaded(tmp_path: Path) -> None:
+    experiment = {"network": {"topology": "ring", "shape": [2]}, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
+    ran = pyxsim.sweep({**experiment, "sweep": {"system.chunks": [1, 2]}}, tmp_path / "points", workers=1)
+    loaded = pyxsim.load(tmp_path / "points")
+    assert isinstance(loaded, Sweep)
+    times = loaded.to_xarray()["time_ns"]
+    single = [pyxsim.run(experiment, overrides=[f"system.chunks={chunks}"]).time_ns for chunks in (1, 2)]
+    assert times.sel({"system.chunks": [1, 2]}).values.tolist() == ran.column("time_ns") == single
+
+
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         pyxsim.load(tmp_path / "nothing.h5")
