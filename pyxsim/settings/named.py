@@ -104,6 +104,7 @@ class Systems:
 
     def __init__(self, libraries: Iterable[str | PathLike[str]] = ()) -> None:
         self._libraries = [Path(folder) for folder in libraries]
+        self._tables: dict[str, dict[str, Any]] = {}  # of those that were asked for: a sweep asks thousands of times
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -122,7 +123,9 @@ class Systems:
         if name in registry.topologies or name not in self.files:  # to look through the shelves takes much longer
             return None
         path = self.files[name]
-        tables = _read(path)[1]
+        if name not in self._tables:
+            self._tables[name] = _read(path)[1]
+        tables = self._tables[name]
         if tables["network"].get("topology") in self.files:
             raise InputError("is a system, too", file=str(path), key="network.topology", allowed="a topology, or dims")
         if network.get("dims") is not None:
