@@ -141,8 +141,8 @@ cdef bint is_again(State* s, int32_t number) noexcept nogil:
     cdef Walk w
     if not compare(s, &w, p, False) or w.old > w.young:
         return False
-    if w.most == INT64_MAX or w.stuck:   # nothing is sent; or some packets stand still, which is for the watchdog
-        return False
+    if w.most == INT64_MAX or w.most < 0 or w.stuck:
+        return False   # nothing is sent; or a message ends; or some packets stand still, which is for the watchdog
     o.period = s.now - p.cycle
     o.latency = s.latency_sum - p.sums.latency
     o.packets = s.packets_delivered - p.sums.packets

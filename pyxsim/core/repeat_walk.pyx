@@ -124,8 +124,8 @@ cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
     counts_int(s, w, &m.opened)
     if w.mode == COMPARE and not w.differs:
         opened = grown_by(w)
-        if opened > 0:   # its last packet may be another one, and is not part of a period
-            w.most = min(w.most, max(m.packets - 2 - m.opened, 0) // opened)
+        if opened > 0:   # its last packet may be another one, and is not part of a period, nor next to be opened in it
+            w.most = min(w.most, (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
         elif m.opened > m.delivered:
             w.stuck = True
     counts_int(s, w, &m.delivered)

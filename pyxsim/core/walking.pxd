@@ -22,7 +22,7 @@ cdef struct Walk:
     int64_t* deltas          # of the counters: found by COMPARE, used by ADVANCE
     int64_t deltas_room
     int64_t periods, cycles  # ADVANCE
-    int64_t most             # COMPARE: periods that every message can go on like this
+    int64_t most             # COMPARE: periods that every message can go on like this; -1: this was not one
     int32_t stuck            # COMPARE: a message has packets inside, and opened none
     bint grows               # COMPARE: what is waited for since a run began becomes more in every period
     int64_t old              # COMPARE: the latest clock that stands
