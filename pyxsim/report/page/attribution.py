@@ -13,8 +13,8 @@ from pyxsim.report.attribution import WORDS, blame, rows
 from pyxsim.report.facts import percent, plural
 from pyxsim.report.latency import number
 from pyxsim.report.page.limits import as_point
-from pyxsim.report.page.look import NAME, figure, plain
-from pyxsim.report.page.parts import Detail, Panel, cut
+from pyxsim.report.page.look import NAME, figure, plain, unlike
+from pyxsim.report.page.parts import Panel, cut
 from pyxsim.report.style import PART_COLOURS
 
 MOST_TRAFFICS = 16
@@ -22,7 +22,7 @@ MOST_LINKS = 12
 ROW = 30  # pixels
 
 
-def panels(result: Result, detail: Detail) -> list[Panel]:
+def panels(result: Result) -> list[Panel]:
     """All of it; nothing where the run did not tell."""
     told = result.attribution
     if told is None or not told.messages.any():
@@ -55,7 +55,7 @@ def _parts(result: Result) -> Panel:
     every = rows(told)
     found = every[: MOST_TRAFFICS + 1]
     notes = [f"Bounded: {len(found)} of {len(every)} traffics."] if len(found) < len(every) else []
-    names = _unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in found])
+    names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in found])
     values = {part: [row.shares[i] for row in found] for i, part in enumerate(PARTS)}
     sketch = {
         "barmode": "stack",
@@ -72,7 +72,7 @@ def _parts(result: Result) -> Panel:
 
 def _links(result: Result) -> Panel:
     links = hot_links(result, MOST_LINKS)
-    names = _unlike(
+    names = unlike(
         [plain(cut(f"{each.name} (+{len(each.like):,})" if each.like else each.name, NAME)) for each in links]
     )
     values = {part: [each.causes.get(part, 0) / each.cycles * each.waiting for each in links] for part in PARTS}
@@ -95,8 +95,8 @@ def _blame(result: Result) -> Panel:
     shares = cycles / np.maximum(1, cycles.sum(axis=1, keepdims=True))
     heat = {
         "type": "heatmap",
-        "x": _unlike([plain(cut(name, 20)) for name in culprits]),
-        "y": _unlike([plain(cut(name, 24)) for name in victims]),
+        "x": unlike([plain(cut(name, 20)) for name in culprits]),
+        "y": unlike([plain(cut(name, 24)) for name in victims]),
         "z": shares,
         "customdata": cycles,
         "text": [[percent(share) if share else "" for share in row] for row in shares.tolist()],
@@ -121,8 +121,3 @@ def _sentences(result: Result) -> Panel:
     point = as_point(result)
     found = [why.sentence(point, link) for link in why.hottest(point, 4)]
     return Panel("Why, at the worst places", "", sentences=found, wide=False)
-
-
-def _unlike(names: list[str]) -> list[str]:
-    """Names of rows: two that look the same would be one."""
-    return [name if names.index(name) == i else name + "\u200b" * i for i, name in enumerate(names)]

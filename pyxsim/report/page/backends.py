@@ -13,7 +13,7 @@ from pyxsim.output.comparison import LINKS, PACKET
 from pyxsim.output.hdf5 import read_result
 from pyxsim.report.facts import Fact, percent, plural
 from pyxsim.report.page import together
-from pyxsim.report.page.look import NAME, figure, plain, tint
+from pyxsim.report.page.look import NAME, figure, plain, tint, unlike
 from pyxsim.report.page.parts import Chapter, Detail, Panel, Section, cut
 from pyxsim.report.sheets import Sheet
 from pyxsim.units import format_time_ns
@@ -86,7 +86,7 @@ def _sections(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], deta
 def _bars(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
     times = [_times(point) for point in points]
     unit, scale = together.unit_of(max((t for each in times for t in each.values()), default=1.0))
-    labels = [plain(cut(str(point["label"]), NAME)) for point in points]
+    labels = unlike([plain(cut(str(point["label"]), NAME)) for point in points])
     traces = [
         {
             "type": "bar",

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyxsim.output.result import STALLS, Result
 from pyxsim.report.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded
-from pyxsim.report.page.look import NAME, faded, figure, plain, share_axis, tint
+from pyxsim.report.page.look import NAME, faded, figure, plain, share_axis, tint, unlike
 from pyxsim.report.page.parts import Detail, Panel, cut
 from pyxsim.report.page.windows import beyond, edges, together, top_of
 from pyxsim.report.panels import MAX_NAMED, bands
@@ -130,7 +130,7 @@ def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
     return [(middle, link_title(result, dim)) for dim, middle in middles[:MAX_NAMED]]
 
 
-def waiting(result: Result, detail: Detail) -> list[Panel]:
+def waiting(result: Result) -> list[Panel]:
     """What flits waited for in each dimension, and how full the buffers were."""
     found = []
     if len(result.links) and any(result.totals[name].any() for name in STALLS):
@@ -142,7 +142,7 @@ def waiting(result: Result, detail: Detail) -> list[Panel]:
 
 def _stalls(result: Result) -> Panel:
     uses = dimensions(result)[:MOST_DIMENSIONS]
-    names = [plain(cut(use.name, NAME)) for use in uses]
+    names = unlike([plain(cut(use.name, NAME)) for use in uses])
     traces = [
         {
             "type": "bar",

@@ -147,9 +147,14 @@ def quiet_line() -> dict[str, Any]:
     return {"color": GREY, "width": 1, "dash": "dot"}
 
 
-def buttons(entries: Sequence[tuple[str, list[Any]]], *, method: str = "update", label: str = "") -> dict[str, Any]:
-    """A menu above the picture, at the right: each entry has a name and what plotly's method is given."""
-    steps = [{"label": plain(name), "method": method, "args": args} for name, args in entries]
+def unlike(names: Sequence[str]) -> list[str]:
+    """Names beside an axis: two that are the same would be one, so what cannot be seen tells them apart."""
+    return [name + "\u200b" * names[:i].count(name) for i, name in enumerate(names)]
+
+
+def buttons(entries: Sequence[tuple[str, list[Any]]]) -> dict[str, Any]:
+    """A menu above the picture, at the right: each entry has a name, and what of data and layout it sets."""
+    steps = [{"label": plain(name), "method": "update", "args": args} for name, args in entries]
     return {
         "buttons": steps,
         "direction": "down",
@@ -159,5 +164,4 @@ def buttons(entries: Sequence[tuple[str, list[Any]]], *, method: str = "update",
         "y": 1.02,
         "yanchor": "bottom",
         "pad": {"t": 0, "b": 2},
-        **({"name": label} if label else {}),
     }

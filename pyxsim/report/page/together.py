@@ -15,7 +15,7 @@ from pyxsim.report import memory, work
 from pyxsim.report.facts import Fact, facts, link_title, percent, plural
 from pyxsim.report.latency import traffic_facts
 from pyxsim.report.page import network, traffic
-from pyxsim.report.page.look import NAME, figure, plain, share_axis, tint
+from pyxsim.report.page.look import NAME, figure, plain, share_axis, tint, unlike
 from pyxsim.report.page.parts import Chapter, Detail, Panel, Section, cut
 from pyxsim.report.page.settings import known
 from pyxsim.report.page.windows import beyond, edges, together, top_of
@@ -123,7 +123,7 @@ def _times(named: Named) -> Panel:
     bars = {
         "type": "bar",
         "orientation": "h",
-        "y": [plain(cut(name, NAME)) for name, _ in named],
+        "y": unlike([plain(cut(name, NAME)) for name, _ in named]),
         "x": [float(result.time_ns) / scale for _, result in named],
         "marker": {"color": [tint(i) for i in range(len(named))]},
         "hovertemplate": f"%{{x:.5g}} {unit}<extra></extra>",

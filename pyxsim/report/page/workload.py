@@ -10,7 +10,7 @@ from pyxsim.output.result import Result
 from pyxsim.output.work import DOING, alike
 from pyxsim.report import gantt, layers, work
 from pyxsim.report.facts import plural
-from pyxsim.report.page.look import NAME, figure, plain
+from pyxsim.report.page.look import NAME, figure, plain, unlike
 from pyxsim.report.page.parts import Detail, Panel, cut, sheet_of
 from pyxsim.report.style import Clock
 
@@ -141,7 +141,7 @@ def _layers(result: Result) -> list[Panel]:
     if len(most) < len(names):
         notes.append(f"Bounded: the {len(most)} of {len(names):,} that take longest.")
     scale = Clock.of(result)
-    shown = [plain(cut(names[i], NAME)) for i in most.tolist()]
+    shown = unlike([plain(cut(names[i], NAME)) for i in most.tolist()])
     traces = [
         {
             "type": "bar",

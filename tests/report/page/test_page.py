@@ -15,7 +15,7 @@ from pyxsim.output.provenance import sha256
 from pyxsim.output.result import STALLS, LinkTable, Result
 from pyxsim.report.facts import facts
 from pyxsim.report.page import chapters, check_page, render, save
-from pyxsim.report.page.look import plain
+from pyxsim.report.page.look import plain, unlike
 from pyxsim.report.page.parts import Detail, cut, sheet_of
 from pyxsim.report.page.result import sections
 from tests.report.page.test_network import numbers
@@ -111,6 +111,12 @@ def _columns(links: LinkTable) -> list[Any]:
 
 def test_texts_for_plotly_have_no_tags() -> None:
     assert plain("<b>&amp;</b>\n") == "&lt;b&gt;&amp;amp;&lt;/b&gt;\ufffd"
+
+
+def test_names_that_are_the_same_stay_two() -> None:
+    names = unlike(["a", "b", "a", "a"])
+    assert len(set(names)) == 4
+    assert [name.replace("\u200b", "") for name in names] == ["a", "b", "a", "a"]
 
 
 def test_an_interrupted_run_says_so(build: Callable[..., Result], show: Callable[..., Any]) -> None:
