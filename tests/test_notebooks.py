@@ -43,7 +43,8 @@ def test_a_notebook_runs_and_shows_what_is_stored(path: Path, tmp_path: Path, mo
     # The kernel is a process of its own: it finds the package that is tested here.
     here = str(Path(pyxsim.__file__).resolve().parent.parent)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")])))
-    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"):
+    # Nor a kernel of that name which the user has made for another Python.
+    for name in ("IPYTHONDIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     notebook = read(path)
     stored = outputs(notebook)

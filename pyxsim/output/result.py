@@ -47,7 +47,7 @@ STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LinkTable(Framed):
     """The network links: names, ends (routers), dimension, bandwidth (bytes/s), latency (cycles), and the time that a
     flit takes, `s_num / s_den` cycles."""
@@ -71,6 +71,9 @@ class LinkTable(Framed):
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def __repr__(self) -> str:
+        return f"LinkTable({len(self)} links)"
 
     @classmethod
     def empty(cls) -> LinkTable:

@@ -110,6 +110,10 @@ def test_attributes_of_a_result_are_tables(full: Result) -> None:
         assert columns._repr_html_() == full.frames[name]._repr_html_()
 
 
+def test_links_say_how_many_they_are(result: Result) -> None:
+    assert repr(result.links) == "LinkTable(4 links)"
+
+
 def test_they_stay_what_they_were(full: Result) -> None:
     assert isinstance(full.chunks, dict)
     assert full.chunks["end"].tolist() == [100, 110, 250, 240]
