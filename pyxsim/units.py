@@ -178,11 +178,6 @@ def in_one_unit(first: str, *others: object) -> tuple[str, list[Fraction]]:
     return unit, numbers
 
 
-def quantity(number: Fraction, unit: str) -> str:
-    """The text of a number with its unit."""
-    return f"{_decimal(number)} {unit}"
-
-
 def _decimal(number: Fraction) -> str:
     """An exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0
@@ -205,6 +200,12 @@ def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
     numbers = {u: _decimal(value / units[u]) for u in fitting}
     best = min(fitting, key=lambda u: (len(numbers[u].replace(".", "")), -units[u]))
     return f"{numbers[best]} {best}"
+
+
+def quantity(number: Fraction, unit: str) -> str:
+    """A short exact text of a number of some unit: (1024, "KiB") is "1 MiB". In that unit where it is no usual one."""
+    shown = next((each for each in (_BYTES, _SHOWN_RATES, _SHOWN_TIMES) if unit in each), None)
+    return f"{_decimal(number)} {unit}" if shown is None or not number else _format(number * shown[unit], shown)
 
 
 _SHOWN_RATES = {f"{p}B/s": Fraction(f) for p, f in _PREFIXES.items()}

@@ -210,4 +210,6 @@ def _sheet(columns: dict[str, list[Any]]) -> Sheet:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     return number(value) if isinstance(value, float) else text_of(value)

@@ -36,8 +36,8 @@ RANGES: list[tuple[dict[str, Any], list[Any]]] = [
     ({"from": 1, "to": 64, "count": 4, "spacing": "geometric"}, [1, 4, 16, 64]),
     ({"from": 1, "to": 4, "count": 9, "spacing": "geometric"}, [1, 2, 3, 4]),  # whole numbers, each once
     ({"from": 0.01, "to": 1.0, "count": 3, "spacing": "geometric"}, [0.01, 0.1, 1.0]),
-    ({"from": "1 KiB", "to": "1 MiB", "factor": 32}, ["1 KiB", "32 KiB", "1024 KiB"]),
-    ({"from": "0.5 us", "to": "1 us", "step": "250 ns"}, ["0.5 us", "0.75 us", "1 us"]),
+    ({"from": "1 KiB", "to": "1 MiB", "factor": 32}, ["1 KiB", "32 KiB", "1 MiB"]),
+    ({"from": "0.5 us", "to": "1 us", "step": "250 ns"}, ["500 ns", "750 ns", "1 us"]),
     ({"from": "1 cycle", "to": "3 cycles", "step": "1 cycle"}, ["1 cycle", "2 cycle", "3 cycle"]),
 ]
 

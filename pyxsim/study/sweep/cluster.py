@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from importlib import import_module
+from multiprocessing import resource_tracker
 from typing import Any
 
 from pyxsim.errors import InputError
+from pyxsim.study.sweep.crew import no_interrupts
 from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
 
 LOCAL = "local"
-AHEAD = 2  # tasks per thread of a worker that are known there: it does not wait for the next one to travel
 PATIENCE = "30s"
 
 
@@ -26,9 +27,12 @@ class Cluster:
         self._running: dict[Any, int] = {}
         self._cluster: Any = None
         if address == LOCAL:
-            self._cluster = self._dask.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-            )
+            resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
+            # A death counts at once: the sweep says itself how often a point is tried.
+            with no_interrupts(), import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}):
+                self._cluster = self._dask.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+                )
         try:
             self._client: Any = self._dask.Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
@@ -38,8 +42,9 @@ class Cluster:
             raise InputError(f"no scheduler at '{address}': {why}", key="--dask", allowed=allowed) from error
 
     def free(self) -> int:
+        # No more than are at work: what waits at a worker would be blamed for its death, too.
         threads = sum(self._client.nthreads().values())
-        return max(1, AHEAD * int(threads)) - len(self._running)
+        return max(1, int(threads)) - len(self._running)
 
     def submit(self, number: int, task: Task) -> None:
         future = self._client.submit(carry_out, task, pure=False, key=f"pyxsim-{number}-{time.monotonic_ns()}")
@@ -66,7 +71,7 @@ def _outcome(future: Any) -> Outcome:
     """What a task has returned. Only the cluster itself raises: the worker is gone, or the task could not travel."""
     if future.status != "finished":
         error = future.exception() if future.status == "error" else None
-        reason = " ".join(str(error).split()) if error is not None else f"the task was {future.status}"
+        reason = " ".join(str(error).split(". ")[0].split()) if error is not None else f"the task was {future.status}"
         return Outcome(kind=DIED, reason=f"on the cluster: {reason}")
     found: Outcome = future.result()
     return found

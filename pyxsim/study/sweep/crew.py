@@ -49,7 +49,7 @@ class _Worker:
         ours, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
         words = _BEGIN.format(path=sys.path, tasks=theirs.fileno(), lifeline=lifeline)
-        with ours, theirs, log.open("ab") as out, _no_interrupts():
+        with ours, theirs, log.open("ab") as out, no_interrupts():
             self.process = subprocess.Popen(
                 [sys.executable, "-c", words],
                 stdin=subprocess.DEVNULL,
@@ -87,8 +87,8 @@ class _Worker:
 
 
 @contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Children that are begun here never hear Ctrl-C, which is for the one who began them; he ends them."""
+def no_interrupts() -> Iterator[None]:
+    """Processes and threads begun here never hear Ctrl-C, which is for the one who began them; he ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

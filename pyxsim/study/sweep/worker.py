@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 
@@ -19,10 +20,7 @@ def main(tasks: int, lifeline: int) -> None:
     from pyxsim.study.sweep.task import carry_out
 
     home = Connection(tasks)
-    home.send(None)  # it could be begun
-    while True:
-        try:
-            task = home.recv()
-        except EOFError:
-            return
-        home.send(carry_out(task))
+    with suppress(EOFError, OSError):  # there is nobody any more who wants anything
+        home.send(None)  # it could be begun
+        while True:
+            home.send(carry_out(home.recv()))

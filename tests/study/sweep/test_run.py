@@ -213,6 +213,7 @@ def test_killed_twice_and_resumed(once: Sweep, tmp_path: Path) -> None:
     assert not list(folder.rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_table(once: Sweep, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     found = sweep(SWEEP, tmp_path / "dask", dask="local", workers=1)
