@@ -24,7 +24,9 @@ HELP = {
 
 
 def sentences(result: Result) -> list[str]:
-    """What is worth saying, the most important first."""
+    """What is worth saying, the most important first; of a system that failed nothing limited the run but that."""
+    if result.failure:
+        return []
     return [*_bound(result), *_traffic(result), *_work(result), *_links(result), *_waiting(result)]
 
 

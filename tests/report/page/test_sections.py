@@ -193,6 +193,7 @@ def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     assert any("1.250 times" in text and "20.0 % of it has other reasons" in text for text in limits.sentences(slow))
     assert any("are what limits it" in text for text in limits.sentences(quick))
     assert not any("times the least" in text for text in limits.sentences(build(complete=False)))
+    assert limits.sentences(build(complete=False, failure="deadlock in cycle 40")) == []
 
 
 def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> None:
