@@ -49,6 +49,8 @@ def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str]
     talk.say(*_shown(found, watch.standing, talk.console.width), "", f"wrote {', '.join(written)}")
     if failed := found.counts["failed"]:
         raise SimulationError(f"{failed} of {len(found)} points failed")
+    if failed := sum(row["state"] == "failed" for row in found.answers):
+        raise SimulationError(f"{failed} of {len(found.answers)} searches failed: their points do not have the number")
 
 
 def _wanted(
@@ -175,7 +177,14 @@ def _told(found: Sweep) -> dict[str, Any]:
 
 def _faults(found: Sweep) -> dict[str, Any]:
     failed = [f"{point.label}: {point.reason}" for point in found.points if point.state == "failed"]
+    failed += [f"{_others(found, row)}: the search failed" for row in found.answers if row["state"] == "failed"]
     return {"exit_code": SimulationError.exit_code, "errors": failed} if failed else {}
+
+
+def _others(found: Sweep, row: dict[str, Any]) -> str:
+    """Which row of the answers it is."""
+    told = [f"{name}={text_of(row[name])}" for name in found.axes if name in row and name != found.goal["key"]]
+    return ", ".join(told) or found.title
 
 
 def _shown(found: Sweep, standing: Standing, width: int) -> Iterator[Any]:

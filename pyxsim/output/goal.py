@@ -33,7 +33,7 @@ class Walk:
 
     @property
     def left(self) -> int:
-        """How many points it will still try, if none of them tells more than the half."""
+        """How many points it will still try, of which each tells a half."""
         return 0 if self.after is None else max(1, self.between.bit_length())
 
 
@@ -60,10 +60,6 @@ def _saturation(goal: Mapping[str, Any], row: Sequence[Point]) -> Walk:
             high = middle
         else:
             low = middle
-        # What links and lanes can carry at most, no network takes: there is nothing to try above.
-        bound = row[middle].values.get("throughput_bound")
-        while bound is not None and high - low > 1 and goal["values"][high - 1] > bound:
-            high -= 1
     made.found = low if low >= 0 else None
     made.beyond = high if high < len(row) else None
     return made

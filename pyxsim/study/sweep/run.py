@@ -14,7 +14,7 @@ from typing import Any
 from pyxsim.errors import InputError, raise_all
 from pyxsim.output import goal as goals
 from pyxsim.output.provenance import provenance
-from pyxsim.output.result import title_of
+from pyxsim.output.result import HOW_IT_RAN, title_of
 from pyxsim.output.sweep import Point, Sweep, is_number, read, read_point, read_summary, state_of
 from pyxsim.output.sweep_table import write_tables
 from pyxsim.settings import resolved_toml
@@ -95,7 +95,8 @@ def sweep(
     tasks = [Task(point, at, backend, own, allow_deadlock, alone) for point in plan.points]
     place = Folder(folder)
     try:
-        run = _Run(place, plan, found, tasks, retry, needs, watch)
+        asked = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
+        run = _Run(place, plan, found, tasks, retry, asked, watch, None if file is None else os.fspath(file))
         place.want({**_told(plan, file, backend), "points": run.rows()})
         return run.through(lambda: Cluster(dask, count) if dask is not None else Local(count, place.log))
     finally:
@@ -138,9 +139,10 @@ class _Run:
         retry: int,
         needs: Sequence[tuple[str, str]],
         watch: Watch,
+        file: str | None,
     ) -> None:
         self.folder, self.plan, self.keys, self.tasks = folder, plan, keys, tasks
-        self.retry, self.needs, self.watch = retry, needs, watch
+        self.retry, self.needs, self.watch, self.file = retry, needs, watch, file
         self.goal = _goal(plan)
         self.tries: Counter[str] = Counter()
         self.queue: deque[int] = deque()
@@ -299,9 +301,16 @@ class _Run:
         if key is None or not self.needs:
             return
         summary = read_summary(self.folder.result(key))
-        every = [*self.plan.axes, *(name for name, value in summary.items() if value is None or is_number(value))]
+        names = (name for name, value in summary.items() if value is None or is_number(value))
+        every = [*self.plan.axes, *(name for name in names if name not in HOW_IT_RAN)]
         faults = [
-            InputError(f"no point has a column '{name}'", key=asks, allowed=every, given=name)
+            InputError(
+                f"no point has a column '{name}'",
+                file=None if asks.startswith("--") else self.file,  # an option is in no file
+                key=asks,
+                allowed=every,
+                given=name,
+            )
             for name, asks in self.needs
             if name not in every
         ]

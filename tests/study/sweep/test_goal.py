@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pyxsim.errors import InputError
 from pyxsim.study.sweep import sweep
 from tests.study.sweep.small import RING, ended, started
 
@@ -25,12 +28,19 @@ def test_saturation(tmp_path: Path) -> None:
     assert found.complete
     assert [row["traffic.load"] for row in found.answers] == [0.12, 0.12]  # below an eighth
     assert [row["refused"] for row in found.answers] == [0.14, 0.14]
-    # 0.16 is in the middle, and tells the bound: above it nothing is tried.
-    assert {point.changed["traffic.load"] for point in found.points if point.changed["traffic.load"] > 1 / 8} == {0.16}
+    assert [row["tried"] for row in found.answers] == [4, 4]  # of 15
     again = sweep({**HOT, "sweep": {"output.seed": [1, 2], "goal": goal}}, tmp_path / "s", workers=2)
     assert again.answers == found.answers
     assert ended(tmp_path / "s") == started(tmp_path / "s")
     assert sum(started(tmp_path / "s").values()) == len(found)
+
+
+def test_a_number_that_there_is_not(tmp_path: Path) -> None:
+    goal = {"kind": "smallest", "key": BUFFER, "values": [1, 2, 4], "metric": "packet_latenzy"}
+    with pytest.raises(
+        InputError, match=r"^sweep\.goal\.metric: no point has a column .* did you mean 'packet_latency'"
+    ):
+        sweep({**RING, "sweep": {"goal": goal}}, tmp_path / "s", workers=1)
 
 
 def test_the_smallest_buffer(tmp_path: Path) -> None:
