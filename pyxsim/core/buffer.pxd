@@ -27,6 +27,11 @@ cdef inline uint64_t bit_of(State* s, int32_t vc) noexcept nogil:
     return (<uint64_t> 1) << (s.vc[vc].spot & 63)
 
 
+cdef inline int32_t number_of(State* s, int32_t vc) noexcept nogil:
+    """The number of an input VC on its link."""
+    return vc - s.in_port[s.vc[vc].port].base
+
+
 cdef inline int32_t next_input(uint64_t* mask, int32_t start, int32_t stop) noexcept nogil:
     """The first place in [start, stop) of a router that is in a mask, or -1. `mask`: of its first `Inputs`."""
     cdef int32_t stride = sizeof(Inputs) // sizeof(uint64_t)
@@ -46,9 +51,7 @@ cdef inline int32_t next_input(uint64_t* mask, int32_t start, int32_t stop) noex
 
 cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
     """The input VC at a place of the masks of a router. By masks, each port has 2^shift places, its VCs the first."""
-    if s.masked:
-        return s.in_port[r.in_start + (place >> s.shift)].base + (place & ((1 << s.shift) - 1))
-    return r.base + place
+    return s.place[64 * r.word + place].vc if s.masked else r.base + place
 
 
 cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:

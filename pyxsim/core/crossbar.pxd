@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
-from pyxsim.core.link cimport give_back, hold_vc, kind_of, needed, release_vc, send_flit, take_slots
+from pyxsim.core.link cimport give_back, hold_vc, kind_of, launch, needed, release_vc, send_flit, take_slots
 from pyxsim.core.masks cimport holds, lets_go
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport (
@@ -46,22 +46,24 @@ cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
 
 
 cdef inline bint traverse(
-    State* s, InPort* port, Inputs* inputs, uint64_t bit, int32_t vc, int64_t t, int64_t u, bint masked, bint tell
+    State* s, InPort* port, Inputs* inputs, uint64_t bit, int32_t vc, int64_t t, int64_t u, bint masked, bint tell,
+    bint plain
 ) noexcept nogil:
     """One flit leaves. Tells whether it is a tail: then `follow_tail` comes next.
 
-    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`: as `State.masked` and `told` say; the compiler makes a
-    copy of this for each.
+    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`, `plain`: as `State.masked`, `told` and `State.plain` say;
+    the compiler makes a copy of this for each.
     """
     cdef Vc* v = &s.vc[vc]
-    cdef Link* wire = &s.link[v.want]
+    cdef int32_t link = v.want
+    cdef Link* wire = &s.link[link]
     cdef int32_t packet = v.packet
     cdef int32_t flit = 0
     cdef int32_t target, credits
     cdef bint head, tail
     if tell and s.attribution:
         wins(s, vc, t, u)
-    if not s.va and v.state == WAITING:
+    if not plain and not s.va and v.state == WAITING:
         take_vc(s, vc, masked)
     target = v.hold
     head = v.state == HOLDING
@@ -79,16 +81,19 @@ cdef inline bint traverse(
         credits = s.out[target].credit - 1
         s.out[target].credit = credits
         inputs.credit &= ~(bit if credits == 0 else 0)
-        send_flit(s, target, kind_of(s, v.want, head, tail), packet, flit, t, t, tell)
-        if wire.num != wire.den and not wire.queued:
+        if plain:
+            launch(s, target, link, kind_of(s, link, head, tail), packet, flit, t, tell, plain)
+        else:
+            send_flit(s, target, link, kind_of(s, link, head, tail), packet, flit, t, t, tell)
+        if not plain and wire.num != wire.den and not wire.queued:
             s.busy[v.router] |= <uint64_t> (wire.free >= (t + 2) * wire.den) << wire.out_port
     else:
         credits = 1 if s.flow == 0 else needed(s, s.packets[packet].flits, True) if head else 0
         take_slots(s, target, credits)
         # With an internal speed-up ST takes ticks, and the flit is in the output queue after them.
         send_flit(
-            s, target, kind_of(s, v.want, head, tail), packet, flit, t, t if s.ticks == 1 else (u + s.st) // s.ticks,
-            tell,
+            s, target, link, kind_of(s, link, head, tail), packet, flit, t,
+            t if s.ticks == 1 else (u + s.st) // s.ticks, tell,
         )
     return tail
 

@@ -27,6 +27,7 @@ from pyxsim.core.state cimport (
     Vc,
 )
 from pyxsim.core.stats cimport add_up
+from pyxsim.core.switch_batch cimport Batch, visit_word
 from pyxsim.core.switch_masks cimport leave, visit_by_masks
 
 
@@ -159,6 +160,28 @@ cdef inline void look_at(State* s, int32_t router, int64_t t, bint tell) noexcep
         look_at_words(s, router, t)
 
 
+cdef void visit_batches(State* s) noexcept nogil:
+    cdef Batch batch
+    cdef int32_t word
+    for word in range(s.router_words):
+        if s.router_active[word]:
+            visit_word(s, &batch, word, s.now)
+
+
+cdef void visit_routers(State* s, bint tell) noexcept nogil:
+    cdef int32_t word
+    cdef uint64_t bits
+    if s.far:
+        visit_ahead(s, tell)
+    for word in range(s.router_words):
+        bits = s.router_active[word] if not s.far else 0
+        while bits:
+            look_at(s, word * 64 + lowest(bits), s.now, tell)
+            bits &= bits - 1
+    if s.won_count:
+        leave(s, s.now, False, False)
+
+
 cdef bint evaluate(State* s) noexcept nogil:
     """Steps 2 to 4 of a cycle. Tells whether any router or lane has to be looked at in the next one."""
     cdef int32_t word
@@ -172,16 +195,13 @@ cdef bint evaluate(State* s) noexcept nogil:
             visit_lane(s, s.network_links + word * 64 + lowest(bits), s.now)
             bits &= bits - 1
         rest |= s.lane_active[word]
-    if s.far:
-        visit_ahead(s, tell)
+    if s.plain and not tell:
+        visit_batches(s)
+        leave(s, s.now, False, True)
+    else:
+        visit_routers(s, tell)
     for word in range(s.router_words):
-        bits = s.router_active[word] if not s.far else 0
-        while bits:
-            look_at(s, word * 64 + lowest(bits), s.now, tell)
-            bits &= bits - 1
         rest |= s.router_active[word]
-    if s.won_count:
-        leave(s, s.now, False)
     return rest != 0
 
 

@@ -292,7 +292,7 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
         sends(s, link, packet, s.out[vc].send_left == 0, t)
     take_slots(s, vc, needed(s, p.flits, flit == 0))
     s.changed = 1
-    send_flit(s, vc, kind_of(s, link, flit == 0, s.out[vc].send_left == 0), packet, flit, t, t, told(s))
+    send_flit(s, vc, link, kind_of(s, link, flit == 0, s.out[vc].send_left == 0), packet, flit, t, t, told(s))
     # Stay with a packet until its tail is launched, then turn to the next VC.
     s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
     if s.out[vc].send_left == 0:

@@ -87,16 +87,19 @@ cdef inline Event kind_of(State* s, int32_t link, bint head, bint tail) noexcept
 
 
 cdef inline void launch(
-    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell, bint plain
 ) noexcept nogil:
     """A flit starts on the link of `vc`. `packet` and `flit` are known only if somebody wants to know (`tell`)."""
-    cdef int32_t link = s.out[vc].link
     cdef Link* wire = &s.link[link]
-    cdef int64_t start = t * wire.den
-    cdef int64_t arrival
-    start = wire.free if wire.free > start else start
-    wire.free = start + wire.num
-    arrival = wire.delay + (wire.free if wire.den == 1 else (wire.free + wire.den - 1) // wire.den)
+    cdef int64_t start, arrival
+    if plain:
+        wire.free = t + 1
+        arrival = wire.delay + (t + 1)
+    else:
+        start = t * wire.den
+        start = wire.free if wire.free > start else start
+        wire.free = start + wire.num
+        arrival = wire.delay + (wire.free if wire.den == 1 else (wire.free + wire.den - 1) // wire.den)
     wire.flits += 1
     if tell:
         if s.tracing:
@@ -121,17 +124,17 @@ cdef inline void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
 
 
 cdef inline void send_flit(
-    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint tell
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint tell
 ) noexcept nogil:
-    """A flit leaves for `vc` in cycle `t`: onto the link, or into its output queue, where it is in cycle `enter`.
+    """A flit leaves for `vc` of a link in cycle `t`: onto it, or into its output queue, where it is in cycle `enter`.
 
     `packet`, `flit`, `tell`: see `launch`.
     """
-    cdef Link* wire = &s.link[s.out[vc].link]
-    if wire.queued and not (enter == t and wire.queue_head == NONE and available(s, s.out[vc].link, t)):
+    cdef Link* wire = &s.link[link]
+    if wire.queued and not (enter == t and wire.queue_head == NONE and available(s, link, t)):
         enqueue(s, vc, kind, packet, flit, enter)
     else:
-        launch(s, vc, kind, packet, flit, t, tell)
+        launch(s, vc, link, kind, packet, flit, t, tell, False)
 
 
 cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when) noexcept nogil:

@@ -42,7 +42,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
         catch_up(s, link, t)
     s.link[link].queue_head = entry.next
     free_node(s, node)
-    launch(s, entry.vc, <Event> entry.kind, entry.packet, entry.flit, t, True)
+    launch(s, entry.vc, link, <Event> entry.kind, entry.packet, entry.flit, t, True, False)
     s.link[link].stall_serial += t - s.link[link].queued_since
     if entry.next != NONE:
         await_launch(s, link, max(t, s.nodes_pool[entry.next].at))

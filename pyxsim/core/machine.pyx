@@ -27,6 +27,7 @@ from pyxsim.core.state cimport (
     Node,
     Out,
     Packet,
+    Place,
     Router,
     Slot,
     Vc,
@@ -34,7 +35,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS
 
-from pyxsim.core.records import BOOKS, IN_PORT, INPUTS, LINK, OUT, ROUTER, VC, check_size
+from pyxsim.core.records import BOOKS, IN_PORT, INPUTS, LINK, OUT, PLACE, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 LONGEST_DELAY = 1 << 24
@@ -50,7 +51,8 @@ MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by lo
 
 
 SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort),
-         "vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router), "owner": sizeof(Owner),
+         "vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router), "place": sizeof(Place),
+         "owner": sizeof(Owner),
          "vc_book": sizeof(VcBook), "vc_margin": sizeof(VcMargin), "link_book": sizeof(LinkBook),
          "lane_book": sizeof(LaneBook)}
 
@@ -280,15 +282,19 @@ cdef class Machine:
         offset = np.where(s.masked, link["port"][at] << s.shift, link["vc_offset"][at]) + number
         vc = self._records("vc", VC, s.vcs)
         s.vc = <Vc*> self._address(vc)
+        place = self._records("place", PLACE, 64 * s.words if s.masked else 0)
+        s.place = <Place*> self._address(place)
         for name, values in {
             "want": NONE, "hold": NONE, "head": NONE, "tail": NONE, "packet": NONE, "link": at,
             "router": ends, "spot": np.where(ends < 0, NONE, 64 * router["word"][ends] + offset),
-            "number": number, "port": link["port"][at],
+            "port": np.where(ends < 0, NONE, router["in_start"][ends] + link["port"][at]),
             "vc_class": classes_of_vcs(
                 link["base"], link["vcs"], s.vnets, link["classes"], link["range"], self.arrays["low"],
                 self.arrays["high"]),
         }.items():
             vc[name] = values
+        if s.masked:
+            place["vc"][vc["spot"][ends >= 0]] = np.flatnonzero(ends >= 0)
         out = self._records("out", OUT, s.vcs)
         s.out = <Out*> self._address(out)
         for name, values in {
@@ -316,14 +322,20 @@ cdef class Machine:
         """Which bits of the masks stand for the input VCs of a router."""
         cdef State* s = &self.s
         cdef int32_t i, port, number, places
-        cdef Link* link
+        cdef Link* wire
         s.words = int(words.sum())
         s.most_words = int(words.max(initial=1)) if s.masked else 1
+        link = self.records["link"]
+        s.plain = (
+            s.masked and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING and not s.lazy and not s.drained
+            and not s.step_arbiter and not s.attribution and not s.tracing
+            and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
+        )
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
-        ports["base"] = self.records["link"]["base"][in_links]
-        ports["credit_delay"] = self.records["link"]["credit_delay"][in_links]
-        ports["credit_kind"] = np.where(self.records["link"]["src"][in_links] == NONE, LANE_CREDIT, CREDIT)
+        ports["base"] = link["base"][in_links]
+        ports["credit_delay"] = link["credit_delay"][in_links]
+        ports["credit_kind"] = np.where(link["src"][in_links] == NONE, LANE_CREDIT, CREDIT)
         s.in_port = <InPort*> self._address(ports)
         s.nobody = 64 * s.words
         s.inputs = <Inputs*> self._address(self._records("inputs", INPUTS, s.words + 1 + MOST_PARTS))
@@ -336,10 +348,10 @@ cdef class Machine:
             s.port_low |= <uint64_t> 1 << port
             s.port_high |= <uint64_t> 1 << (port + places - 1)
         for i in range(s.links):
-            link = &s.link[i]
-            if link.dst >= 0:
-                for number in range(link.vcs):
-                    set_bit(&s.places[s.router[link.dst].word], link.port * places + number)
+            wire = &s.link[i]
+            if wire.dst >= 0:
+                for number in range(wire.vcs):
+                    set_bit(&s.places[s.router[wire.dst].word], wire.port * places + number)
 
     def _allocate(self):
         cdef State* s = &self.s
@@ -401,7 +413,7 @@ cdef class Machine:
         s.active = self._ints("active", np.zeros(s.routers), False)
         s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
         # One more than can win in a cycle: there is a place to write to also where nobody won.
-        s.won = self._ints("won", np.zeros(s.out_ports + 1), False)
+        s.won = self._ints("won", np.zeros(s.out_ports + len(self.arrays["in_links"]) + 1), False)
         s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
         s.touched = self._ints("touched", np.zeros(fan_out), False)
         s.able = self._ints("able", np.zeros(fan_out), False)

@@ -18,11 +18,17 @@ cdef inline uint64_t* wants_of(State* s, Router* r, int32_t vc, int32_t link) no
     return &s.wants[(r.out_start + s.link[link].out_port) * s.most_words + (s.vc[vc].spot >> 6) - r.word]
 
 
+cdef inline void aims_at(State* s, int32_t vc, int32_t link) noexcept nogil:
+    """From now on an input VC asks for an output."""
+    wants_of(s, &s.router[s.vc[vc].router], vc, link)[0] |= bit_of(s, vc)
+    s.place[s.vc[vc].spot].out = s.link[link].out_port
+
+
 cdef inline void is_early(State* s, int32_t vc, int64_t ready) noexcept nogil:
     """A head is routed, and may try from tick `ready` on."""
     inputs_of(s, vc).early[ready & 3] |= bit_of(s, vc)
     if not s.va and s.vc[vc].want != NONE:   # it asks for the switch without a VC
-        wants_of(s, &s.router[s.vc[vc].router], vc, s.vc[vc].want)[0] |= bit_of(s, vc)
+        aims_at(s, vc, s.vc[vc].want)
 
 
 cdef inline void holds(State* s, int32_t vc, int32_t target) noexcept nogil:
@@ -33,7 +39,7 @@ cdef inline void holds(State* s, int32_t vc, int32_t target) noexcept nogil:
     out.holder = s.vc[vc].spot
     inputs.holding |= bit
     inputs.credit |= bit if out.credit > 0 else 0
-    wants_of(s, &s.router[s.vc[vc].router], vc, out.link)[0] |= bit
+    aims_at(s, vc, out.link)
 
 
 cdef inline void lets_go(State* s, int32_t vc, int32_t target) noexcept nogil:

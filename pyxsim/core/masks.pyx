@@ -29,7 +29,7 @@ cdef void rederive(State* s) noexcept nogil:
             holds(s, vc, s.vc[vc].hold)
         elif s.vc[vc].state == WAITING:
             if not s.va and s.vc[vc].want != NONE:
-                wants_of(s, &s.router[s.vc[vc].router], vc, s.vc[vc].want)[0] |= bit_of(s, vc)
+                aims_at(s, vc, s.vc[vc].want)
             if s.vc[vc].ready >= s.now:
                 inputs_of(s, vc).early[s.vc[vc].ready & 3] |= bit_of(s, vc)
     for i in range(s.links):

@@ -18,10 +18,9 @@ VC = {
     "tail": "i4",
     "link": "i4",
     "router": "i4",
+    "port": "i4",
     "low": "i2",
     "high": "i2",
-    "number": "i2",
-    "port": "i2",
     "state": "u1",
     "many": "u1",
     "vc_class": "i2",
@@ -77,6 +76,7 @@ LINK = {
     "pool_left": "i4",
 }
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
+PLACE = {"vc": "i4", "out": "i4"}
 IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4"}
 ROUTER = {
     "in_start": "i4",
@@ -160,7 +160,7 @@ BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 }
 
 # Fields that follow from the others (`rederive` in masks.pyx): they help to decide quickly.
-DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}}
+DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "place": {"out"}}
 
 # Fields that only count, or are scratch: they do not decide what happens next.
 COUNTING = {
@@ -168,6 +168,7 @@ COUNTING = {
     "out": set(),
     "inputs": set(),
     "in_port": set(),
+    "place": set(),
     "link": {
         "pick_vc",
         "pick_port",

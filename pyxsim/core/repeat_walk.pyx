@@ -160,7 +160,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         meet_vc_book(s, w, vc)
     if out.src == NONE and link.dst != NONE:   # a lane
         same(s, w, out.send_left)
-        if has_bit(&s.opened[link.word], v.number):
+        if has_bit(&s.opened[link.word], vc - link.base):
             name(s, w, out.send_packet)
     if node == NONE:
         same(s, w, NONE)

@@ -215,10 +215,9 @@ cdef struct Vc:
     int32_t tail
     int32_t link             # fixed
     int32_t router           # fixed; NONE: a sink
+    int32_t port             # fixed: into in_port
     int16_t low              # VC numbers that the front packet may use
     int16_t high
-    int16_t number           # fixed: on its link
-    int16_t port             # fixed: input port of its router
     uint8_t state            # VcState
     uint8_t many             # Many
     int16_t vc_class         # fixed
@@ -313,6 +312,12 @@ cdef struct InPort:
     int32_t credit_kind      # fixed; Event
 
 
+cdef struct Place:
+    # Of the masks of input VCs.
+    int32_t vc               # fixed; the input VC that has it
+    int32_t out              # derived, with `masked`: the output port that it wants
+
+
 cdef struct State:
     # --- records that are partly fixed, partly decide, partly count ---
     Vc* vc                       # [vcs]
@@ -332,6 +337,7 @@ cdef struct State:
     int32_t far                  # the records do not fit into the nearest caches: fetch them ahead
     int32_t lazy                 # routes depend on credits: they are found in the router's step
     int32_t masked               # SA by masks (switch_masks.pxd)
+    int32_t plain                # and nothing beyond one word per router, links of a flit per cycle, VA by ranges
     int32_t keyed                # packets may need random numbers
     int32_t shift                # with `masked`: 2^shift places per input port
     int32_t most_words           # words of input VCs of a router, at most
@@ -351,6 +357,7 @@ cdef struct State:
     int32_t* out_links
     InPort* in_port              # [input ports]
     uint64_t* places             # [words] places with a VC
+    Place* place                 # [words * 64] with `masked`
     int32_t* home                # [nodes] router
     int32_t* resident            # [routers] one of its nodes, or NONE
     int32_t* digits              # [nodes, dims]
@@ -455,7 +462,7 @@ cdef struct State:
     Orbit* orbit                 # NULL: nobody looks for periods
 
     # --- scratch within one router and cycle ---
-    int32_t* won                 # [output ports] with `masked`: VCs whose flit has won the switch, and has not left
+    int32_t* won                 # [output and input ports] with `masked`: VCs whose flit has won the switch, not left
     int32_t* gone                # tails that have left
     int32_t won_count
     uint64_t no_vc               # with `masked`: output ports at which a head stalled

@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance
 from pyxsim.core.bits cimport lowest
-from pyxsim.core.buffer cimport bit_of, inputs_of, next_input, vc_at
+from pyxsim.core.buffer cimport bit_of, inputs_of, next_input, number_of, vc_at
 from pyxsim.core.crossbar cimport follow_tail, traverse
 from pyxsim.core.link cimport available, available_at, has_credits, needed, told
 from pyxsim.core.match cimport match
@@ -134,20 +134,20 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
 
 cdef inline int32_t input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Where the pointers are of the input of the switch that serves an input VC."""
-    cdef int32_t part = s.vc[vc].number % s.parts if s.parts > 1 else 0
-    return (s.router[router].in_start + s.vc[vc].port) * s.parts + part
+    cdef int32_t part = number_of(s, vc) % s.parts if s.parts > 1 else 0
+    return s.vc[vc].port * s.parts + part
 
 
 cdef inline void move_past(State* s, int32_t router, int32_t vc) noexcept nogil:
     """The VC pointer of an input goes past the VC that was granted. It need not wrap: distances are reckoned round."""
-    s.in_pointer[input_of(s, router, vc)] = s.vc[vc].number + 1
+    s.in_pointer[input_of(s, router, vc)] = number_of(s, vc) + 1
 
 
 cdef void leave(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """The flit at the front of a VC has won."""
-    cdef InPort* port = &s.in_port[r.in_start + s.vc[vc].port]
+    cdef InPort* port = &s.in_port[s.vc[vc].port]
     s.router_visits += 1
-    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s)):
+    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s), False):
         follow_tail(s, vc, t, u, False, told(s))
 
 
@@ -209,7 +209,7 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
     cdef int64_t key
     if v.state == IDLE:   # store-and-forward: the packet is not complete
         return
-    part = v.number % s.parts if s.parts > 1 else 0
+    part = number_of(s, vc) % s.parts if s.parts > 1 else 0
     key = s.rank[vc] if s.priorities else 0
     if s.speculative and bids(s, vc, t, u):
         key += (<int64_t> 1) << BID_SHIFT
@@ -225,7 +225,7 @@ cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u,
         if s.attribution:
             asks(s, vc)
         can_go(s, v.want)
-    key += distance(v.number, s.in_pointer[(r.in_start + v.port) * s.parts + part], MOST_VCS)
+    key += distance(number_of(s, vc), s.in_pointer[v.port * s.parts + part], MOST_VCS)
     if s.part_pick[part] == NONE or key < s.part_key[part]:
         s.part_pick[part] = vc
         s.part_key[part] = key
@@ -244,12 +244,12 @@ cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t 
             continue
         s.part_pick[part] = NONE
         if s.step_arbiter:
-            place = (r.in_start + port) * s.parts + part
+            place = port * s.parts + part
             s.in_pointer[place] = after(s.in_pointer[place], s.link[s.vc[pick].link].vcs)
         bid = s.speculative and s.bid[pick] == u
         out = s.bid_link[pick] if bid else s.vc[pick].want
         link = &s.link[out]
-        number = port * s.parts + part
+        number = (port - r.in_start) * s.parts + part
         pointer = s.out_pointer[r.out_start + link.out_port]
         key = (s.rank[pick] if s.priorities else 0) + distance(number, pointer, ports)
         if bid:
@@ -359,12 +359,12 @@ cdef int32_t add_request(State* s, int32_t router, int32_t vc, int32_t out, bint
         if r.in_id == in_id and r.out_id == out:
             if rank < r.rank or (
                 rank == r.rank
-                and distance(v.number, pointer, MOST_VCS) < distance(s.vc[r.vc].number, pointer, MOST_VCS)
+                and distance(number_of(s, vc), pointer, MOST_VCS) < distance(number_of(s, r.vc), pointer, MOST_VCS)
             ):
                 r.vc, r.rank, r.target, r.empty = vc, rank, bid, bid and not bid_holds(s, vc)
             return asked
     r = &s.requests[asked]
-    r.i = v.port * s.parts + (v.number % s.parts if s.parts > 1 else 0)
+    r.i = in_id - s.router[router].in_start * s.parts
     r.o = s.link[out].out_port
     r.in_id = in_id
     r.out_id = out

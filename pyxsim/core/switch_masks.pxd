@@ -29,6 +29,7 @@ from pyxsim.core.state cimport (
     Inputs,
     Link,
     Out,
+    Place,
     Router,
     State,
     Vc,
@@ -62,7 +63,7 @@ cdef inline uint64_t from_place(int32_t place) noexcept nogil:
 
 cdef inline int32_t vc_in(State* s, Router* r, int32_t place) noexcept nogil:
     """The input VC at a place."""
-    return s.in_port[r.in_start + (place >> s.shift)].base + (place & ((1 << s.shift) - 1))
+    return s.place[64 * r.word + place].vc
 
 
 cdef inline uint64_t ports_of(State* s, uint64_t places) noexcept nogil:
@@ -146,20 +147,20 @@ cdef inline bint grant_alone(State* s, Router* r, int32_t router, int32_t vc, in
 
 
 cdef inline bint allocate_ranges(
-    State* s, Router* r, int32_t router, Look* look, int64_t t, int32_t words
+    State* s, Router* r, int32_t router, uint64_t* heads, int64_t t, int32_t words
 ) noexcept nogil:
     """VA, rotating. Tells whether any head could ask."""
     cdef int32_t word, vc
     cdef int32_t asked = 0
     cdef uint64_t bits
-    if words == 1 and not look.heads[0] & (look.heads[0] - 1):
-        if not look.heads[0]:
+    if words == 1 and not heads[0] & (heads[0] - 1):
+        if not heads[0]:
             return False
-        vc = vc_in(s, r, lowest(look.heads[0]))
+        vc = vc_in(s, r, lowest(heads[0]))
         if not s.vc[vc].many and s.vc[vc].want != NONE:
             return grant_alone(s, r, router, vc, t)
     for word in range(words):
-        bits = look.heads[word]
+        bits = heads[word]
         while bits:
             asked = ask_range(s, router, vc_in(s, r, word * 64 + lowest(bits)), t, asked)
             bits &= bits - 1
@@ -238,62 +239,60 @@ cdef inline int32_t winner(
     return first
 
 
-cdef inline void win(State* s, Router* r, Look* look, int32_t port, int32_t word, uint64_t bit) noexcept nogil:
+cdef inline int32_t next_port(Router* r, int32_t number) noexcept nogil:
+    """The input port behind another one, by arithmetic: behind the last one comes the first."""
+    return (number + 1) & -<int32_t> (number + 1 < r.in_end - r.in_start)
+
+
+cdef inline void win(State* s, Router* r, int32_t out, int32_t word, uint64_t bit) noexcept nogil:
     """An output grants the input of a VC."""
     cdef int32_t place = 64 * word + lowest(bit)
-    cdef int32_t number = place >> s.shift
-    cdef int32_t* pointer = &s.out_pointer[r.out_start + port]
-    look.granted[word] |= bit
-    s.won[s.won_count] = s.in_port[r.in_start + number].base + (place & ((1 << s.shift) - 1))
+    cdef int32_t* pointer = &s.out_pointer[r.out_start + out]
+    s.won[s.won_count] = s.place[64 * r.word + place].vc
     s.won_count += 1
-    number = pointer[0] if s.step_arbiter else number
-    pointer[0] = number + 1 if number + 1 < r.in_end - r.in_start else 0
+    pointer[0] = next_port(r, pointer[0] if s.step_arbiter else place >> s.shift)
 
 
 cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
     """Each output that an input picked a VC for grants one of these inputs."""
+    cdef Place* places = &s.place[64 * r.word]
     cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
-    cdef int32_t port, word, vc
-    cdef uint64_t bit
     cdef uint64_t wanted = 0
-    if words == 1 and not look.pick[0] & (look.pick[0] - 1):   # one alone
-        vc = vc_in(s, r, lowest(look.pick[0]))
-        win(s, r, look, s.link[s.vc[vc].want].out_port, 0, look.pick[0])
-        return
-    if words == 1:
-        for port in range(r.out_end - r.out_start):
-            wanted |= <uint64_t> (wants[port * s.most_words] & look.pick[0] != 0) << port
-    else:   # of many words few have anything
-        for word in range(words):
-            bit = look.pick[word]
-            while bit:
-                vc = vc_in(s, r, 64 * word + lowest(bit))
-                wanted |= <uint64_t> 1 << s.link[s.vc[vc].want].out_port
-                bit &= bit - 1
+    cdef uint64_t bits
+    cdef int32_t word, out
+    for word in range(words):
+        bits = look.pick[word]
+        while bits:
+            wanted |= <uint64_t> 1 << places[64 * word + lowest(bits)].out
+            bits &= bits - 1
     while wanted:
-        port = lowest(wanted)
+        out = lowest(wanted)
         wanted &= wanted - 1
-        bit = 0
+        bits = 0
         word = winner(
-            &wants[port * s.most_words], look.pick, s.out_pointer[r.out_start + port] << s.shift, words, &bit)
-        win(s, r, look, port, word, bit)
+            &wants[out * s.most_words], look.pick, s.out_pointer[r.out_start + out] << s.shift, words, &bits)
+        look.granted[word] |= bits
+        win(s, r, out, word, bits)
 
 
-cdef inline void leave(State* s, int64_t t, bint tell) noexcept nogil:
+cdef inline void leave(State* s, int64_t t, bint tell, bint plain) noexcept nogil:
     """All that won leave: tails apart, as that is where it is guessed wrongly whether one is."""
-    cdef int32_t i, vc
+    cdef int32_t i
     cdef int32_t gone = 0
+    cdef int32_t count = s.won_count
+    cdef int32_t vc
     cdef bint tail
-    cdef InPort* port
-    for i in range(s.won_count):
+    cdef Vc* v
+    for i in range(count):
         if s.far:
             fetch_ahead(s, i)
         vc = s.won[i]
-        port = &s.in_port[s.router[s.vc[vc].router].in_start + s.vc[vc].port]
-        tail = traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, t, True, tell)
+        v = &s.vc[vc]
+        tail = traverse(
+            s, &s.in_port[v.port], &s.inputs[v.spot >> 6], <uint64_t> 1 << (v.spot & 63), vc, t, t, True, tell, plain)
         s.gone[gone] = vc
         gone += tail
-    s.router_visits += s.won_count
+    s.router_visits += count
     s.won_count = 0
     for i in range(gone):
         follow_tail(s, s.gone[i], t, t, True, tell)
@@ -311,20 +310,28 @@ cdef inline void fetch_ahead(State* s, int32_t i) noexcept nogil:
             prefetch(&s.out[v.hold])
 
 
+cdef inline void count_at(State* s, Router* r, uint64_t ports, int32_t shift) noexcept nogil:
+    """A cause counts for these outputs."""
+    while ports:
+        s.stalls[r.out_start + lowest(ports)] += <uint64_t> 1 << shift
+        ports &= ports - 1
+
+
 cdef inline void count_cause(
     State* s, Router* r, uint64_t* places, int32_t words, int32_t shift, uint64_t ports
 ) noexcept nogil:
-    """A cause counts once for each output that a VC at one of these places wants, and for these ports."""
-    cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
+    """A cause counts once for each output that a VC at one of these places wants; it has counted for these ports."""
+    cdef Place* place = &s.place[64 * r.word]
     cdef uint64_t* stalls = &s.stalls[r.out_start]
-    cdef int32_t port, word
-    cdef uint64_t mine
-    for port in range(r.out_end - r.out_start):
-        mine = ports >> port & 1
-        for word in range(words):
-            mine |= wants[word] & places[word]
-        stalls[port] += <uint64_t> (mine != 0) << shift
-        wants += s.most_words
+    cdef uint64_t bits
+    cdef int32_t word, port
+    for word in range(words):
+        bits = places[word]
+        while bits:
+            port = place[64 * word + lowest(bits)].out
+            stalls[port] += (~ports >> port & 1) << shift
+            ports |= <uint64_t> 1 << port
+            bits &= bits - 1
 
 
 cdef inline void keep_causes(State* s, Router* r, int32_t router, Look* look, int32_t words, int64_t t) noexcept nogil:
@@ -352,7 +359,6 @@ cdef inline void keep_causes(State* s, Router* r, int32_t router, Look* look, in
 cdef inline bint count_stalls(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
     """Once for each output and cause. Tells whether there is any."""
     cdef int32_t word
-    cdef uint64_t bits = s.no_vc
     cdef uint64_t lost = s.lost
     cdef uint64_t hungry = s.no_credit
     cdef uint64_t serial = 0
@@ -362,14 +368,14 @@ cdef inline bint count_stalls(State* s, Router* r, Look* look, int32_t words) no
         hungry |= look.hungry[word]
         serial |= look.serial[word]
     if lost:
+        count_at(s, r, s.lost, ARBITRATION_BITS)
         count_cause(s, r, look.lost, words, ARBITRATION_BITS, s.lost)
     if hungry:
+        count_at(s, r, s.no_credit, CREDIT_BITS)
         count_cause(s, r, look.hungry, words, CREDIT_BITS, s.no_credit)
     if serial:
         count_cause(s, r, look.serial, words, SERIAL_BITS, 0)
-    while bits:
-        s.stalls[r.out_start + lowest(bits)] += 1
-        bits &= bits - 1
+    count_at(s, r, s.no_vc, 0)
     return (s.no_vc | lost | hungry | serial) != 0
 
 
@@ -395,7 +401,7 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         look.serial[word] = 0
         look.granted[word] = 0
         inputs[word].early[t & 3] = 0
-        bits = inputs[word].early[(t + 1) & 3] | inputs[word].early[(t + 2) & 3] | inputs[word].early[(t + 3) & 3]
+        bits = inputs[word].early[0] | inputs[word].early[1] | inputs[word].early[2] | inputs[word].early[3]
         look.heads[word] = inputs[word].heads & ~bits
         early |= bits
         if not s.va:
@@ -404,7 +410,7 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         again = wait_for_links(s, r, router, &look, t, words)
     # VA, after it is known who holds a VC: who gets one now may go from the next cycle on.
     if s.va and s.va_allocator == ROTATING:
-        if allocate_ranges(s, r, router, &look, t, words):
+        if allocate_ranges(s, r, router, look.heads, t, words):
             va_again = t + 1
     elif s.va and r.waiting:
         va_again = allocate_vcs(s, router, t)
@@ -422,12 +428,14 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         for word in range(words):
             if words > 1 and not look.pick[word]:
                 continue
-            s.turn[r.word + word] = (
-                stepped(s, s.turn[r.word + word], look.pick[word], s.places[r.word + word]) if s.step_arbiter
-                else turned(s, s.turn[r.word + word], look.granted[word], s.places[r.word + word])
-            )
+            if s.step_arbiter:
+                s.turn[r.word + word] = stepped(
+                    s, s.turn[r.word + word], look.pick[word], s.places[r.word + word])
+            else:
+                s.turn[r.word + word] = turned(
+                    s, s.turn[r.word + word], look.granted[word], s.places[r.word + word])
         if tell:   # in the order in which the books want it
-            leave(s, t, tell)
+            leave(s, t, tell, False)
         if tell and s.attribution:
             if s.books.rival_count > s.books.winner_count:
                 lose_switch(s)

@@ -285,7 +285,7 @@ cdef int32_t winner_at_input(State* s, int32_t vc) noexcept nogil:
     cdef int32_t i, other
     for i in range(s.books.winner_count):
         other = s.books.winners[i].vc
-        if s.vc[other].port == s.vc[vc].port and (s.vc[other].number - s.vc[vc].number) % s.parts == 0:
+        if s.vc[other].port == s.vc[vc].port and (other - vc) % s.parts == 0:
             return s.books.winners[i].packet
     return NONE
 
