@@ -51,7 +51,7 @@ cdef inline bint traverse(
 ) noexcept nogil:
     """One flit leaves. Tells whether it is a tail: then `follow_tail` comes next.
 
-    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`, `plain`: as `State.masked`, `told` and `State.plain` say;
+    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`, `plain`: as `State.masked`, `told`, `State.plain` say;
     the compiler makes a copy of this for each.
     """
     cdef Vc* v = &s.vc[vc]

@@ -322,13 +322,13 @@ cdef class Machine:
         """Which bits of the masks stand for the input VCs of a router."""
         cdef State* s = &self.s
         cdef int32_t i, port, number, places
-        cdef Link* wire
+        cdef Link* one
         s.words = int(words.sum())
         s.most_words = int(words.max(initial=1)) if s.masked else 1
         link = self.records["link"]
         s.plain = (
-            s.masked and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING and not s.lazy and not s.drained
-            and not s.step_arbiter and not s.attribution and not s.tracing
+            s.masked and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING
+            and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
             and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
         )
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
@@ -348,10 +348,10 @@ cdef class Machine:
             s.port_low |= <uint64_t> 1 << port
             s.port_high |= <uint64_t> 1 << (port + places - 1)
         for i in range(s.links):
-            wire = &s.link[i]
-            if wire.dst >= 0:
-                for number in range(wire.vcs):
-                    set_bit(&s.places[s.router[wire.dst].word], wire.port * places + number)
+            one = &s.link[i]
+            if one.dst >= 0:
+                for number in range(one.vcs):
+                    set_bit(&s.places[s.router[one.dst].word], one.port * places + number)
 
     def _allocate(self):
         cdef State* s = &self.s
@@ -413,7 +413,7 @@ cdef class Machine:
         s.active = self._ints("active", np.zeros(s.routers), False)
         s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
         # One more than can win in a cycle: there is a place to write to also where nobody won.
-        s.won = self._ints("won", np.zeros(s.out_ports + len(self.arrays["in_links"]) + 1), False)
+        s.won = self._ints("won", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
         s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
         s.touched = self._ints("touched", np.zeros(fan_out), False)
         s.able = self._ints("able", np.zeros(fan_out), False)
