@@ -128,7 +128,7 @@ cdef struct Orbit:
     int64_t* row               # [network links, COUNTS] the totals that were noted last
     int64_t* whole             # [COUNTS, network links] what a period of the plan counts,
     int64_t* begun             # and what was counted up to the beginning of the one at hand
-    int64_t noted              # words so far
+    int64_t noted              # cycles so far
     int64_t sample_due         # the next cycle that has to be noted
     # --- attribution: what more each packet of a lane waited at its source than one a period before ---
     int64_t* rates             # [lanes, RATES]: source, serialisation, vc, credit

@@ -34,9 +34,8 @@ cdef enum:
     FIRST_AGE = 2 * HASHED
     WORDS_PER_VC = 12        # about, of a picture
     WORDS_AT_FIRST = 1 << 19
-    VISITS_PER_WORD = 4      # a word takes some 3 ns, a visit at least 50
+    VISITS_PER_WORD = 8      # a word takes some 3 ns, a visit at least 50
     COPIED_AS_ONE = 8        # words that are copied in the time in which one is met
-    NOTED_PER_VISIT = 8      # a word on the tape takes half a ns
     ON_THE_WAY = 8           # pictures of a loop
     FAR_APART = 12           # of all pictures, those that are taken later and later
 
@@ -113,9 +112,10 @@ cdef void take_next(State* s) noexcept nogil:
 
 
 cdef void begin_tape(State* s) noexcept nogil:
-    """Where windows end in a period is known only when that is proved, but most are as long as those before."""
+    """Where windows end in a period is known only when that is proved, but most are as long as those before. A cycle
+    that is noted takes a seventh more: not more of them than were skipped."""
     cdef Orbit* o = s.orbit
-    if o.period and o.window and o.noted + o.period * COUNTS * s.network_links <= NOTED_PER_VISIT * s.router_visits:
+    if o.period and o.window and o.noted <= o.skipped:
         start_tape(s)
 
 

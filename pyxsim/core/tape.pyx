@@ -96,7 +96,7 @@ cdef void note_cycle(State* s) noexcept nogil:
         stop_tape(s)
         return
     o.tape.count += 1
-    o.noted += COUNTS * s.network_links
+    o.noted += 1
     o.sample_due += 1
 
 
