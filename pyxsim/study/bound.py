@@ -17,6 +17,7 @@ from pyxsim.collective.bounds import rounds
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.ways import wires_of
+from pyxsim.output.phases import differing
 from pyxsim.routing.relation import Numbers
 from pyxsim.study.backends import Backend, link_wires
 from pyxsim.study.loads import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
@@ -118,6 +119,16 @@ class Times:
         """Cycles for messages that queue for the links of their NPUs as a whole; 0 where they do not."""
         return Fraction(0)
 
+    @cached_property
+    def _wires(self) -> tuple[list[Fraction], list[Fraction]]:
+        return wires_of(self.topology, self.network.settings)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether packets between NPUs that differ in one dimension stay on the links of that dimension."""
+        detours = any(way.via == "any" for way in self.topology.relation.ways)
+        return self.topology.confined or (self.topology.relation.separable and not detours)
+
 
 class OfLinks(Times):
     """Bytes over the capacity of links, and the latency of the shortest way; nothing else: what no machine with these
@@ -127,10 +138,6 @@ class OfLinks(Times):
         super().__init__(network, system)
         self._everything = tuple(range(len(self.topology.shape)))
         self._system = system
-
-    @cached_property
-    def _wires(self) -> tuple[list[Fraction], list[Fraction]]:
-        return wires_of(self.topology, self.network.settings)
 
     def least(self, work: Sequence[Any]) -> Fraction:
         if self.shared:  # where it is up to the algorithm what leaves a router
@@ -170,12 +177,6 @@ class OfLinks(Times):
                 at.append(dim)
             weight *= size
         return (at[0],) if len(at) == 1 else self._everything
-
-    @property
-    def _apart(self) -> bool:
-        """Whether packets between NPUs that differ in one dimension stay on the links of that dimension."""
-        detours = any(way.via == "any" for way in self.topology.relation.ways)
-        return self.topology.confined or (self.topology.relation.separable and not detours)
 
     def _through_links(self, dims: tuple[int, ...], load: Load) -> Fraction:
         """A load over the links of some dimensions: all that leaves the NPUs together, and each router's own."""
@@ -282,13 +283,28 @@ class OfDelays(Times):
     def queued(self, traffic: Longs) -> Fraction:
         if isinstance(self.network, AnalyticalNetwork) or not len(traffic):
             return Fraction(0)
-        busy = np.array([int(size / self._fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
+        topology = self.topology
+        everything = np.ones(len(topology.link_src), dtype=bool)
+        most = self._queues(traffic, everything, self._fastest)
+        if self._apart and not self.shared:
+            differ = differing(traffic, topology.shape)
+            for dim in range(len(topology.shape)):
+                used = np.array(topology.kind_dims)[topology.link_dim] == dim
+                alone = traffic[differ == dim]
+                if used.any() and len(alone):
+                    fastest = max(alike(self._wires[0][link] for link in np.flatnonzero(used).tolist())[0])
+                    most = max(most, self._queues(alone, used, fastest))
+        return most + self._least_late + 2 * self.endpoint
+
+    def _queues(self, traffic: Longs, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
+        """Cycles for messages over some links of their NPUs, of which the widest carries `fastest` bytes per cycle."""
+        busy = np.array([int(size / fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
         most = Fraction(0)
         for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
             by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
-            count = np.bincount(links, minlength=self.topology.routers)[self.topology.home] + self._neighbours
+            count = np.bincount(links[used], minlength=self.topology.routers)[self.topology.home] + self._neighbours
             most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
-        return most + self._least_late + 2 * self.endpoint
+        return most
 
     @property
     def _fastest(self) -> Fraction:

@@ -207,6 +207,19 @@ def test_messages_that_queue_take_their_links() -> None:
     assert bound_of("analytical-congestion", network=SWITCH, message=messages) == 3 * 200 + 10
 
 
+@pytest.mark.parametrize("backend", ["analytical-congestion", "flow"])
+def test_messages_that_queue_take_the_links_of_their_dimension(backend: str) -> None:
+    """1600 B to each of 4 NPUs of the narrow switch from 800 B blocks that were joined in the wide one."""
+    dims = [
+        {"block": "switch", "npus": 2, "bandwidth": "40 GB/s", "latency": "10 ns"},
+        {"block": "switch", "npus": 4, "bandwidth": "4 GB/s", "latency": "20 ns"},
+    ]
+    collective = {"kind": "all-to-all", "size": "6400 B"}
+    system = {"all_to_all": "direct", "endpoint_delay": "0 ns"}
+    # 3 of 4 parts go over a link of 4 B per cycle; the shortest latency of all links is what is sure.
+    assert bound_of(backend, network={"dims": dims}, collective=collective, system=system) == 3 * 1600 // 4 + 10
+
+
 # -- links alone -------------------------------------------------------------------------------------------------------
 
 
