@@ -1,7 +1,7 @@
 """What TOML cannot say of the build: the Cython core, in several kinds, and the two shelves. The rest: pyproject.toml.
 
-    PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
-    PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
+PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
+PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ setup(
     ],
     package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
     package_data={
-        "pyxsim": ["py.typed"],
+        "pyxsim": ["py.typed", "*.pxd"],
         "pyxsim.models": ["*.csv"],
         "pyxsim.report.page": ["*.jinja", "*.css", "*.js"],
         "pyxsim.models.data": ["*.csv", "*.toml"],

@@ -7,6 +7,7 @@ import numpy as np
 
 from pyxsim.analytical.events cimport Events
 from pyxsim.analytical.rule import grown
+from pyxsim.raw cimport loaded, saved
 
 cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 
@@ -49,6 +50,15 @@ cdef class Carrier:
     cdef tuple _noted(self, int64_t count):
         return self.table[0, :count].copy(), self.table[1, :count].copy()
 
+    # Of what is found nothing is left from one call to the next.
+
+    def __getstate__(self):
+        return {"carrier": (self.now, self.sent, self.delivered, self.bytes_delivered, self.flit, self.events)}
+
+    def __setstate__(self, state):
+        self.now, self.sent, self.delivered, self.bytes_delivered, self.flit, self.events = state["carrier"]
+        self.table = self.rows = np.empty((2, 16), np.int64)
+
 
 cdef class OnRoutes(Carrier):
     """Messages that go from link to link; `extend` tells routes, which messages name."""
@@ -64,6 +74,14 @@ cdef class OnRoutes(Carrier):
         self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
         self.links = grown(self.links, used, links)
         self.routes += len(lengths)
+
+    def __getstate__(self):
+        routes = self.routes, self.flits_sent, np.asarray(self.starts), np.asarray(self.links)
+        return super().__getstate__() | {"routes": routes}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.routes, self.flits_sent, self.starts, self.links = state["routes"]
 
 
 cdef class Pool:
@@ -98,3 +116,13 @@ cdef class Pool:
     cdef void give(self, int64_t index) noexcept nogil:
         (<int64_t*> (<char*> self.records + index * self.size))[0] = self.unused
         self.unused = index
+
+    def __getnewargs__(self):
+        return (self.size,)
+
+    def __getstate__(self):
+        return self.unused, saved(self.records, self.room, self.size)
+
+    def __setstate__(self, state):
+        self.unused, records = state
+        self.records, self.room = loaded(records), len(records) // <int64_t> self.size

@@ -21,6 +21,7 @@ import numpy as np
 from pyxsim.analytical.carrier cimport OnRoutes, Pool, note
 from pyxsim.analytical.events cimport Event, Events
 from pyxsim.analytical.ticks cimport Ticks, int128_t
+from pyxsim.raw cimport arrays, loaded, saved
 
 
 cdef struct Message:
@@ -47,13 +48,11 @@ cdef class CutThrough(OnRoutes):
     cdef int64_t row, row_begin, row_end
     cdef int64_t[:, ::1] begun, waits
 
-    def __cinit__(self, Ticks ticks, *args, **kwargs):
+    def __init__(self, Ticks ticks, int64_t flit, *, bint whole=False, int64_t window=1000, int64_t rows=1):
+        super().__init__(flit)
         self.free_at = <int128_t*> calloc(ticks.links + 1, sizeof(int128_t))
         if self.free_at == NULL:
             raise MemoryError(f"{ticks.links} links")
-
-    def __init__(self, Ticks ticks, int64_t flit, *, bint whole=False, int64_t window=1000, int64_t rows=1):
-        super().__init__(flit)
         self.ticks = ticks
         self.whole, self.window = whole, window
         self.pool, self.messages = Pool(sizeof(Message)), NULL
@@ -183,6 +182,20 @@ cdef class CutThrough(OnRoutes):
             i += 1
         self.delivered += i
         return self._noted(i)
+
+    def __getstate__(self):
+        columns = arrays([self.waited, self.begun, self.waits])
+        numbers = self.window, self.whole, self.row, self.row_begin, self.row_end
+        free_at = saved(self.free_at, self.ticks.links, sizeof(int128_t))
+        return super().__getstate__() | {"queued": (self.ticks, self.pool, numbers, free_at, columns)}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.ticks, self.pool, numbers, free_at, columns = state["queued"]
+        self.window, self.whole, self.row, self.row_begin, self.row_end = numbers
+        self.free_at = <int128_t*> loaded(free_at)
+        self.waited, self.begun, self.waits = columns
+        self.messages = <Message*> self.pool.records
 
 
 def merged(rows):

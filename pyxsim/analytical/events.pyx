@@ -6,6 +6,8 @@ Who gives out numbers in the order of sending gets arrivals of one cycle back in
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 
+from pyxsim.raw cimport loaded, saved
+
 
 cdef inline bint before(const Event* a, const Event* b) noexcept nogil:
     return a.cycle < b.cycle or (a.cycle == b.cycle and a.number < b.number)
@@ -58,3 +60,10 @@ cdef class Events:
             below = 2 * place + 1
         self.heap[place] = last
         return first
+
+    def __getstate__(self):
+        return saved(self.heap, self.count, sizeof(Event))
+
+    def __setstate__(self, heap):
+        self.heap = <Event*> loaded(heap)
+        self.count = self.room = len(heap) // <int64_t> sizeof(Event)

@@ -11,6 +11,8 @@ from libc.stdlib cimport free, realloc
 
 import numpy as np
 
+from pyxsim.raw cimport loaded, saved
+
 cdef enum:
     NOBODY = -1
 
@@ -223,3 +225,21 @@ cdef class Filling:
             place = below
             below = 2 * place + 1
         heap[place] = moved
+
+    # What is found and reached, and the heap of links, is of one filling.
+
+    def __getstate__(self):
+        return {
+            "numbers": (self.ways, self.links, self.epoch, self.step_count),
+            "use": saved(self.use, self.ways, sizeof(Use)),
+            "steps": saved(self.steps, self.step_count, sizeof(Step)),
+            "link": saved(self.link, self.links, sizeof(Link)),
+        }
+
+    def __setstate__(self, state):
+        self.ways, self.links, self.epoch, self.step_count = state["numbers"]
+        self.way_room, self.link_room, self.step_room = self.ways, self.links, self.step_count
+        self.use, self.steps = <Use*> loaded(state["use"]), <Step*> loaded(state["steps"])
+        self.link = <Link*> loaded(state["link"])
+        self.found = <int64_t*> room_for(NULL, self.way_room, sizeof(int64_t))
+        self.reached = <int64_t*> room_for(NULL, self.link_room, sizeof(int64_t))

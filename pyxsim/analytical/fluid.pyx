@@ -20,6 +20,7 @@ import numpy as np
 from pyxsim.analytical.events cimport Event, Events
 from pyxsim.analytical.filling cimport Filling, Link, Use, room_for
 from pyxsim.analytical.rule cimport Rule
+from pyxsim.raw cimport arrays, loaded, saved
 
 cdef enum:
     NOBODY = -1
@@ -537,3 +538,29 @@ cdef class Fluid:
         """Let time pass in which nothing happens."""
         if cycle > self.moment.cycle:
             self.moment.cycle, self.moment.part = cycle, 0
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        lanes = arrays([self.leaving, self.front, self.back, self.used, self.noted, self.asked])
+        return {
+            "parts": (self.rule, self.filling, self.starts, self.arrivals, self.told),
+            "numbers": (self.sent, self.delivered, self.bytes_delivered, self.ways, self.fillings, self.flit,
+                        self.unused, self.in_heap, self.in_touched, self.in_asked),
+            "moment": (self.moment.cycle, self.moment.part),
+            "lanes": lanes,
+            "message": saved(self.message, self.room, sizeof(Message)),
+            "way": saved(self.way, self.ways, sizeof(Way)),
+            "heap": saved(self.heap, self.ways, sizeof(int64_t)),
+            "touched": saved(self.touched, self.ways, sizeof(int64_t)),
+        }
+
+    def __setstate__(self, state):
+        self.rule, self.filling, self.starts, self.arrivals, self.told = state["parts"]
+        (self.sent, self.delivered, self.bytes_delivered, self.ways, self.fillings, self.flit, self.unused,
+         self.in_heap, self.in_touched, self.in_asked) = state["numbers"]
+        self.moment.cycle, self.moment.part = state["moment"]
+        self.leaving, self.front, self.back, self.used, self.noted, self.asked = state["lanes"]
+        self.message, self.way = <Message*> loaded(state["message"]), <Way*> loaded(state["way"])
+        self.heap, self.touched = <int64_t*> loaded(state["heap"]), <int64_t*> loaded(state["touched"])
+        self.way_room, self.room = self.ways, len(state["message"]) // <int64_t> sizeof(Message)

@@ -63,3 +63,10 @@ cdef class FreeFlight(Carrier):
         self.now = self.rows[1, i - 1]
         self.delivered += i
         return self._noted(i)
+
+    def __getstate__(self):
+        return super().__getstate__() | {"free": (self.rule, np.asarray(self.carried))}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.rule, self.carried = state["free"]

@@ -84,3 +84,12 @@ cdef class Pairs:
         found[np.asarray(self.numbers)[taken]] = keys[taken]
         low = (1 << BITS) - 1
         return np.stack([(found >> BITS) & low, found & low, (found >> 2 * BITS) - 1])
+
+    def __getnewargs__(self):
+        return (self.npus,)
+
+    def __getstate__(self):
+        return self.count, self.mask, np.asarray(self.keys), np.asarray(self.numbers)
+
+    def __setstate__(self, state):
+        self.count, self.mask, self.keys, self.numbers = state

@@ -18,6 +18,7 @@ from math import gcd
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.raw cimport arrays
 
 cdef extern from *:
     """
@@ -53,6 +54,12 @@ cdef class Rule:
     cdef void _grow(self, kind):
         self.kind = grown(self.kind, self.ways, kind)
         self.ways += len(kind)
+
+    def __getstate__(self):
+        return {"rule": (self.ways, np.asarray(self.kind))}
+
+    def __setstate__(self, state):
+        self.ways, self.kind = state["rule"]
 
     def times(self, ways, nbytes):
         """int64[K]: `flight` of many messages."""
@@ -101,6 +108,14 @@ cdef class Exact(Rule):
         self.latency = grown(self.latency, self.ways, latency)
         self._grow(kind)
 
+    def __getstate__(self):
+        exact = self.per_cycle, *arrays([self.latency, self.of_flight, self.of_serial])
+        return super().__getstate__() | {"exact": exact}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.per_cycle, self.latency, self.of_flight, self.of_serial = state["exact"]
+
     cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
         cdef int64_t *row = &self.of_flight[self.kind[way], 0]
         cdef int128_t sum = <int128_t> self.latency[way] * row[0] + <int128_t> nbytes * row[1]
@@ -141,6 +156,13 @@ cdef class Doubles(Rule):
         self.latency = grown(self.latency, self.ways, latency)
         self._grow(kind)
 
+    def __getstate__(self):
+        return super().__getstate__() | {"doubles": arrays([self.latency, self.rate])}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.latency, self.rate = state["doubles"]
+
     cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
         return cut(self.latency[way] + <double> nbytes / self.rate[self.kind[way]])
 
@@ -161,6 +183,13 @@ cdef class Summands(Doubles):
     def __init__(self, rates, more):
         super().__init__(rates)
         self.more = np.array(list(more), np.float64).reshape(-1, 5)
+
+    def __getstate__(self):
+        return super().__getstate__() | {"more": np.asarray(self.more)}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.more = state["more"]
 
     cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
         cdef int32_t kind = self.kind[way]

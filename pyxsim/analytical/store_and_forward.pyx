@@ -13,6 +13,7 @@ import numpy as np
 from pyxsim.analytical.carrier cimport NOBODY, OnRoutes, Pool
 from pyxsim.analytical.events cimport Event
 from pyxsim.analytical.rule cimport Rule
+from pyxsim.raw cimport arrays
 
 
 cdef enum Happening:
@@ -137,3 +138,13 @@ cdef class StoreAndForward(OnRoutes):
         found = np.array(sorted(self.arrived), np.int64).reshape(-1, 2)
         self.arrived.clear()
         return np.ascontiguousarray(found[:, 1]), np.ascontiguousarray(found[:, 0])
+
+    def __getstate__(self):
+        columns = arrays([self.busy, self.front, self.back, self.carried])
+        return super().__getstate__() | {"stored": (self.rule, self.foreseen, self.pool, self.arrived, columns)}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.rule, self.foreseen, self.pool, self.arrived, columns = state["stored"]
+        self.busy, self.front, self.back, self.carried = columns
+        self.messages = <Message*> self.pool.records

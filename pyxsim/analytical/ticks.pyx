@@ -15,6 +15,7 @@ import numpy as np
 
 from pyxsim.analytical.alike import alike
 from pyxsim.errors import InputError
+from pyxsim.raw cimport loaded, saved
 
 MOST = 2**62
 cdef int64_t LONGEST = 1 << 60
@@ -23,18 +24,16 @@ cdef int64_t LONGEST = 1 << 60
 cdef class Ticks:
     """`rates`: bytes per cycle of each link; `latencies`: cycles. Fractions of numbers below 2^62."""
 
-    def __cinit__(self, rates, latencies):
-        self.links = len(rates)
-        self.latency = <int128_t*> calloc(self.links + 1, sizeof(int128_t))
-        if self.latency == NULL:
-            raise MemoryError(f"{self.links} links")
-
     def __dealloc__(self):
         free(self.latency)
 
     def __init__(self, rates, latencies):
         cdef Py_ssize_t link
         cdef int64_t[:, ::1] late
+        self.links = len(rates)
+        self.latency = <int128_t*> calloc(self.links + 1, sizeof(int128_t))
+        if self.latency == NULL:
+            raise MemoryError(f"{self.links} links")
         widths, width_of = alike(rates)
         widths = [Fraction(width) for width in widths]
         waits, wait_of = alike(latencies)
@@ -77,3 +76,13 @@ cdef class Ticks:
             ticks //= self.per_cycle
             short = <int64_t> ticks if ticks <= LONGEST else -1
         return short if short <= LONGEST else -1
+
+    def __getstate__(self):
+        numbers = self.per_cycle, self.links, self.exact
+        return numbers, saved(self.latency, self.links, sizeof(int128_t)), np.asarray(self.per_byte), \
+            np.asarray(self.rate)
+
+    def __setstate__(self, state):
+        numbers, latency, self.per_byte, self.rate = state
+        self.per_cycle, self.links, self.exact = numbers
+        self.latency = <int128_t*> loaded(latency)

@@ -12,6 +12,7 @@ from pyxsim.cli.astra_command import AstraCommand, astra
 from pyxsim.cli.options import (
     AllowDeadlock,
     Backend,
+    Checkpoint,
     Experiment,
     File,
     Json,
@@ -71,6 +72,7 @@ def run(
     allow_deadlock: AllowDeadlock = False,
     no_skip: NoSkip = False,
     threads: Threads = None,
+    checkpoint: Checkpoint = None,
     watch: Annotated[
         str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
     ] = None,
@@ -91,7 +93,7 @@ def run(
             talk,
             experiment,
             Outputs(file, plot),
-            overrides=[*overriding(settings, no_skip, threads), *(["output.carry=true"] if carry else [])],
+            overrides=[*overriding(settings, no_skip, threads, checkpoint), *(["output.carry=true"] if carry else [])],
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -122,6 +124,25 @@ def report(
         from pyxsim.cli.report import make_report
 
         make_report(talk, files, file, library or ())
+
+
+@app.command()
+def resume(
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="FILE", callback=_name, help="What --checkpoint has written: OUT.h5.checkpoint.")
+    ],
+    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the checkpoint at the end.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a run from its checkpoint.
+
+    The result is that of a run that was not left. A checkpoint is code: resume your own ones only.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.resume import resume as go_on
+
+        go_on(talk, checkpoint, keep=keep)
 
 
 _Workers = Annotated[

@@ -9,8 +9,10 @@ import typer
 from pyxsim.errors import InputError
 
 
-def overriding(settings: list[str] | None, no_skip: bool, threads: str | None) -> list[str]:
-    """What is given with --set, and what --no-skip and --threads stand for. Raises InputError."""
+def overriding(
+    settings: list[str] | None, no_skip: bool, threads: str | None, checkpoint: str | None = None
+) -> list[str]:
+    """What is given with --set, and what --no-skip, --threads and --checkpoint stand for. Raises InputError."""
     if threads is not None and threads != "auto":
         from pyxsim.settings.run import MOST_THREADS
 
@@ -18,7 +20,8 @@ def overriding(settings: list[str] | None, no_skip: bool, threads: str | None) -
             allowed = f"auto, or a whole number from 1 to {MOST_THREADS}"
             raise InputError(f"'{threads}' is no number of threads", key="--threads", allowed=allowed)
     given = ["run.skip=false"] if no_skip else []
-    return [*(settings or ()), *given, *([f"run.threads={threads}"] if threads is not None else [])]
+    told = {"run.threads": threads, "run.checkpoint": checkpoint}
+    return [*(settings or ()), *given, *(f"{key}={value}" for key, value in told.items() if value is not None)]
 
 
 def name(value: str | None) -> str | None:
@@ -56,6 +59,12 @@ NoSkip = Annotated[
 Threads = Annotated[
     str | None,
     typer.Option("--threads", metavar="N|auto", help="Threads for one network: the same result."),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help='Write OUT.h5.checkpoint every so often, "60 s", from which `pyxsim resume` goes on.'
+    ),
 ]
 AllowDeadlock = Annotated[
     bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")

@@ -24,10 +24,11 @@ TEXT = 72  # columns of the text beside the bar
 
 
 class Watch:
-    """Looks at a run at every `tick`: ends it when a signal has come, shows how far it is."""
+    """Looks at a run at every `tick`: ends it when a signal has come, if nobody else `ends` it; shows how far it is."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, *, ends: bool = True) -> None:
         self.talk = talk
+        self.ends = ends
         self._prepared: Prepared | PreparedTraffic | None = None
         self._begin = self._last = 0.0
         self._bar: Bar | None = None
@@ -52,7 +53,8 @@ class Watch:
         """Called by the network every now and then."""
         if self._prepared is None:
             return
-        self.talk.stop.obey()
+        if self.ends:
+            self.talk.stop.obey()
         now = time.monotonic()
         if now - self._last < PAUSE:
             return

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
+from pyxsim.cli.keeping import Rest, check_new, checkpoint_of, keeper_of
+from pyxsim.cli.keeping import words as typed
 from pyxsim.cli.outputs import Check, check_outputs
 from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
@@ -21,7 +24,9 @@ from pyxsim.output.end_to_end import write_end_to_end
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
-from pyxsim.study import prepare, simulate
+from pyxsim.study import Prepared, prepare, simulate
+from pyxsim.study.checkpoint.keeper import Keeper
+from pyxsim.study.prepare import PreparedTraffic
 
 
 class Tables(NamedTuple):
@@ -68,6 +73,12 @@ class Outputs:
     file: str | None = None
     plot: str | None = None
     tables: Tables | None = None
+
+    def placed(self) -> Outputs:
+        """The same files from whatever folder."""
+        file, plot = (None if name is None else os.path.abspath(name) for name in (self.file, self.plot))
+        tables = self.tables and self.tables._replace(folder=os.path.abspath(self.tables.folder))
+        return Outputs(file, plot, tables)
 
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
@@ -132,7 +143,10 @@ def carry_out(
     )
     if watched is not None:
         experiment = watched.told(experiment)
-    watch = Watch(talk)
+    rest = Rest(outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched)
+    every = experiment.run.every
+    keeper = None if every is None else keeper_of(talk, check_new(checkpoint_of(outputs, job.inputs)), every, rest)
+    watch = Watch(talk, ends=keeper is None)
     try:
         prepared = prepare(
             experiment,
@@ -148,16 +162,36 @@ def carry_out(
     if watched is not None:
         watched.begin(prepared.network)
     try:
-        with watch.over(prepared):
-            result = simulate(prepared, backend=job.backend)
-    except SimulationError as error:
-        _log(talk, watched, prepared.network)
-        _failed(talk, error, outputs, _events(watched, prepared.network))
+        result = go_on(talk, prepared, replace(rest, outputs=outputs), watch, keeper)
     except InputError as error:
         raise job.place(error) from None
-    _log(talk, watched, prepared.network)
-    _ended(talk, result, outputs, _events(watched, prepared.network))
     last_words(prepared, result)
+
+
+def go_on(
+    talk: Talk,
+    prepared: Prepared | PreparedTraffic,
+    rest: Rest,
+    watch: Watch,
+    keeper: Keeper | None,
+    *,
+    keep: bool = False,
+) -> Result:
+    """Run what was prepared, write and show the results; with `keep` the checkpoint stays. Raises as `carry_out`."""
+    watched, outputs = rest.watched, rest.outputs
+    try:
+        with watch.over(prepared):
+            result = simulate(prepared, backend=rest.backend, keeper=keeper)
+    except SimulationError as error:
+        if keeper is not None and not keep:
+            keeper.forget()
+        _log(talk, watched, prepared.network)
+        _failed(talk, error, outputs, _events(watched, prepared.network))
+    _log(talk, watched, prepared.network)
+    _ended(talk, result, outputs, _events(watched, prepared.network), keeper)
+    if keeper is not None and not keep:
+        keeper.forget()
+    return result
 
 
 def _log(talk: Talk, watched: Watched | None, network: Any) -> None:
@@ -187,7 +221,7 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str
     raise error
 
 
-def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any]) -> None:
+def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any], keeper: Keeper | None) -> None:
     written, fault = "", None
     try:
         written = outputs.write(result)
@@ -201,7 +235,10 @@ def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any]) -
     if fault is not None:
         raise fault
     if not result.complete:
-        raise KeyboardInterrupt(_kept(written) if written else "without -o nothing was written")
+        words = _kept(written) if written else "without -o nothing was written"
+        if keeper is not None and keeper.written:
+            words += f"; {typed(keeper.path)} goes on"
+        raise KeyboardInterrupt(words)
     talk.say(*(["", f"wrote {written}"] if written else []))
 
 

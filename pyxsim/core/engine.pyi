@@ -170,5 +170,11 @@ class Engine:
 
         Empty unless the engine was made with `trace=True`.
         """
+    def snapshot(self) -> dict[str, Any]:
+        """All of its state, to be written before it goes on: arrays are its own. What fast-forward and `divide` know is
+        left out: they begin anew."""
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take over the snapshot of an engine that was made of the same, in one that was just made. Pickling an engine
+        makes it again, and does this."""
     def state(self, deciding: bool | None = None) -> dict[str, NDArray[Any]]:
         """Copies of the state arrays by name: those that decide (True), those that only count (False), or all."""

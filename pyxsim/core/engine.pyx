@@ -14,6 +14,7 @@ from pyxsim.core.machine cimport Machine
 from pyxsim.core.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
 from pyxsim.core.masks cimport rederive
 from pyxsim.core.skip cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
+from pyxsim.core.snapshot cimport put_back, taken
 from pyxsim.core.state cimport NONE, Message, State, new_message
 from pyxsim.core.stats cimport settle
 from pyxsim.core.threads cimport end_threads, run_team, start_threads
@@ -45,10 +46,14 @@ cdef class Engine(Machine):
 
     cdef Team team        # with parts, if the network was divided
     cdef list scratch     # of them
+    cdef int64_t skipped_before   # before this engine was made from what another one was
 
     def __dealloc__(self):
         end_threads(&self.team)
         destroy_team(&self.team)
+
+    def __reduce__(self):
+        return engine_again, (self.made_of, self.snapshot())
 
     # -- use --
 
@@ -192,7 +197,7 @@ cdef class Engine(Machine):
 
     @property
     def skipped(self):
-        return skipped_cycles(&self.s)
+        return self.skipped_before + skipped_cycles(&self.s)
 
     @property
     def nbytes(self):
@@ -285,6 +290,25 @@ cdef class Engine(Machine):
             found["pending"] = np.array(pending_messages(s), dtype=np.int64)
         return found
 
+    def snapshot(self):
+        self._whole()
+        return {
+            "arrays": dict(self.arrays),
+            "records": {kind: records.copy() for kind, records in self.records.items()},
+            "state": taken(&self.s),
+            "skipped": self.skipped,
+        }
+
+    def restore(self, snapshot):
+        for name, values in snapshot["arrays"].items():
+            array = self.arrays[name]
+            if (array != values).any():   # those that never change may be the caller's
+                array[:] = values
+        for kind, values in snapshot["records"].items():
+            self.records[kind][:] = values
+        self.skipped_before = snapshot["skipped"]
+        put_back(&self.s, snapshot["state"])
+
     # -- looking inside --
 
     def check(self):
@@ -314,3 +338,11 @@ cdef class Engine(Machine):
     def waiting(self):
         self._whole()
         return stuck_flits(&self.s)
+
+
+def engine_again(made_of, snapshot):
+    """An engine that was pickled. Raises what its making does."""
+    arguments, options = made_of
+    engine = Engine(*arguments, **options)
+    engine.restore(snapshot)
+    return engine

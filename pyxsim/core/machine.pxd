@@ -7,6 +7,7 @@ from pyxsim.core.state cimport State
 
 cdef class Machine:
     cdef State s
+    cdef tuple made_of    # what it was made of, to make it again: positional, and by name
     cdef dict arrays      # name -> array, of all that is fixed in size
     cdef dict deciding    # name -> does it decide?
     cdef dict records     # kind -> structured array

@@ -62,6 +62,8 @@ cdef class Machine:
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
                  bint by_masks=True):
         cdef State* s = &self.s
+        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "by_masks": by_masks}
+        self.made_of = (routers, links, routes, options), flags
         self.arrays = {}
         self.deciding = {}
         self.records = {}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyxsim.analytical.alike import alike
 from pyxsim.analytical.pairs import Pairs
 from pyxsim.errors import SimulationError
+from pyxsim.network.between import Between
 from pyxsim.network.ledger import Ledger, Recorder
 from pyxsim.network.protocol import Longs
 from pyxsim.network.wires import MAX_DENOMINATOR, Wire
@@ -87,7 +88,7 @@ class Model(Protocol):
         """Flits of all messages, however many links they cross."""
 
 
-class DelayedNetwork:
+class DelayedNetwork(Between):
     """A `Network` (see protocol) whose messages take what a model says.
 
     `window`: cycles of the statistics' windows; `windows`: what keeps them, if not a ledger. `tick` is called with
@@ -108,7 +109,8 @@ class DelayedNetwork:
         self.settings = network
         self.npus = topology.npus
         self.clock_hz: Fraction = network.clock
-        self.tick = tick or (lambda: None)
+        if tick is not None:
+            self.tick = tick
         self.warnings: list[str] = []
         self.model = model
         self.engine = model.engine
@@ -148,6 +150,7 @@ class DelayedNetwork:
     # -- time --
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+        self.pause()
         limit = FOREVER if until is None else until
         try:
             messages, cycles = self._advance(limit, slack)

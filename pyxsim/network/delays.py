@@ -13,7 +13,6 @@ Where a topology is no product of blocks, the links of its routes count, whateve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,8 @@ class Grid(_Free):
         arithmetic = Arithmetic(network, compat, self._rates, latencies)
         self._late = arithmetic.latency(latencies)
         self._choose = {None: self._all, "astra-sim-2": self._lowest, "astra-sim-1": self._highest}[compat]
-        self._hops = cache(lambda dim: _shortest(blocks[dim]))
+        self._blocks = blocks
+        self._tables: dict[int, NDArray[np.int32]] = {}
         self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
 
     def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
@@ -118,7 +118,9 @@ class Grid(_Free):
         for dim in range(here.shape[1]):
             differs = here[:, dim] != there[:, dim]
             if differs.any():
-                hops[differs, dim] = self._hops(dim)[here[differs, dim], there[differs, dim]]
+                if dim not in self._tables:
+                    self._tables[dim] = _shortest(self._blocks[dim])
+                hops[differs, dim] = self._tables[dim][here[differs, dim], there[differs, dim]]
         self.engine.extend(*self._choose(hops))
 
     def _all(self, hops: Longs) -> tuple[NDArray[Any], Longs]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +69,7 @@ class Flows:
         self.rates, self.latencies = wires_of(topology, network)
         self.widest = widest(topology, network, self.rates)
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
-        self._fixed = cache(partial(fixed, topology.relation))
+        self._fixed: dict[int, bool] = {}  # the planes that keep to one route
         self._from = topology.link_src
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
         rates = sorted({*self.rates, self.widest})
@@ -153,7 +152,11 @@ class Flows:
 
     def _spreads(self, plane: Longs) -> NDArray[np.bool_]:
         """Which of the pairs have several routes, by their planes."""
-        return np.isin(plane, [number for number in np.unique(plane).tolist() if not self._fixed(number)])
+        planes = np.unique(plane).tolist()
+        for number in planes:
+            if number not in self._fixed:
+                self._fixed[number] = fixed(self._relation, number)
+        return np.isin(plane, [number for number in planes if not self._fixed[number]])
 
     def on_links(self, ends: Longs, flits: Longs) -> Longs:
         """Rounded where a link has a share of what its ways carried."""

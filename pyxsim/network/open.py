@@ -105,18 +105,21 @@ class OpenNetwork(PacketNetwork):
 
         False: nothing is left to do; `now` may be less than `until` then. Raises DeadlockError.
         """
-        limit = until
+        limit = self._limit(until, slack)
         self._close_before(self._next_start)
         while True:
+            self.pause()
             stop = self._run(limit, FOREVER if slack is None else slack)
             if slack is not None and limit == until:
                 self._take()
-                if self._arrived:
-                    limit = min(until, int(self._arrived[0]["last"][0]) + slack)
+                limit = self._limit(until, slack)
             if stop.reason == "idle":
                 return False
             if self.now >= limit and stop.reason != "window":
                 return True
+
+    def _limit(self, until: int, slack: int | None) -> int:
+        return until if slack is None or not self._arrived else min(until, int(self._arrived[0]["last"][0]) + slack)
 
     def deliveries(self) -> dict[str, Longs]:
         """What has arrived completely since the last call, in order of (last, serial).

@@ -14,6 +14,7 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.core.records import COUNTERS
 from pyxsim.errors import InputError
+from pyxsim.network.between import Between
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.machine import Machine, MessageClass, build_machine
@@ -30,7 +31,7 @@ CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 M
 FEW = 8  # messages up to which they are faster one by one
 
 
-class PacketNetwork:
+class PacketNetwork(Between):
     """A `Network` (see protocol) that simulates every flit.
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
@@ -76,7 +77,8 @@ class PacketNetwork:
             attribution=attribution,
         )
         self.windows = WindowRecorder(window, topology.links)
-        self.tick = tick or (lambda: None)
+        if tick is not None:
+            self.tick = tick
         router = network.router
         self.watchdog = Watchdog(
             self.engine,
@@ -177,6 +179,7 @@ class PacketNetwork:
         limit = FOREVER if until is None else until
         self._close_before(self._next_start)
         while True:
+            self.pause()
             stop = self._run(limit, slack)
             if len(stop.messages):
                 return stop.messages, stop.cycles

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import LONGEST_EPOCH, MOST_PARTS, Links
@@ -49,6 +50,10 @@ class Threads:
         self._parts: dict[int, Parts] = {}
         self._divided = 1
         self._calls = self._cycle = self._visits = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """An engine that is made again is in one piece."""
+        return {**vars(self), "_divided": 1, "apart": False}
 
     def _against(self, skips: bool) -> str:
         """Why it can only be one thread; "": it need not."""

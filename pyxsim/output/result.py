@@ -437,11 +437,12 @@ JSON_COUNTS = (
     "bytes_delivered",
     "skipped_cycles",
     "threads",
+    "resumed",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Of the numbers and counts, those that tell how it was computed: the same experiment may give others.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
-    *("skipped_cycles", "not_skipped", "threads", "threads_asked", "threads_why")
+    *("skipped_cycles", "not_skipped", "threads", "threads_asked", "threads_why", "resumed")
 }
 
 

@@ -174,6 +174,8 @@ def _speed(result: Result) -> Fact:
         parts.append(f"{rounded(visits / result.sim_cpu_s, '')} router visits/s")
     if result.counts.get("threads", 1) > 1 or result.counts.get("threads_asked", 0) > 1:
         parts.append(f"{plural(result.counts['threads'], 'thread')} ({result.counts['threads_why']})")
+    if times := result.counts.get("resumed", 0):
+        parts.append(f"resumed {'once' if times == 1 else plural(times, 'time')}")
     parts.append(f"{result.total_cpu_s:.2f} s in all")
     parts.append(f"peak memory {result.peak_rss_mb:.0f} MB")
     return Fact("simulated in", f"{result.sim_cpu_s:.2f} s CPU", ", ".join(parts))

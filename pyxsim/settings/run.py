@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, WithJsonSchema
 
-from pyxsim.settings.types import Flag, Table, whole
+from pyxsim.errors import InputError
+from pyxsim.settings.types import Flag, Table, shown, whole
+
+SECONDS = {"s": 1, "min": 60, "h": 3600}
+_EVERY = re.compile(rf"(?:every\s+)?(\d{{1,9}}(?:\.\d{{1,9}})?)\s*({'|'.join(SECONDS)})", re.ASCII)
+
+
+def _interval(value: object) -> str | None:
+    """A time of a clock on the wall, as "60 s"; "every 60 s" is the same."""
+    if value is None:
+        return None
+    match = _EVERY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or not Fraction(match[1]):
+        raise InputError(f"{shown(value)} is no time", allowed="a time above zero, such as '60 s', '10 min' or '1 h'")
+    return f"{match[1]} {match[2]}"
+
+
+_INTERVAL = PlainValidator(_interval), WithJsonSchema({"type": "string", "format": "time", "examples": ["60 s"]})
 
 MOST_THREADS = 64
 
@@ -24,6 +43,20 @@ class Run(Table):
         description="Threads that simulate one network ([threads.md](threads.md)), the result is the same: so many, "
         'which then skip nothing; or "auto": as many as pay (`--threads`). Packet backend.',
     )
+
+    checkpoint: Annotated[str | None, *_INTERVAL] = Field(
+        default=None,
+        description="Write a checkpoint of the run every so often, of a clock on the wall: s, min, h "
+        "([checkpoint.md](checkpoint.md)). `pyxsim run` (`--checkpoint`).",
+    )
+
+    @property
+    def every(self) -> float | None:
+        """Seconds from one checkpoint to the next; None: there are none."""
+        if self.checkpoint is None:
+            return None
+        number, unit = self.checkpoint.split()
+        return float(number) * SECONDS[unit]
 
     @property
     def most_threads(self) -> int | None:

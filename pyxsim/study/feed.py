@@ -58,6 +58,7 @@ class Feed:
         self.source = source
         self.observer = observer
         self.cycle = 0
+        self._end = 0  # of what was created last; while it is carried, more than `cycle`
         per_cycle = max(load * network.npus, 1e-9)
         self._span = int(max(1, min(MAX_SPAN, PACKETS / per_cycle)))
         answered = [k for k, each in enumerate(classes) if each.replies is not None]
@@ -77,10 +78,12 @@ class Feed:
     def advance(self, until: int) -> None:
         """Go on to a cycle."""
         while self.cycle < until:
-            end = min(until, self.cycle + self._span)
-            self._create(self.source.until(end))
-            self._run(end)
-            self.cycle = end
+            if self._end == self.cycle:  # else it was left in the middle
+                end = min(until, self.cycle + self._span)
+                self._create(self.source.until(end))
+                self._end = end
+            self._run(self._end)
+            self.cycle = self._end
 
     def _create(self, new: Arrivals) -> None:
         if not len(new):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,21 @@ class TraceRun:
         self.trace = trace
         self.observer = Observer(WHOLE, network.npus, 1)
         self.cycle = 0
+        self._sent = False
 
     def run(self) -> None:
         """To the last arrival."""
+        network = self.network
+        if not self._sent:
+            self._send()
+        more = True
+        while more:
+            more = network.run(FOREVER, slack=SLACK)
+            got = network.deliveries()
+            self.observer.take(got)
+            self.cycle = max(self.cycle, int(got["last"].max(initial=0)))
+
+    def _send(self) -> None:
         trace, network = self.trace, self.network
         sizes, which = np.unique(trace.nbytes, return_inverse=True)
         cuts = np.array([network.cut(int(size)) for size in sizes.tolist()], dtype=np.int64)
@@ -40,12 +53,19 @@ class TraceRun:
         zero = np.zeros(len(trace), dtype=np.int64)
         self.observer.create(zero, trace.cycle, total)
         network.inject(trace.cycle, trace.src, trace.dst, flits, 0, packets=packets, last_flits=last)
-        more = True
-        while more:
-            more = network.run(FOREVER, slack=SLACK)
-            got = network.deliveries()
-            self.observer.take(got)
-            self.cycle = max(self.cycle, int(got["last"].max(initial=0)))
+        self._sent = True
+
+
+@dataclass
+class _Batch:
+    """One batch: packets `drawn`; per node how many are `created`, and `after` which cycle it may create the next one;
+    how many of all are `left`."""
+
+    begin: int
+    drawn: Arrivals
+    created: Longs
+    after: Longs
+    left: int
 
 
 class BatchRun:
@@ -70,31 +90,37 @@ class BatchRun:
         self.observer = Observer(WHOLE, network.npus, 1 + self.answered, int(self.answered))
         self.cycle = 0
         self.times: list[int] = []
+        self._now: _Batch | None = None  # between two: none
         self._owed: dict[int, int] = {}  # request -> flits of its reply
         self._asked: dict[int, int] = {}  # reply -> cycle in which the request was created
 
     def run(self) -> None:
         """All batches."""
-        for number in range(self.batch.count):
-            begin = self.cycle
-            self._one(number, begin)
-            self.times.append(self.cycle - begin)
+        while len(self.times) < self.batch.count:
+            self._now = self._now or self._begin(len(self.times))
+            self._carry(self._now)
+            self.times.append(self.cycle - self._now.begin)
             self.cycle += 1
+            self._now = None
 
-    def _one(self, number: int, begin: int) -> None:
-        npus, size = self.network.npus, self.batch.size
+    def _begin(self, number: int) -> _Batch:
+        npus, size, begin = self.network.npus, self.batch.size, self.cycle
         # In the order in which they would be created if nobody had to wait.
         drawn = self.packets.make(np.zeros(npus * size, np.int64), np.tile(np.arange(npus), size), number)
         at_once = min(size, self.batch.outstanding or size)
         cycle = np.repeat(np.arange(begin, begin + at_once), npus)
         self._create(drawn, np.arange(npus * at_once), cycle)
         created = np.full(npus, at_once, dtype=np.int64)
-        after = np.full(npus, begin + at_once, dtype=np.int64)  # the next cycle in which a node may create one
-        left = npus * size
-        while left:
+        return _Batch(begin, drawn, created, np.full(npus, begin + at_once, dtype=np.int64), npus * size)
+
+    def _carry(self, now: _Batch) -> None:
+        """To the last arrival of a batch."""
+        npus, size = self.network.npus, self.batch.size
+        drawn, created, after = now.drawn, now.created, now.after
+        while now.left:
             self.network.run(FOREVER, slack=1)
             nodes, last = self._take(self.network.deliveries())
-            left -= len(nodes)
+            now.left -= len(nodes)
             self.cycle = max(self.cycle, int(last.max(initial=0)))
             while len(nodes):
                 # One arrival of each node at a time, in their order.

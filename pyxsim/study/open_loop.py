@@ -195,7 +195,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
 
     begin = time.process_time()
     experiment, network = prepared.experiment, prepared.network
-    study = Study(prepared)
+    study = prepared.study = prepared.study or Study(prepared)
     study.start()
     failure: SimulationError | None = None
     complete = False
@@ -207,7 +207,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         failure = error
     except KeyboardInterrupt:
         pass  # what there is so far is worth keeping; `complete` says that it is not all
-    cpu = time.process_time() - begin
+    cpu = prepared.past.cpu_s + time.process_time() - begin
     end = study.end if complete else network.now
     network.finish(end)
     traffic = study.record("interrupted" if failure is None else "failed")
@@ -220,11 +220,11 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         windows=network.windows.table(),
         totals=network.totals(),
         buffer_max=network.buffer_max(),
-        counts=network.counts(),
+        counts={**network.counts(), "resumed": prepared.past.resumed},
         traffic=traffic,
         attribution=told,
         sim_cpu_s=cpu,
-        total_cpu_s=time.process_time(),
+        total_cpu_s=prepared.past.cpu_s + time.process_time(),
         peak_rss_mb=peak_rss_mb(),
         backend=backend,
         seed=experiment.output.seed,

@@ -27,6 +27,7 @@ from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
 from pyxsim.study.backends import Backend, check_backend, make_network, widths
 from pyxsim.study.bound import Times, bound_cycles, physical_cycles, times_of
+from pyxsim.study.checkpoint.past import Past
 from pyxsim.study.jobs import make_job
 from pyxsim.study.resolved import resolved
 from pyxsim.study.streams import starved
@@ -49,7 +50,10 @@ _TOGETHER = (
 
 @dataclass
 class Prepared:
-    """An experiment that is ready to run. `warnings`: lines for the user. `carrier`: moves real data, if wanted."""
+    """An experiment that is ready to run. `warnings`: lines for the user. `carrier`: moves real data, if wanted.
+
+    `past`: of a run that was taken up again.
+    """
 
     experiment: Experiment
     topology: Topology
@@ -58,6 +62,7 @@ class Prepared:
     job: Job
     warnings: list[str] = field(default_factory=list)
     carrier: Carrier | None = None
+    past: Past = field(default_factory=Past)
 
     @property
     def bytes_planned(self) -> int:
@@ -111,7 +116,8 @@ class Prepared:
 class PreparedTraffic:
     """Open traffic that is ready to run: a network into which study/open_loop.py injects.
 
-    `folder`: where relative paths count from. How long the run will be is not known: 0 stands for its cost.
+    `folder`: where relative paths count from. How long the run will be is not known: 0 stands for its cost. `study`:
+    the measurement, as soon as it has begun. `past`: as of Prepared.
     """
 
     experiment: Experiment
@@ -121,6 +127,8 @@ class PreparedTraffic:
     warnings: list[str] = field(default_factory=list)
     bytes_planned: int = 0
     router_visits: int = 0
+    study: Any = None
+    past: Past = field(default_factory=Past)
 
 
 def prepare(

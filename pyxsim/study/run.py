@@ -27,6 +27,7 @@ from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
+from pyxsim.study.checkpoint.keeper import Keeper
 from pyxsim.study.detail import detail
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.system import AstraSystem, PointToPoint, System
@@ -102,8 +103,10 @@ def standing(prepared: Prepared | PreparedTraffic) -> Progress:
     return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, network.clock_hz)
 
 
-def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -> Result:
-    """Run what was prepared. See `run` for how it can end."""
+def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", keeper: Keeper | None = None) -> Result:
+    """Run what was prepared, or go on with it. See `run` for how it can end. `keeper`: writes checkpoints."""
+    if keeper is not None:
+        keeper.over(prepared)
     if isinstance(prepared, PreparedTraffic):
         from pyxsim.study.open_loop import measure
 
@@ -119,7 +122,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet") -
         failure = error
     except KeyboardInterrupt:
         pass  # what there is so far is worth keeping; `complete` says that it is not all
-    cpu = time.process_time() - begin
+    cpu = prepared.past.cpu_s + time.process_time() - begin
     end = prepared.job.end if complete else prepared.network.now
     prepared.network.finish(end)
     if complete:
@@ -249,11 +252,11 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         detail=detail(prepared, counted),
         memory=_memory(prepared),
         attribution=told,
-        counts=network.counts(),
+        counts={**network.counts(), "resumed": prepared.past.resumed},
         # What is computed between collectives has no bound of its own.
         bound_ns=None if isinstance(prepared.job, GraphJob) else float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
-        total_cpu_s=time.process_time(),
+        total_cpu_s=prepared.past.cpu_s + time.process_time(),
         peak_rss_mb=peak_rss_mb(),
         backend=backend,
         seed=experiment.output.seed,

@@ -125,19 +125,26 @@ def _cycles(grid: Grid, first: int, end: int) -> Floats:
 
 
 class Method:
-    """Runs a feed by the rules. `run` may be left by an exception; `so_far` then tells what there is."""
+    """Runs a feed by the rules. `run` may be left by an exception; `so_far` then tells what there is.
+
+    Where it stands is in the object: a copy of it, made while the network has a pause, goes on from there.
+    """
 
     def __init__(self, feed: Feed, rules: Rules) -> None:
         self.feed = feed
         self.observer = feed.observer
         self.rules = rules
         self.longest = rules.longest(feed.observer.grid)
+        self._batches = 0  # up to the next look
+        self._before: _Look | None = None
+        self._drained: int | None = None  # the first batch that is measured, while it waits for packets to arrive
+        self._goal = 0  # of this waiting, the next cycle to look at
 
     def run(self) -> Outcome:
         """To the end. Raises what the network raises."""
-        if self.rules.warmup is not None and self.rules.measure is not None:
-            return self._drain(0)
-        return self._watch()
+        if self._drained is None and self.rules.warmup is not None and self.rules.measure is not None:
+            self._begin_draining(0)
+        return self._watch() if self._drained is None else self._drain(self._drained)
 
     def so_far(self, why: str) -> Outcome:
         """What there is after the run was left, and why it was."""
@@ -148,14 +155,15 @@ class Method:
     def _watch(self) -> Outcome:
         """Look at it at longer and longer times."""
         grid, rules = self.observer.grid, self.rules
-        before = None
         last = max(1, grid.whole(self.longest))
-        batches = min(FIRST_LOOK, last)
+        self._batches = self._batches or min(FIRST_LOOK, last)
         while True:
+            batches, before = self._batches, self._before
             self.feed.advance(grid.start(batches))
             look = self._look(batches)
             if before is not None:
                 if rules.measure is not None and look.cut is not None and before.cut is not None:
+                    self._begin_draining(look.cut)
                     return self._drain(look.cut)
                 if rules.measure is None and look.good(rules.precision) and before.good(rules.precision):
                     return self._ended("precision", look)
@@ -163,7 +171,7 @@ class Method:
                     return self._ended("saturated", look)
             if batches >= last:
                 return self._ended("limit", look)
-            batches, before = min(last, math.ceil(GROWTH * batches)), look
+            self._batches, self._before = min(last, math.ceil(GROWTH * batches)), look
 
     def _look(self, batches: int) -> _Look:
         done = self.observer.complete(batches)
@@ -211,18 +219,24 @@ class Method:
             return f"packets take {shown:,.0f} cycles, and the limit is {limit:,.0f}"
         return ""
 
+    def _begin_draining(self, first: int) -> None:
+        self._drained = first
+        self._goal = max(self.observer.grid.start(first + self.observer.grid.parts), self.feed.cycle)
+
     def _drain(self, first: int) -> Outcome:
         """Measure the packets of a fixed time: go on until all of them have arrived."""
         grid = self.observer.grid
         end = first + grid.parts
-        self.feed.advance(max(grid.start(end), self.feed.cycle))
         limit = max(self.longest, 3 * grid.start(end))
-        while self.observer.complete(end) < end:
+        while True:
+            self.feed.advance(self._goal)
+            if self.observer.complete(end) >= end:
+                break
             reason = self._saturated(end, self.observer.complete(end), first)
             if reason or self.feed.cycle >= limit:
                 why = "saturated" if reason else "limit"
                 return Outcome(why, first, self.observer.complete(end), first, end, False, bool(reason), reason)
-            self.feed.advance(min(limit, self.feed.cycle + max(SHORTEST, grid.length // grid.parts)))
+            self._goal = min(limit, self.feed.cycle + max(SHORTEST, grid.length // grid.parts))
         reason = self._saturated(end, end, first)
         return Outcome("measured", first, end, first, end, not reason, bool(reason), reason)
 

@@ -101,10 +101,10 @@ class Carrier:
     def __init__(self, source: Source, seed: int = 0) -> None:
         self.source = source
         self.seed = seed
-        self._chunks: dict[int, _Data] = {}  # by identity; each holds its chunk, so that stays unique
+        self._chunks: dict[Chunk, _Data] = {}
         self._tasks: dict[int, _Group] = {}
-        self._scripts: dict[int, _Script] = {}
-        self._numbers: dict[int, int] = {}  # of collectives, by identity
+        self._scripts: dict[CompiledSchedule, _Script] = {}
+        self._numbers: dict[Collective, int] = {}
         self._over: set[int] = set()  # numbers of those that have been compared
         self._bytes = 0
         self._reserve()
@@ -142,16 +142,16 @@ class Carrier:
 
     def _compare(self, collective: Collective) -> None:
         """The data of a collective that is over; they are not needed any more then."""
-        number = self._numbers[id(collective)]
+        number = self._numbers[collective]
         if number in self._over:
             return
-        chunks = {id(chunk) for chunk in collective.chunks}
-        groups = [task for task, group in self._tasks.items() if id(group.data.chunk) in chunks]
+        chunks = set(collective.chunks)
+        groups = [task for task, group in self._tasks.items() if group.data.chunk in chunks]
         for task in groups:
             self._tasks.pop(task).check_complete()
         for chunk in collective.chunks:
             self._data(chunk).compare()
-            del self._chunks[id(chunk)]
+            del self._chunks[chunk]
             self._bytes -= _buffer_bytes(chunk.plan)
         self._over.add(number)
 
@@ -160,7 +160,7 @@ class Carrier:
         collectives = self.source.collectives
         for number in range(len(self._numbers), len(collectives)):
             collective = collectives[number]
-            self._numbers[id(collective)] = number
+            self._numbers[collective] = number
             for chunk in collective.chunks:
                 self._bytes += _buffer_bytes(chunk.plan)
                 for phase in chunk.plan.phases:
@@ -176,18 +176,18 @@ class Carrier:
             )
 
     def _data(self, chunk: Chunk) -> _Data:
-        number = self._numbers[id(chunk.collective)]
+        number = self._numbers[chunk.collective]
         if number in self._over:
             raise ScheduleError(f"{chunk.collective.name}, chunk {chunk.number}: a message leaves when it is over")
-        if id(chunk) not in self._chunks:
-            self._chunks[id(chunk)] = _Data(chunk, [self.seed, number, chunk.number])
-        return self._chunks[id(chunk)]
+        if chunk not in self._chunks:
+            self._chunks[chunk] = _Data(chunk, [self.seed, number, chunk.number])
+        return self._chunks[chunk]
 
     def _group(self, task: Task) -> _Group:
         schedule = task.schedule
-        if id(schedule) not in self._scripts:
-            self._scripts[id(schedule)] = _Script(schedule)
-        return _Group(task, self._scripts[id(schedule)], self._data(task.stage.chunk))
+        if schedule not in self._scripts:
+            self._scripts[schedule] = _Script(schedule)
+        return _Group(task, self._scripts[schedule], self._data(task.stage.chunk))
 
 
 def _buffer_bytes(plan: Plan) -> int:
@@ -203,7 +203,7 @@ class _Script:
 
     def __init__(self, schedule: CompiledSchedule) -> None:
         s = schedule
-        self.schedule = s  # keeps its identity
+        self.schedule = s
         self.src: list[int] = s.src.tolist()
         self.dst: list[int] = s.dst.tolist()
         self.reduce: list[bool] = s.reduce.tolist()

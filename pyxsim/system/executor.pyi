@@ -23,6 +23,9 @@ class Executor:
     `outbox` goes to the network, and `sent` says under which numbers.
     """
 
+    sources: list[Program]
+    """The programs, by their numbers."""
+
     def __init__(
         self,
         endpoint_delay: ArrayLike,

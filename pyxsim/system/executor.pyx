@@ -10,7 +10,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pyxsim.system.heap cimport Entry, Heap, grown, pop, push
+from pyxsim.raw cimport loaded, saved
+from pyxsim.system.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
 
 cdef enum Kind:
@@ -104,6 +105,20 @@ cdef int8_t* chars(list kept, values) except? NULL:
     return <int8_t*> address
 
 
+cdef inline int64_t numbers_of(Program* p) noexcept:
+    """How many a task of it has."""
+    return 5 * p.n + p.gate_count + p.join_count + p.count
+
+
+cdef void lay_out(Task* t, Program* p) noexcept:
+    """What stands where among the numbers of a task."""
+    t.to_send, t.to_receive, t.received = t.numbers, t.numbers + p.n, t.numbers + 2 * p.n
+    t.held, t.early = t.numbers + 3 * p.n, t.numbers + 4 * p.n
+    t.gates = t.numbers + 5 * p.n
+    t.joins = t.gates + p.gate_count
+    t.after = t.joins + p.join_count
+
+
 cdef class Executor:
     cdef Program* programs
     cdef int64_t program_count, program_room
@@ -121,7 +136,8 @@ cdef class Executor:
     cdef int64_t log_count, log_room
     cdef int32_t* freed         # messages that an arrival sets free
     cdef int64_t freed_count, freed_room
-    cdef list kept              # keeps the arrays of programs and options alive
+    cdef list kept              # keeps the arrays of options and programs alive
+    cdef readonly list sources  # the programs
     cdef int64_t* endpoint
     cdef int64_t* slow_num
     cdef int64_t* slow_den
@@ -132,15 +148,20 @@ cdef class Executor:
     cdef list told              # keys of what has gone through a pipe, and is no message
 
     def __init__(self, endpoint_delay, slow_num, slow_den, *, bus=None, bint log=False, Pipes pipes=None):
-        self.kept = []
-        self.endpoint = longs(self.kept, endpoint_delay)
-        self.slow_num, self.slow_den = longs(self.kept, slow_num), longs(self.kept, slow_den)
-        self.bus_free = longs(self.kept, np.zeros(len(endpoint_delay)))
+        self._keep(endpoint_delay, slow_num, slow_den, np.zeros(len(endpoint_delay)))
+        self.sources = []
         self.bus, self.logging = bus is not None, log
         self.pipes, self.told = pipes, []
         if self.bus:
             self.bus_L, self.bus_o, self.bus_g = bus.L, bus.o, bus.g
             self.bus_num, self.bus_den = bus.G.numerator, bus.G.denominator
+
+    cdef int _keep(self, endpoint, slow_num, slow_den, bus_free) except -1:
+        self.kept = []
+        self.endpoint = longs(self.kept, endpoint)
+        self.slow_num, self.slow_den = longs(self.kept, slow_num), longs(self.kept, slow_den)
+        self.bus_free = longs(self.kept, bus_free)
+        return 0
 
     def __dealloc__(self):
         cdef int64_t i
@@ -181,6 +202,7 @@ cdef class Executor:
         p.held_ptr, p.held_ids = ints(kept, program.held_ptr), ints(kept, program.held_ids)
         p.sends, p.receives = ints(kept, program.sends), ints(kept, program.receives)
         self.program_count += 1
+        self.sources.append(program)
         return self.program_count - 1
 
     def add_task(self, int program, members, int plane, int back, int tag=0):
@@ -199,17 +221,13 @@ cdef class Executor:
     cdef int _open(self, Task* t) except -1:
         """Memory for a task whose first rank starts."""
         cdef Program* p = &self.programs[t.program]
-        cdef int64_t total = 5 * p.n + p.gate_count + p.join_count + p.count, i, k
-        t.numbers = <int32_t*> malloc(max(total, 1) * sizeof(int32_t))
+        cdef int64_t i, k
+        t.numbers = <int32_t*> malloc(max(numbers_of(p), 1) * sizeof(int32_t))
         t.started = <uint8_t*> calloc(max(p.n, 1), 1)
         t.delays = <int64_t*> calloc(max(p.n, 1), sizeof(int64_t))
         if t.numbers == NULL or t.started == NULL or t.delays == NULL:
             raise MemoryError
-        t.to_send, t.to_receive, t.received = t.numbers, t.numbers + p.n, t.numbers + 2 * p.n
-        t.held, t.early = t.numbers + 3 * p.n, t.numbers + 4 * p.n
-        t.gates = t.numbers + 5 * p.n
-        t.joins = t.gates + p.gate_count
-        t.after = t.joins + p.join_count
+        lay_out(t, p)
         memcpy(t.to_send, p.sends, p.n * sizeof(int32_t))
         memcpy(t.to_receive, p.receives, p.n * sizeof(int32_t))
         memcpy(t.gates, p.gate_size, p.gate_count * sizeof(int32_t))
@@ -544,3 +562,69 @@ cdef class Executor:
         if t.numbers == NULL:
             return []
         return [(p.src[m], t.after[m] == FLYING) for m in range(p.count) if p.dst[m] == rank and t.after[m] != HERE]
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        cdef int64_t i
+        cdef Task* t
+        cdef Program* p
+        cdef list members = [], opened = []
+        for i in range(self.task_count):
+            t = &self.tasks[i]
+            p = &self.programs[t.program]
+            members.append(saved(t.members, p.n, sizeof(int32_t)))
+            if t.numbers != NULL:
+                opened.append((saved(t.numbers, numbers_of(p), sizeof(int32_t)), saved(t.started, p.n, 1),
+                               saved(t.delays, p.n, sizeof(int64_t))))
+        return {
+            "options": (self.bus, self.logging, self.bus_L, self.bus_o, self.bus_g, self.bus_num, self.bus_den),
+            "kept": self.kept[:4],
+            "programs": self.sources,
+            "tasks": saved(self.tasks, self.task_count, sizeof(Task)),
+            "members": b"".join(members),
+            "opened": opened,
+            "events": (heap_saved(&self.events), self.event_number),
+            "flights": saved(self.flights, self.flight_room, sizeof(Flight)),
+            "box": saved(self.box, 2 * self.box_count, sizeof(int64_t)),
+            "over": saved(self.over, 2 * self.over_count, sizeof(int64_t)),
+            "log": saved(self.log, 3 * self.log_count, sizeof(int64_t)),
+            "others": (self.pipes, self.told),
+        }
+
+    def __setstate__(self, state):
+        cdef int64_t i, at = 0
+        cdef Task* t
+        cdef Program* p
+        cdef bytes every = state["members"]
+        opened = iter(state["opened"])
+        self.bus, self.logging, self.bus_L, self.bus_o, self.bus_g, self.bus_num, self.bus_den = state["options"]
+        endpoint, slow_num, slow_den, bus_free = state["kept"]
+        self._keep(endpoint, slow_num, slow_den, bus_free)
+        self.sources = []
+        for program in state["programs"]:
+            self.add_program(program)
+        self.tasks = <Task*> loaded(state["tasks"])
+        self.task_room = len(state["tasks"]) // <int64_t> sizeof(Task)
+        for i in range(self.task_room):
+            t = &self.tasks[i]
+            p = &self.programs[t.program]
+            t.members = <int32_t*> loaded(every[at: at + p.n * <int64_t> sizeof(int32_t)])
+            at += p.n * <int64_t> sizeof(int32_t)
+            if t.numbers != NULL:   # where it was
+                numbers, started, delays = next(opened)
+                t.numbers, t.started = <int32_t*> loaded(numbers), <uint8_t*> loaded(started)
+                t.delays = <int64_t*> loaded(delays)
+                lay_out(t, p)
+            self.task_count += 1
+        events, self.event_number = state["events"]
+        load_heap(&self.events, events)
+        self.flights = <Flight*> loaded(state["flights"])
+        self.flight_room = len(state["flights"]) // <int64_t> sizeof(Flight)
+        self.box, self.over = <int64_t*> loaded(state["box"]), <int64_t*> loaded(state["over"])
+        self.box_count = (len(state["box"]) // <int64_t> sizeof(int64_t)) // 2
+        self.over_count = (len(state["over"]) // <int64_t> sizeof(int64_t)) // 2
+        self.box_room, self.over_room = 2 * self.box_count, 2 * self.over_count
+        self.log, self.log_room = <int64_t*> loaded(state["log"]), len(state["log"]) // <int64_t> sizeof(int64_t)
+        self.log_count = self.log_room // 3
+        self.pipes, self.told = state["others"]

@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport realloc
 
+from pyxsim.raw cimport loaded, saved
+
 
 cdef struct Entry:
     int64_t at
@@ -27,6 +29,17 @@ cdef inline void* grown(void* memory, int64_t* room, int64_t wanted, size_t each
         with gil:
             raise MemoryError
     return larger
+
+
+cdef inline bytes heap_saved(const Heap* heap):
+    return saved(heap.items, heap.count, sizeof(Entry))
+
+
+cdef inline int load_heap(Heap* heap, bytes data) except -1:
+    """Into one that is empty."""
+    heap.items = <Entry*> loaded(data)
+    heap.count = heap.room = len(data) // <int64_t> sizeof(Entry)
+    return 0
 
 
 cdef inline bint before(const Entry* one, const Entry* other) noexcept nogil:

@@ -16,7 +16,6 @@ Which task is next: that of the highest priority; among equals the policy of the
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Callable
 from typing import Protocol
 
@@ -51,11 +50,12 @@ class Line:
         self._rank = POLICIES[policy]
         self._last = ""  # kind of the task that was admitted last
         self._waiting: list[tuple[int, int, Task]] = []  # by priority, then in order of arrival
-        self._numbers = itertools.count()
+        self._joined = 0  # tasks so far
 
     def join(self, task: Task) -> None:
         """A task stands in line: its first member has its data."""
-        bisect.insort(self._waiting, (-task.priority, next(self._numbers), task))
+        bisect.insort(self._waiting, (-task.priority, self._joined, task))
+        self._joined += 1
 
     def turned_live(self) -> None:
         """An early task has become live."""
@@ -102,11 +102,19 @@ def _alternate(task: Task, last: str) -> int:
     return int(turn is not None and task.kind != turn)
 
 
+def _size(task: Task, last: str) -> int:
+    return task.size
+
+
+def _phases_left(task: Task, last: str) -> int:
+    return task.phases_left
+
+
 POLICIES: dict[str, Callable[[Task, str], int] | None] = {
     "FIFO": None,
     "RG": _alternate,
-    "smallest-first": lambda task, last: task.size,
-    "fewest-phases-first": lambda task, last: task.phases_left,
+    "smallest-first": _size,
+    "fewest-phases-first": _phases_left,
 }
 """How each policy of `system.intra_dimension` ranks a task, given the kind of the one before it: the least is next.
 None: all are alike."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -154,7 +155,7 @@ def resolve(
         bandwidths = [Fraction(1)] * dims
     memory = settings.local_memory_bandwidth
     return Options(
-        algorithms=lambda kind: _algorithms(settings, topology, kind),
+        algorithms=partial(_algorithms, settings, topology),
         queues=queues,
         room=[-(-settings.active_chunks // len(own)) for own in queues],
         bandwidths=bandwidths,

@@ -13,7 +13,8 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
-from pyxsim.system.heap cimport Entry, grown, pop, push
+from pyxsim.raw cimport loaded, saved
+from pyxsim.system.heap cimport Entry, grown, heap_saved, load_heap, pop, push
 
 cdef enum:
     ONE = 1 << 16
@@ -221,3 +222,35 @@ cdef class Pipes:
             cycles[i] = self.pipes[i].busy
         names = ("read", "written", "compute", "engine")
         return {name: row.copy() for name, row in zip(names, self.counted, strict=True)} | {"busy": busy}
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        cdef int64_t i
+        cdef Pipe* pipe
+        inside = []
+        for i in range(2 * self.npus):
+            pipe = &self.pipes[i]
+            inside.append((heap_saved(&pipe.flows), saved(pipe.works, pipe.work_count, sizeof(Work))))
+        return {
+            "numbers": (self.npus, self.working, self.number),
+            "pipes": saved(self.pipes, 2 * self.npus, sizeof(Pipe)),
+            "inside": inside,
+            "wakes": heap_saved(&self.wakes),
+            "dirty": saved(self.dirty, self.dirty_count, sizeof(int32_t)),
+            "counted": self.counted,
+        }
+
+    def __setstate__(self, state):
+        cdef int64_t i
+        cdef Pipe* pipe
+        self.npus, self.working, self.number = state["numbers"]
+        self.pipes = <Pipe*> loaded(state["pipes"])
+        for i, (flows, works) in enumerate(state["inside"]):
+            pipe = &self.pipes[i]
+            load_heap(&pipe.flows, flows)
+            pipe.works, pipe.work_room = <Work*> loaded(works), pipe.work_count
+        load_heap(&self.wakes, state["wakes"])
+        self.dirty = <int32_t*> loaded(state["dirty"])
+        self.dirty_count = self.dirty_room = len(state["dirty"]) // <int64_t> sizeof(int32_t)
+        self.counted = self.moved = state["counted"]

@@ -119,6 +119,10 @@ class Programs:
         self._of_phase: dict[Any, tuple[Phase, Program]] = {}
         self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies have identities of their own: they are asked for anew."""
+        return {**vars(self), "_of_phase": {}, "_made": {}}
+
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
         """The program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
         place = (id(phase), piece, mirror)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -47,7 +46,7 @@ class System:
         self.collectives: list[Collective] = []
         self.messages: list[PointToPoint] = []
         self.bytes_planned = 0
-        self.listen: Callable[[Log], None] = lambda log: None
+        self.listen: Callable[[Log], None] = _nobody_listens
         slow = options.slow(network.npus)
         self._delays = options.endpoint_delays(network.npus)
         self.endpoint = None if options.endpoint is None else Endpoints(self, options.endpoint)
@@ -70,7 +69,7 @@ class System:
         self._planes: dict[tuple[int, int], int] = {}
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._numbers = itertools.count()
+        self._number_of_event = 0
         self._begun = 0  # collectives so far; an open one counts from its first NPU on
         self._chunks = 0
 
@@ -362,7 +361,8 @@ class System:
 
     def _at(self, cycle: int, action: Callable[[], None]) -> None:
         """Do something in a cycle to come; things of one cycle are done in the order in which they were asked for."""
-        heapq.heappush(self._events, (cycle, next(self._numbers), action))
+        heapq.heappush(self._events, (cycle, self._number_of_event, action))
+        self._number_of_event += 1
 
     def run(self) -> int:
         """Carry out everything that was issued; returns the cycle in which the last of it ended.
@@ -453,3 +453,12 @@ class System:
     def stuck(self) -> list[str]:
         """What has not ended, and whom it waits for; empty when all is done."""
         return stuck(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # Copies of programs have identities of their own.
+        self._known = {id(program): number for number, program in enumerate(self.executor.sources)}
+
+
+def _nobody_listens(log: Log) -> None:
+    """The log of messages is for whoever carries data."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,7 +67,8 @@ def make_pattern(name: str, place: Place, options: Mapping[str, Any] | None = No
         if each.default is each.empty and each.name not in options:
             raise InputError(f"is missing: the pattern '{name}' needs it", key=f"pattern_options.{each.name}")
     try:
-        return make(place, **options)
+        found = make(place, **options)
+        return replace(found, made=(name, place, options)) if isinstance(found, Drawn) else found
     except InputError as error:
         raise (error if error.file else error.at(key="pattern")) from None
 
@@ -101,6 +102,11 @@ class Drawn:
     chances: Callable[[], Floats]
     sent: Floats | None = None
     even: bool = False
+    # Of what it was made, to make it again elsewhere: functions do not travel.
+    made: tuple[str, Place, dict[str, Any]] | None = None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return super().__reduce__() if self.made is None else (make_pattern, self.made)
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
         return self.draw(rng, src)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import count
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class Source:
             for number, (each, packets) in enumerate(zip(classes, self.packets, strict=True))
         ]
         self._length = block_cycles(place.npus)
-        self._blocks = self._draw()
+        self._blocks = 0  # that are drawn
         self._left = Arrivals.together([])
         self._drawn = 0  # cycles
 
@@ -95,21 +94,21 @@ class Source:
         """What is created before `cycle` and was not handed out yet."""
         parts = [self._left]
         while self._drawn < cycle:
-            parts.append(next(self._blocks))
+            parts.append(self._draw(self._blocks))
+            self._blocks += 1
             self._drawn += self._length
         everything = Arrivals.together(parts)
         end = int(np.searchsorted(everything.cycle, cycle))
         self._left = everything.part(slice(end, None))
         return everything.part(slice(end))
 
-    def _draw(self) -> Iterator[Arrivals]:
-        for number in count():
-            parts = []
-            for packets, process in zip(self.packets, self._processes, strict=True):
-                cycle, src = process.block(number)
-                parts.append(packets.make(cycle + number * self._length, src, number))
-            block = Arrivals.together(parts)
-            yield block if len(parts) == 1 else block.part(np.argsort(block.cycle, kind="stable"))
+    def _draw(self, number: int) -> Arrivals:
+        parts = []
+        for packets, process in zip(self.packets, self._processes, strict=True):
+            cycle, src = process.block(number)
+            parts.append(packets.make(cycle + number * self._length, src, number))
+        block = Arrivals.together(parts)
+        return block if len(parts) == 1 else block.part(np.argsort(block.cycle, kind="stable"))
 
 
 def _placed(settings: TrafficClass, place: Place, number: int) -> Packets:

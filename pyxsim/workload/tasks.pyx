@@ -11,7 +11,8 @@ from libc.stdlib cimport calloc, free, qsort
 
 import numpy as np
 
-from pyxsim.system.heap cimport Entry, Heap, grown, pop, push
+from pyxsim.raw cimport arrays, loaded, saved
+from pyxsim.system.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 
 cpdef enum Way:  # how a task ends
     TIMED       # after its ticks
@@ -38,6 +39,16 @@ cdef int push_task(List* to, int32_t task) except -1 nogil:
         to.items = <int32_t*> grown(to.items, &to.room, to.count + 1, sizeof(int32_t))
     to.items[to.count] = task
     to.count += 1
+    return 0
+
+
+cdef bytes list_saved(const List* tasks):
+    return saved(tasks.items, tasks.count, sizeof(int32_t))
+
+
+cdef int load_list(List* tasks, bytes data) except -1:
+    tasks.items = <int32_t*> loaded(data)
+    tasks.count = tasks.room = len(data) // <int64_t> sizeof(int32_t)
     return 0
 
 
@@ -366,3 +377,44 @@ cdef class Tasks:
             push_task(&self.box, task)
         own.starts.count = 0
         return 0
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        cdef int64_t n
+        inside = []
+        for n in range(self.npu_count):
+            inside.append((heap_saved(&self.npus[n].timers), list_saved(&self.npus[n].ends),
+                           list_saved(&self.npus[n].starts)))
+        views = arrays([
+            self.npu_of, self.missing, self.after, self.queue, self.queued, self.at_work, self.freed_by, self.room,
+            self.roots, self.sent, self.posted, self.way, self.resource, self.arrived, self.ticks, self.after_start,
+            self.queue_start, self.root_start, self.slot_start])
+        return {
+            "numbers": (self.left, self.count, self.resources, self.npu_count),
+            "told": (self.ready, self.start, self.end, self.cause, self.slot, self.sender, self.receiver),
+            "views": views,
+            "npus": saved(self.npus, self.npu_count, sizeof(Npu)),
+            "inside": inside,
+            "lists": (heap_saved(&self.wakes), list_saved(&self.box), list_saved(&self.due)),
+        }
+
+    def __setstate__(self, state):
+        cdef int64_t n
+        self.left, self.count, self.resources, self.npu_count = state["numbers"]
+        self.ready, self.start, self.end, self.cause, self.slot, self.sender, self.receiver = state["told"]
+        self.ready_at, self.start_at, self.end_at = self.ready, self.start, self.end
+        self.cause_of, self.slot_of = self.cause, self.slot
+        self.sender_of, self.receiver_of = self.sender, self.receiver
+        (self.npu_of, self.missing, self.after, self.queue, self.queued, self.at_work, self.freed_by, self.room,
+         self.roots, self.sent, self.posted, self.way, self.resource, self.arrived, self.ticks, self.after_start,
+         self.queue_start, self.root_start, self.slot_start) = state["views"]
+        self.npus = <Npu*> loaded(state["npus"])
+        for n, (timers, ends, starts) in enumerate(state["inside"]):
+            load_heap(&self.npus[n].timers, timers)
+            load_list(&self.npus[n].ends, ends)
+            load_list(&self.npus[n].starts, starts)
+        wakes, box, due = state["lists"]
+        load_heap(&self.wakes, wakes)
+        load_list(&self.box, box)
+        load_list(&self.due, due)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,20 @@ def fitted(options: Options, job: GraphJob) -> Options:
     if broken is None:
         return options
 
-    def twice(row: Any) -> Any:
-        return [*row[: broken + 1], *row[broken:]]
-
+    twice = partial(_twice, broken)
     return replace(
         options,
-        algorithms=lambda kind: twice(options.algorithms(kind)),
+        algorithms=partial(_algorithms_twice, options, broken),
         queues=twice(options.queues),
         room=twice(options.room),
         bandwidths=twice(options.bandwidths),
     )
+
+
+def _twice(place: int, row: Any) -> Any:
+    """With one of its entries two times."""
+    return [*row[: place + 1], *row[place:]]
+
+
+def _algorithms_twice(options: Options, place: int, kind: str) -> Any:
+    return _twice(place, options.algorithms(kind))

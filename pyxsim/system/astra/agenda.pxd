@@ -35,5 +35,7 @@ cdef struct Agenda:
 cdef void* grown(void* old, int64_t count, int64_t size) except NULL
 cdef int open_agenda(Agenda* a, int64_t npus) except -1
 cdef void close_agenda(Agenda* a) noexcept
+cdef tuple agenda_saved(Agenda* a, int64_t npus)
+cdef int load_agenda(Agenda* a, tuple kept) except -1
 cdef int add(Agenda* a, int32_t npu, int64_t time, int32_t what, int64_t who, int64_t size) except -1
 cdef Entry take(Agenda* a) noexcept

@@ -8,6 +8,8 @@ are added meanwhile. Different NPUs, and things that belong to none, come in the
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyxsim.raw cimport loaded, saved
+
 cdef int32_t NONE = -1
 
 
@@ -37,6 +39,28 @@ cdef void close_agenda(Agenda* a) noexcept:
     free(a.buckets)
     free(a.heap)
     free(a.newest)
+
+
+cdef tuple agenda_saved(Agenda* a, int64_t npus):
+    return (
+        saved(a.entries, a.entry_room, sizeof(Entry)),
+        saved(a.buckets, a.bucket_room, sizeof(Bucket)),
+        saved(a.heap, a.heap_count, sizeof(int32_t)),
+        saved(a.newest, npus, sizeof(int32_t)),
+        (a.entry_free, a.bucket_free, a.heap_count, a.turn),
+    )
+
+
+cdef int load_agenda(Agenda* a, tuple kept) except -1:
+    """Into one that was never opened."""
+    entries, buckets, heap, newest, numbers = kept
+    a.entry_free, a.bucket_free, a.heap_count, a.turn = numbers
+    a.entry_room = len(entries) // <int64_t> sizeof(Entry)
+    a.bucket_room = len(buckets) // <int64_t> sizeof(Bucket)
+    a.entries, a.buckets = <Entry*> loaded(entries), <Bucket*> loaded(buckets)
+    a.newest = <int32_t*> loaded(newest)
+    a.heap = <int32_t*> grown(loaded(heap), max(a.bucket_room, 1), sizeof(int32_t))   # room for all buckets
+    return 0
 
 
 cdef int32_t _new_entry(Agenda* a) except -1:

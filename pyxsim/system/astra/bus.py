@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +65,7 @@ class _Side:
             self._send()
         else:
             # From the memory first.
-            crossing = _Request(request.size, False, False, lambda: self._to_send(request))
+            crossing = _Request(request.size, False, False, partial(self._to_send, request))
             self.memory.far.request(crossing)
 
     def _to_send(self, request: _Request) -> None:
@@ -142,7 +143,7 @@ class _Side:
     def _over_memory(self, request: _Request, back: bool, then: Callable[[_Request], None]) -> None:
         """Across the bus to the memory, and back again if wanted."""
         if self.memory is not None:
-            self.memory.near.request(_Request(request.size, False, back, lambda: then(request)))
+            self.memory.near.request(_Request(request.size, False, back, partial(then, request)))
 
     def _retired(self, request: _Request) -> None:
         request.arrived()
@@ -193,7 +194,7 @@ class SharedBuses:
         self.now = now
         bus = self._buses[npu]
         (bus.near if outward else bus.far).request(
-            _Request(size, pays, back, lambda: self.streams.across(who, size if pays else -1))
+            _Request(size, pays, back, partial(self.streams.across, who, size if pays else -1))
         )
 
     def event(self, number: int, now: int) -> None:

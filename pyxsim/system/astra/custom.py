@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -169,26 +170,24 @@ class _Group:
     def _leave(self, message: int) -> None:
         program, hands = self.program, self.custom.hands
         src, dst = int(program.src[message]), int(program.dst[message])
-        cost, sent = int(program.cost[message]), hands.now()
-
-        def take_in(now: int) -> None:
-            self._take_in(message, now)
-
-        def arrive(now: int) -> None:
-            row = self.custom.rows[self.phase, self.places[dst]]
-            row[3], row[4] = row[3] + 1, row[4] + now - sent
-            self.left[src] -= 1
-            if cost:
-                hands.later(cost, take_in)
-            else:
-                take_in(now)
-            self._ask(src, now)
-
         if src == dst:
             self.left[src] -= 1
-            hands.later(cost, take_in)
+            hands.later(int(program.cost[message]), partial(self._take_in, message))
         else:
+            arrive = partial(self._arrive, message, hands.now())
             hands.post(self.npus[src], self.npus[dst], int(program.size[message]), self.custom.collective.tag, arrive)
+
+    def _arrive(self, message: int, sent: int, now: int) -> None:
+        program = self.program
+        src, dst, cost = int(program.src[message]), int(program.dst[message]), int(program.cost[message])
+        row = self.custom.rows[self.phase, self.places[dst]]
+        row[3], row[4] = row[3] + 1, row[4] + now - sent
+        self.left[src] -= 1
+        if cost:
+            self.custom.hands.later(cost, partial(self._take_in, message))
+        else:
+            self._take_in(message, now)
+        self._ask(src, now)
 
     def _take_in(self, message: int, now: int) -> None:
         program = self.program

@@ -5,8 +5,9 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
-from pyxsim.system.astra.agenda cimport close_agenda, grown, open_agenda
-from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, Line, Mail, Member, Phase, Stream
+from pyxsim.raw cimport loaded, saved
+from pyxsim.system.astra.agenda cimport agenda_saved, close_agenda, grown, load_agenda, open_agenda
+from pyxsim.system.astra.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, Line, Mail, Member, Phase, Row, Stream
 
 from pyxsim.system.astra.store cimport phase_of
 
@@ -15,8 +16,8 @@ INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-firs
 
 
 cdef class Store:
-    def __cinit__(self, int npus, room, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, together,
-                  boost, rendezvous=False):
+    def __init__(self, int npus, room, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, together,
+                 boost, rendezvous=False):
         cdef int32_t i
         self.npus, self.queues, self.intra = npus, len(room), INTRA[intra]
         self.endpoint_delay, self.group_delay, self.reduction_delay = endpoint_delay, group_delay, reduction_delay
@@ -71,7 +72,8 @@ cdef class Store:
         self.phase_count += 1
         return self.phase_count - 1
 
-    def add_stream(self, npus, tags, phases, int64_t priority, int64_t[:, ::1] rows, bint told=False):
+    def add_stream(self, npus, tags, phases, int64_t priority, rows, bint told=False):
+        cdef int64_t[:, :, ::1] counted = rows
         cdef const int32_t[::1] who = npus, tag = tags
         cdef int64_t i, count = len(phases), m = who.shape[0]
         cdef Stream* s
@@ -89,7 +91,7 @@ cdef class Store:
         s = &self.streams[self.stream_count]
         s.waiting = <int32_t*> grown(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
-        s.rows, s.told = <Row*> &rows[0, 0], told
+        s.rows, s.told = <Row*> &counted[0, 0, 0], told
         s.passes, s.finished, s.suspended, s.waiting_first = 0, 0, 0, 0
         self.kept.append(rows)
         for i in range(count):
@@ -204,3 +206,74 @@ cdef class Store:
                 missing = [j for j in range(p.slots) if mail.balance[<int64_t> m.rank * p.slots + j] < 0]
             found.append((m.stream, m.phase, m.rank, bool(m.at_work), missing))
         return found
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        cdef int64_t i, j, count
+        cdef Stream* s
+        cdef Mail* mail
+        letters, waiting = [], []
+        for i in range(self.stream_count):
+            s = &self.streams[i]
+            waiting.append(saved(s.waiting, s.members + 1, sizeof(int32_t)))
+            for j in range(s.step, s.step + s.phases):
+                mail = &self.mail[j]
+                count = <int64_t> s.members * self.phases[self.steps[j]].slots
+                letters.append((
+                    saved(mail.balance, count, sizeof(int32_t)), saved(mail.surplus, count, sizeof(int32_t)),
+                    saved(mail.first, count, sizeof(int64_t)), saved(mail.last, count, sizeof(int64_t)), mail.left))
+        return {
+            "options": (self.endpoint_delay, self.group_delay, self.reduction_delay, self.rate, self.scale, self.npus,
+                        self.queues, self.intra, self.together, self.boost, self.rendezvous),
+            "numbers": (self.oldest, self.messages, self.flushed, self.base, self.now, self.offers),
+            "agenda": agenda_saved(&self.agenda, self.npus),
+            "room": saved(self.room, self.queues, sizeof(int32_t)),
+            "lines": saved(self.lines, <int64_t> self.queues * self.npus, sizeof(Line)),
+            "phases": saved(self.phases, self.phase_count, sizeof(Phase)),
+            "tables": saved(self.tables, self.table_count, sizeof(int64_t)),
+            "streams": saved(self.streams, self.stream_count, sizeof(Stream)),
+            "members": saved(self.members, self.member_count, sizeof(Member)),
+            "steps": saved(self.steps, self.step_count, sizeof(int32_t)),
+            "flights": saved(self.flights, self.flight_room, sizeof(Flight)),
+            "mail": (letters, waiting),
+            "out": (self.outgoing, self.out_count),
+            "others": (self.kept, self.ended, self.bus, self.asked, self.held, self.offered),
+        }
+
+    def __setstate__(self, state):
+        cdef int64_t i
+        cdef int64_t[:, :, ::1] counted
+        cdef Mail* mail
+        (self.endpoint_delay, self.group_delay, self.reduction_delay, self.rate, self.scale, self.npus, self.queues,
+         self.intra, self.together, self.boost, self.rendezvous) = state["options"]
+        self.oldest, self.messages, self.flushed, self.base, self.now, self.offers = state["numbers"]
+        self.kept, self.ended, self.bus, self.asked, self.held, self.offered = state["others"]
+        load_agenda(&self.agenda, state["agenda"])
+        self.room, self.lines = <int32_t*> loaded(state["room"]), <Line*> loaded(state["lines"])
+        self.phases, self.tables = <Phase*> loaded(state["phases"]), <int64_t*> loaded(state["tables"])
+        self.members, self.steps = <Member*> loaded(state["members"]), <int32_t*> loaded(state["steps"])
+        self.flights, self.streams = <Flight*> loaded(state["flights"]), <Stream*> loaded(state["streams"])
+        self.phase_count = self.phase_room = len(state["phases"]) // <int64_t> sizeof(Phase)
+        self.table_count = len(state["tables"]) // <int64_t> sizeof(int64_t)
+        self.member_count = self.member_room = len(state["members"]) // <int64_t> sizeof(Member)
+        self.step_count = self.step_room = len(state["steps"]) // <int64_t> sizeof(int32_t)
+        self.flight_room = len(state["flights"]) // <int64_t> sizeof(Flight)
+        self.stream_count = self.stream_room = len(state["streams"]) // <int64_t> sizeof(Stream)
+        letters, waiting = state["mail"]
+        self.mail = <Mail*> grown(NULL, max(self.step_count, 1), sizeof(Mail))
+        for i, (balance, surplus, first, last, left) in enumerate(letters):
+            mail = &self.mail[i]
+            mail.balance, mail.surplus = <int32_t*> wanted(balance), <int32_t*> wanted(surplus)
+            mail.first, mail.last, mail.left = <int64_t*> wanted(first), <int64_t*> wanted(last), left
+        for i in range(self.stream_count):
+            counted = self.kept[i]
+            self.streams[i].rows = <Row*> &counted[0, 0, 0]
+            self.streams[i].waiting = <int32_t*> wanted(waiting[i])
+        self.outgoing, self.out_count = state["out"]
+        self.out = self.outgoing
+
+
+cdef void* wanted(bytes data) except? NULL:
+    """Memory of its own; none for nothing."""
+    return loaded(data) if data else NULL

@@ -71,7 +71,7 @@ class Streams:
     ) -> int:
         """A chunk that goes through these phases on these NPUs (in order of rank). Returns its number.
 
-        `tags`: whose traffic each of them sends. `rows`: int64[phases * NPUs, 6], filled with ready, start, end,
+        `tags`: whose traffic each of them sends. `rows`: int64[phases, NPUs, 6], filled with ready, start, end,
         messages, network (see /chunks), awaited: how long the messages were expected, together. `told`: `run` calls
         `ended` while a member goes out, before it leaves its queue; else after what is being done then.
         """

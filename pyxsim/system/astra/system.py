@@ -5,11 +5,12 @@ It has the face of `pyxsim.system.System`; the work is done in streams.pyx.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,13 @@ from pyxsim.system.program import Programs
 from pyxsim.system.work import Collective, PointToPoint
 
 Longs = NDArray[np.int64]
+
+
+def _act(action: Callable[[], None], now: int) -> None:
+    """Something that knows the time by itself."""
+    action()
+
+
 _GIGA = 10**9
 BARRIER_BYTES = 1  # of its messages: it has no data
 _GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
@@ -150,16 +158,21 @@ class AstraSystem:
         self._whole = Communicator.whole(self.shape)
         self._phases: dict[tuple[object, ...], int] = {}
         self._later: dict[int, Callable[[int], None]] = {}
-        self._numbers = itertools.count()
+        self._number = 0  # of what is called later
         self._issued: dict[Collective, Issued] = {}
         self._custom: dict[Collective, Custom] = {}
         self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
         self._programs = Programs(self._reduction, options.cycles_of_ns, unsaid_ns=1)
-        self._hands = Hands(lambda: self.cycle, self._post_custom, self._call_later)
+        self._hands = Hands(self._now, self._post_custom, self._call_later)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
-        self._serials: dict[int, Longs] = {}  # per group, 0 for the network, and NPU: streams
+        # Per group, by its identity, and NPU: streams. None is the network.
+        self._serials: dict[int, tuple[Communicator | None, Longs]] = {}
         self._kin: Counter[object] = Counter()
         self._running = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._serials = {id(group): (group, serials) for group, serials in self._serials.values()}
 
     @property
     def cycle(self) -> int:
@@ -228,7 +241,7 @@ class AstraSystem:
         if self._running and at <= self.cycle:
             self._begin(number, self.cycle)
         else:
-            self._call_at(at, lambda now: self._begin(number, now))
+            self._call_at(at, partial(self._begin, number))
         return collective
 
     def _issue_custom(self, collective: Collective, plan: Plan) -> Collective:
@@ -240,7 +253,7 @@ class AstraSystem:
         self.customs.append(custom)
         self.bytes_planned += custom.total
         if not collective.is_open:
-            self._call_at(collective.start, lambda now: custom.enter_all())
+            self.at(collective.start, custom.enter_all)
         return collective
 
     def enter(self, collective: Collective, npu: int) -> None:
@@ -295,8 +308,8 @@ class AstraSystem:
 
     def _serial_numbers(self, issued: Issued) -> Longs:
         """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
-        key = id(issued.collective.communicator) if issued.team.group else 0
-        return self._serials.setdefault(key, np.zeros(math.prod(self.shape), np.int64))
+        group = issued.collective.communicator if issued.team.group else None
+        return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
 
     def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
         """Call `action` in a cycle: among the things that `npu` does then, or by itself.
@@ -305,10 +318,10 @@ class AstraSystem:
         """
         if cycle < self.cycle:
             raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
-        self._call_at(cycle, lambda now: action(), npu)
+        self._call_at(cycle, partial(_act, action), npu)
 
     def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> None:
-        number = next(self._numbers)
+        number = self._next_number()
         self._later[number] = action
         self._streams.call_at(cycle, number, -1 if npu is None else npu)
 
@@ -338,7 +351,7 @@ class AstraSystem:
         if not open and self._running and at <= self.cycle:
             self._post(message)
         elif not open:
-            self._call_at(at, lambda now: self._post(message))
+            self._call_at(at, partial(_act, partial(self._post, message)))
         return message
 
     def hand_over(self, message: PointToPoint) -> None:
@@ -419,8 +432,7 @@ class AstraSystem:
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
-            counted = rows.reshape(-1, _COLUMNS)
-            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, counted, told))
+            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, rows, told))
             gone = np.full(len(npus), -1, np.int64)
             self.chunks.append(Chunk(owner[npus], cut.size, team, steps, places, rows, gone))
             self.bytes_planned += sum(step.program.load(self._asking) * self._groups(team, step) for step in steps)
@@ -529,11 +541,18 @@ class AstraSystem:
         rate, scale = self._rate
         return self.options.reduction_delay + (3 * int(size / rate * scale) if rate else 0)
 
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number - 1
+
+    def _now(self) -> int:
+        return self.cycle
+
     def _call_later(self, cycles: int, action: Callable[[int], None]) -> None:
         self._call_at(self.cycle + cycles, action)
 
     def _post_custom(self, src: int, dst: int, size: int, tag: int, arrived: Callable[[int], None]) -> None:
-        number = -1 - next(self._numbers)
+        number = -1 - self._next_number()
         self._posted[number] = arrived
         self._streams.post(src, dst, size, self.plane_between(src, dst), number, tag)
 

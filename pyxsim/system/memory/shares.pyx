@@ -13,6 +13,7 @@ from libc.stdlib cimport calloc, free
 from heapq import heappop, heappush
 
 from pyxsim.analytical.ticks cimport int128_t
+from pyxsim.raw cimport loaded, saved
 from pyxsim.system.heap cimport grown
 
 cdef enum:
@@ -216,3 +217,25 @@ cdef class Shares:
                     link.left -= level * way.flows
                     link.rising -= way.flows
                     link.stale = True
+
+    # -- checkpoints --
+
+    def __getstate__(self):
+        return {
+            "links": saved(self.links, self.link_count, sizeof(Link)),
+            "ways": saved(self.ways, self.way_count, sizeof(Way)),
+            "over": saved(self.over, self.over_count, sizeof(int32_t)),
+            "active": saved(self.active, self.active_count, sizeof(int64_t)),
+            "known": self.known,
+            "numbers": self.numbers,
+            "ends": self.ends,
+        }
+
+    def __setstate__(self, state):
+        self.links, self.ways = <Link*> loaded(state["links"]), <Way*> loaded(state["ways"])
+        self.over, self.active = <int32_t*> loaded(state["over"]), <int64_t*> loaded(state["active"])
+        self.link_count = len(state["links"]) // <int64_t> sizeof(Link)
+        self.way_count = self.way_room = len(state["ways"]) // <int64_t> sizeof(Way)
+        self.over_count = self.over_room = len(state["over"]) // <int64_t> sizeof(int32_t)
+        self.active_count = self.active_room = len(state["active"]) // <int64_t> sizeof(int64_t)
+        self.known, self.numbers, self.ends = state["known"], state["numbers"], state["ends"]

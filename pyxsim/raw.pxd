@@ -1,0 +1,29 @@
+"""Memory of C as bytes of Python, and back: what a checkpoint has of it (docs/checkpoint.md)."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
+from libc.stdlib cimport malloc
+from libc.string cimport memcpy
+
+
+cdef inline bytes saved(const void* memory, int64_t count, size_t each):
+    """`count` records of a size. Nothing where there is no memory."""
+    if memory == NULL:
+        return b""
+    return PyBytes_FromStringAndSize(<const char*> memory, count * <int64_t> each)
+
+
+cdef inline list arrays(list views):
+    """The arrays behind memoryviews."""
+    from numpy import asarray
+    return [asarray(view) for view in views]
+
+
+cdef inline void* loaded(bytes data) except NULL:
+    """Memory of its own, also for nothing: whoever needs more enlarges it."""
+    cdef const char* source = data
+    cdef void* memory = malloc(max(len(data), 1))
+    if memory == NULL:
+        raise MemoryError
+    memcpy(memory, source, len(data))
+    return memory
