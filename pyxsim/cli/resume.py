@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+
 from pyxsim.cli.keeping import SUFFIX, Rest, keeper_of
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.simulate import go_on

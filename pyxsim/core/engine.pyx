@@ -294,7 +294,7 @@ cdef class Engine(Machine):
         self._whole()
         return {
             "arrays": dict(self.arrays),
-            "records": {kind: records.copy() for kind, records in self.records.items()},
+            "records": {kind: records.view(np.uint8) for kind, records in self.records.items()},   # with what fills up
             "state": taken(&self.s),
             "skipped": self.skipped,
         }
@@ -305,7 +305,7 @@ cdef class Engine(Machine):
             if (array != values).any():   # those that never change may be the caller's
                 array[:] = values
         for kind, values in snapshot["records"].items():
-            self.records[kind][:] = values
+            self.records[kind].view(np.uint8)[:] = values
         self.skipped_before = snapshot["skipped"]
         put_back(&self.s, snapshot["state"])
 

@@ -97,11 +97,12 @@ def _merged(mean: float, sums: Floats, weights: Floats, batches: int) -> Interva
     edges = np.arange(batches) * len(sums) // batches
     tops, lows = np.add.reduceat(sums, edges), np.add.reduceat(weights, edges)
     rest = tops - mean * lows
-    square = float(rest @ rest)
+    # Exact sums: those of a library depend on where in the memory the numbers are.
+    square = math.fsum(rest * rest)
     # Rounding alone, where all batches are the same.
-    if square <= 1e-24 * float(tops @ tops):
+    if square <= 1e-24 * math.fsum(tops * tops):
         return Interval(mean, 0.0, batches, 0.0)
-    correlation = float(rest[1:] @ rest[:-1]) / square
+    correlation = math.fsum(rest[1:] * rest[:-1]) / square
     left = min(max(correlation + 1 / batches, 0.0), 0.9)  # the estimate is too low by about 1/n
     spread = math.sqrt(square / (batches - 1) / batches) / (float(lows.sum()) / batches)
     half = student_t(batches - 1) * spread * math.sqrt((1 + left) / (1 - left))

@@ -16,7 +16,8 @@ from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
 
 if TYPE_CHECKING:
-    from pyxsim.system.astra.system import AstraSystem, Chunk
+    from pyxsim.system.astra.issued import Chunk
+    from pyxsim.system.astra.system import AstraSystem
 
 Longs = NDArray[np.int64]
 _COUNTED = ("ready", "start", "end", "messages", "network")

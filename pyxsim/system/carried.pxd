@@ -1,0 +1,73 @@
+"""What the executor keeps in memory."""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+
+
+cdef struct Program:
+    int32_t n
+    int32_t count
+    int32_t gate_count
+    int32_t join_count
+    int32_t* src
+    int32_t* dst
+    int64_t* size
+    int64_t* cost
+    int8_t* way
+    bint piped          # what follows is there
+    bint offloaded      # its messages go through the engines, else through the memories
+    int64_t* read_out   # bytes that are read before a message leaves
+    int64_t* read_in    # and where it is taken in
+    int64_t* written
+    int32_t* join
+    int32_t* join_ptr
+    int32_t* join_ids
+    int32_t* free_ptr
+    int32_t* free_ids
+    int32_t* opens_ptr
+    int32_t* opens_ids
+    int32_t* gate_size
+    int32_t* behind_ptr
+    int32_t* behind_ids
+    int32_t* need
+    int32_t* held_ptr
+    int32_t* held_ids
+    int32_t* sends
+    int32_t* receives
+
+cdef struct Task:
+    int32_t program
+    int32_t plane
+    int32_t back        # the plane of messages that go the other way
+    int32_t tag         # whose traffic its messages are
+    int32_t open        # ranks that have not ended
+    int32_t* members    # NPU of each rank
+    int32_t* numbers    # one piece of memory, from here on; NULL before the first rank starts and after the last ended
+    int32_t* to_send
+    int32_t* to_receive
+    int32_t* received
+    int32_t* held       # per rank: list of messages that its window holds back, in order of sending
+    int32_t* early      # per rank: list of messages that came before it had started
+    int32_t* gates
+    int32_t* joins
+    int32_t* after      # per message: the next one in such a list, -1 at its end; or where it is, see Where
+    uint8_t* started
+    int64_t* delays     # per rank: cycles that what it received was in the network
+
+cdef struct Flight:
+    int32_t task
+    int32_t message
+    int64_t at
+
+
+cdef inline int64_t numbers_of(Program* p) noexcept:
+    """How many a task of it has."""
+    return 5 * p.n + p.gate_count + p.join_count + p.count
+
+
+cdef inline void lay_out(Task* t, Program* p) noexcept:
+    """What stands where among the numbers of a task."""
+    t.to_send, t.to_receive, t.received = t.numbers, t.numbers + p.n, t.numbers + 2 * p.n
+    t.held, t.early = t.numbers + 3 * p.n, t.numbers + 4 * p.n
+    t.gates = t.numbers + 5 * p.n
+    t.joins = t.gates + p.gate_count
+    t.after = t.joins + p.join_count
