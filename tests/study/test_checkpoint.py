@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -343,3 +344,31 @@ def test_a_full_disk_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.Mon
     assert told == [f"{path}: the checkpoint cannot be written: No space left on device"]
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.slow
+def test_killed_at_random_times_by_the_system(tmp_path: Path) -> None:
+    tables = 'topology = "torus"\nshape = [4, 4, 4]\nlatency = "100 ns"\n[collective]\nkind = "all-reduce"'
+    (tmp_path / "big.toml").write_text(f'[network]\n{tables}\nsize = "64 MiB"\n[run]\nskip = false\n')
+    command = [sys.executable, "-m", "pyxsim"]
+    run = [*command, "run", "big.toml", "--quiet", "--checkpoint", "0.2 s", "-o"]
+
+    def begin(words: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(TREE)})
+
+    assert begin([*run, "whole.h5"]).wait() == 0
+    rng, words, kills = np.random.default_rng(5), [*run, "out.h5"], 0
+    while True:
+        process = begin(words)
+        try:
+            assert process.wait(timeout=2 + rng.random() + 0.2 * kills) == 0  # longer: it must come to an end
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        if (tmp_path / "out.h5.checkpoint").exists():
+            words = [*command, "resume", "out.h5.checkpoint", "--quiet"]
+    assert kills > 1
+    assert_same(everything_in(tmp_path / "out.h5"), everything_in(tmp_path / "whole.h5"))
+    assert {each.name for each in tmp_path.iterdir()} == {"big.toml", "whole.h5", "out.h5"}
