@@ -35,6 +35,7 @@ SHELF: dict[str, list[Case]] = {
     "switch": [Case([5], {}, [9])],
     "fully-connected": [Case([5], {}, [11])],
     "torus": [Case([4, 3], {}, [5, 8]), Case([3, 2, 2], {"bidirectional": False}, [1, 2, 3])],
+    "twisted-torus": [Case([2, 4], {}, [3, 6]), Case([4, 2, 2], {}, [1, 5, 2])],
     "garnet-torus": [Case([3, 2, 2], {"local_rings": 2}, [4, 6, 9])],
     "garnet-switch": [Case([2, 3], {"links_per_tile": 2}, [3, 8])],
     "concentrated-mesh": [
