@@ -26,7 +26,13 @@ class Cluster:
             raise InputError("a cluster needs Dask: pip install pyxsim[dask]", key="--dask") from error
         self._running: dict[Any, int] = {}
         self._cluster: Any = None
-        if address == LOCAL:
+        if address != LOCAL:  # a Client that cannot read its address takes a minute to die
+            try:
+                comm = import_module("distributed.comm")
+                comm.get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
+            except ValueError as error:
+                raise _no_scheduler(address, error) from error
+        else:
             resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
             # A death counts at once: the sweep says itself how often a point is tried.
             with no_interrupts(), import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}):
@@ -37,9 +43,7 @@ class Cluster:
             self._client: Any = self._dask.Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             self.close()
-            why = " ".join(str(error).split())
-            allowed = "local, or the address of a scheduler such as tcp://node:8786"
-            raise InputError(f"no scheduler at '{address}': {why}", key="--dask", allowed=allowed) from error
+            raise _no_scheduler(address, error) from error
 
     def free(self) -> int:
         # No more than are at work: what waits at a worker would be blamed for its death, too.
@@ -65,6 +69,11 @@ class Cluster:
         for each in (getattr(self, "_client", None), self._cluster):
             if each is not None:
                 each.close()
+
+
+def _no_scheduler(address: str, error: Exception) -> InputError:
+    allowed = "local, or the address of a scheduler such as tcp://node:8786"
+    return InputError(f"no scheduler at '{address}': {' '.join(str(error).split())}", key="--dask", allowed=allowed)
 
 
 def _outcome(future: Any) -> Outcome:

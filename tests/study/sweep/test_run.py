@@ -221,5 +221,11 @@ def test_a_dask_cluster_gives_the_same_table(once: Sweep, tmp_path: Path) -> Non
     assert ended(found.folder) == dict.fromkeys(keys(found.folder), 1)
 
 
+def test_an_address_that_is_none_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(InputError, match="--dask: no scheduler at 'banana': missing port number"):
+        sweep(SWEEP, tmp_path / "dask", dask="banana", workers=1)
+
+
 def test_read_sees_a_sweep_that_is_running(once: Sweep) -> None:
     assert read(once.folder).columns() == once.columns()
