@@ -19,6 +19,13 @@ def overriding(
         if not (threads.isascii() and threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
             allowed = f"auto, or a whole number from 1 to {MOST_THREADS}"
             raise InputError(f"'{threads}' is no number of threads", key="--threads", allowed=allowed)
+    if checkpoint is not None:
+        from pyxsim.settings.run import interval
+
+        try:
+            interval(checkpoint)
+        except InputError as error:
+            raise error.at(key="--checkpoint") from None
     given = ["run.skip=false"] if no_skip else []
     told = {"run.threads": threads, "run.checkpoint": checkpoint}
     return [*(settings or ()), *given, *(f"{key}={value}" for key, value in told.items() if value is not None)]

@@ -15,7 +15,7 @@ SECONDS = {"s": 1, "min": 60, "h": 3600}
 _EVERY = re.compile(rf"(?:every\s+)?(\d{{1,9}}(?:\.\d{{1,9}})?)\s*({'|'.join(SECONDS)})", re.ASCII)
 
 
-def _interval(value: object) -> str | None:
+def interval(value: object) -> str | None:
     """A time of a clock on the wall, as "60 s"; "every 60 s" is the same."""
     if value is None:
         return None
@@ -25,7 +25,7 @@ def _interval(value: object) -> str | None:
     return f"{match[1]} {match[2]}"
 
 
-_INTERVAL = PlainValidator(_interval), WithJsonSchema({"type": "string", "format": "time", "examples": ["60 s"]})
+_INTERVAL = PlainValidator(interval), WithJsonSchema({"type": "string", "format": "time", "examples": ["60 s"]})
 
 MOST_THREADS = 64
 
