@@ -129,7 +129,7 @@ def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterab
 
 
 def carry_out(
-    talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] = lambda _, __: None
+    talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None
 ) -> None:
     """Run a job, write and show its results. `last_words`: tells what else there is to tell of what was
     prepared, and of its complete result.
@@ -145,6 +145,8 @@ def carry_out(
         experiment = watched.told(experiment)
     rest = Rest(outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched)
     every = experiment.run.every
+    if every is not None and last_words is not None:  # who resumes the run would not have them
+        raise InputError("this command has no checkpoints", key="run.checkpoint", allowed="with `pyxsim run`")
     keeper = None if every is None else keeper_of(talk, check_new(checkpoint_of(outputs, job.inputs)), every, rest)
     watch = Watch(talk, ends=keeper is None)
     try:
@@ -165,7 +167,8 @@ def carry_out(
         result = go_on(talk, prepared, replace(rest, outputs=outputs), watch, keeper)
     except InputError as error:
         raise job.place(error) from None
-    last_words(prepared, result)
+    if last_words is not None:
+        last_words(prepared, result)
 
 
 def go_on(

@@ -150,6 +150,8 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
         (("--num-queues-per-dim=0",), "pyxsim: --num-queues-per-dim: '0' is no number; allowed: a whole number from 1"),
         (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is neither of two"),
         (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: packet, analytical"),
+        # What these commands tell at their end is in no checkpoint.
+        (("--set=run.checkpoint=5 s",), "pyxsim: run.checkpoint: this command has no checkpoints; allowed: with"),
     ],
 )
 def test_faults_of_these_options(pyxsim: Command, newer: Path, words: tuple[str, ...], told: str) -> None:
