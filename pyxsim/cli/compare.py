@@ -55,6 +55,11 @@ def show_comparison(
     if point is not None and point not in (labels := [each.label for each in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
     found = _run(talk, plan, share)
+    with talk.stop.deferred():  # what is there is written, whatever comes meanwhile
+        _ended(talk, found, files, plot, point)
+
+
+def _ended(talk: Talk, found: Comparison, files: Sequence[str], plot: str | None, point: str | None) -> None:
     shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
     talk.put(told(found))

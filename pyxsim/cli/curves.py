@@ -56,15 +56,21 @@ def show_curve(
     wanted = None if loads is None else read_loads(loads)
     points = _points(talk, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)
-    written = _written(found, file, plot)
-    talk.put({**found.json(), **_faults(found)})
-    talk.say(*_table(found))
+    with talk.stop.deferred():  # what is there is written, whatever comes meanwhile
+        written = _written(found, file, plot)
+        talk.put({**found.json(), **_faults(found)})
+        talk.say(*_table(found))
+    _ended(talk, found, written)
+    if failed := [point for point in found.points if "error" in point]:
+        raise SimulationError(f"{len(failed)} of {len(found.points)} loads failed")
+
+
+def _ended(talk: Talk, found: Curve, written: str) -> None:
+    """Say where it is. Raises KeyboardInterrupt for a curve that was ended early."""
     if not found.complete:
         kept = f"the points that are there are in {written}" if written else "without -o nothing was written"
         raise KeyboardInterrupt(kept)
     talk.say(*(["", f"wrote {written}"] if written else []))
-    if failed := [point for point in found.points if "error" in point]:
-        raise SimulationError(f"{len(failed)} of {len(found.points)} loads failed")
 
 
 def show_saturation(
@@ -75,10 +81,11 @@ def show_saturation(
         raise InputError(f"{resolution:g} is no resolution", key="--resolution", allowed="a number above zero")
     points = _points(talk, path, options, (file, None))
     found = _placed(lambda: saturation(points, resolution), path, options)
-    written = _written(found.curve, file, None)
-    talk.put(found.json())
-    talk.say(*_table(found.curve), "", _verdict(found))
-    talk.say(*(["", f"wrote {written}"] if written else []))
+    with talk.stop.deferred():
+        written = _written(found.curve, file, None)
+        talk.put(found.json())
+        talk.say(*_table(found.curve), "", _verdict(found))
+    _ended(talk, found.curve, written)
 
 
 def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
@@ -173,6 +180,8 @@ def _table(found: Curve) -> Iterable[Any]:
 
 
 def _verdict(found: Saturation) -> str:
+    if not found.curve.complete and found.high is None:
+        return "interrupted: where it saturates is not known yet"
     if found.high is None:
         return f"not saturated at {number(found.low)} flits per node and cycle, the most that was tried"
     return f"saturates between {number(found.low)} and {number(found.high)} flits per node and cycle"

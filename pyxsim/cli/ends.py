@@ -76,5 +76,15 @@ def silence() -> None:
                 os.dup2(nowhere, stream.fileno())
 
 
+def without_terminal() -> None:
+    """Send stdout and stderr nowhere if they were a terminal that is gone: to write there is an error."""
+    for number in (1, 2):
+        try:
+            os.write(number, b"")
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,8 @@ class Watch:
         finally:
             self._prepared = None
             if self._bar is not None:
-                self._bar.stop()
+                with suppress(OSError):  # a terminal that is gone ends no run
+                    self._bar.stop()
                 self._bar = None
 
     def tick(self) -> None:
@@ -60,7 +61,8 @@ class Watch:
             return
         self._last = now
         if self.talk.live and now - self._begin >= SILENCE:
-            self._show(self._prepared, now - self._begin)
+            with suppress(OSError):
+                self._show(self._prepared, now - self._begin)
 
     def _show(self, prepared: Prepared | PreparedTraffic, elapsed: float) -> None:
         if self._bar is None:

@@ -182,18 +182,19 @@ def go_on(
 ) -> Result:
     """Run what was prepared, write and show the results; with `keep` the checkpoint stays. Raises as `carry_out`."""
     watched, outputs = rest.watched, rest.outputs
-    try:
-        with watch.over(prepared):
-            result = simulate(prepared, backend=rest.backend, keeper=keeper)
-    except SimulationError as error:
+    with talk.stop.deferred():  # what was simulated is written, whatever comes meanwhile
+        try:
+            with watch.over(prepared):
+                result = simulate(prepared, backend=rest.backend, keeper=keeper)
+        except SimulationError as error:
+            if keeper is not None and not keep:
+                keeper.forget()
+            _log(talk, watched, prepared.network)
+            _failed(talk, error, outputs, _events(watched, prepared.network))
+        _log(talk, watched, prepared.network)
+        _ended(talk, result, outputs, _events(watched, prepared.network), keeper)
         if keeper is not None and not keep:
             keeper.forget()
-        _log(talk, watched, prepared.network)
-        _failed(talk, error, outputs, _events(watched, prepared.network))
-    _log(talk, watched, prepared.network)
-    _ended(talk, result, outputs, _events(watched, prepared.network), keeper)
-    if keeper is not None and not keep:
-        keeper.forget()
     return result
 
 

@@ -7,7 +7,6 @@ import io
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.output.hdf5 import VERSIONS, check_writable
+from pyxsim.output.hdf5 import VERSIONS, check_writable, put_file
 from pyxsim.output.provenance import provenance, sha256
 from pyxsim.output.table import Framed, Table, Variable
 from pyxsim.output.traffic import TRAFFIC_KEYS, unit_of
@@ -98,15 +97,7 @@ class Curve(Framed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""
         target = check_curve(path)
-        data = {".h5": self._hdf5, ".json": self._json, ".csv": self._csv}[target.suffix.lower()]()
-        part = target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
-        try:
-            part.write_bytes(data)
-            os.replace(part, target)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", file=os.fspath(path)) from error
-        finally:
-            part.unlink(missing_ok=True)
+        put_file(path, {".h5": self._hdf5, ".json": self._json, ".csv": self._csv}[target.suffix.lower()]())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Curve:

@@ -184,7 +184,8 @@ def _short(load: float) -> float:
 @dataclass(frozen=True)
 class Saturation:
     """The network takes `low` and does not take `high`, which are `resolution` apart at most; `low` 0: it takes no load
-    that was tried, `high` None: it takes all. `curve`: the points that were simulated."""
+    that was tried, `high` None: it takes all, or nothing is known if the curve is not complete. `curve`: the
+    points that were simulated."""
 
     low: float
     high: float | None
@@ -201,15 +202,20 @@ def saturation(points: Points, resolution: float | None = None) -> Saturation:
     """The load at which the network saturates, by bisection (with several workers, into more parts at a time).
 
     It is taken for granted that a network which takes a load takes all lower ones. `resolution`: flits per node and
-    cycle; a hundredth of the bound if left out. Raises KeyboardInterrupt.
+    cycle; a hundredth of the bound if left out. Ctrl-C ends it early: `low` and `high` are then as close as it came,
+    and the curve is not `complete`.
     """
     bound = points.bound()
-    high = _short(bound or 1.0)
+    most = _short(bound or 1.0)
     wanted = resolution or _short((bound or 1.0) / 100)
-    low = 0.0
-    with points.pool():
-        if not _taken(points.at([high])[0]):
-            while high - low > wanted:
+    low, high, complete = 0.0, None, True
+    try:
+        with points.pool():
+            if _taken(points.at([most])[0]):
+                low = most
+            else:
+                high = most
+            while high is not None and high - low > wanted:
                 count = max(1, min(points.workers, math.ceil((high - low) / wanted) - 1))
                 inside = [float(f"{low + (high - low) * (k + 1) / (count + 1):.6g}") for k in range(count)]
                 inside = [load for load in inside if low < load < high]
@@ -218,8 +224,9 @@ def saturation(points: Points, resolution: float | None = None) -> Saturation:
                 refused = [load for load, point in zip(inside, points.at(inside), strict=True) if not _taken(point)]
                 high = min(refused, default=high)
                 low = max((load for load in inside if load < high), default=low)
-            return Saturation(low, high, wanted, _curve(points, bound, True))
-    return Saturation(high, None, wanted, _curve(points, bound, True))
+    except KeyboardInterrupt:
+        complete = False
+    return Saturation(low, high, wanted, _curve(points, bound, complete))
 
 
 def _taken(point: Point) -> bool:

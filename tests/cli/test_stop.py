@@ -14,7 +14,10 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tests.cli.inputs import Start, environment
+from pyxsim.cli.stop import SAME, Stop
+from pyxsim.output import hdf5
+from pyxsim.output.result import Result
+from tests.cli.inputs import SMALL, Command, Start, environment
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
 
@@ -45,7 +48,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="se
 
 
 @needs_proc
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, number: signal.Signals, code: int) -> None:
     process = start(*LONG, "-o", "out.h5", "--quiet")
     wait_for(lambda: running(process), "the simulation")
@@ -63,6 +66,77 @@ def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, num
         # In no window was a link busier than time allows: nothing was counted twice or in the wrong place. The last
         # flit holds its link for 256 B / 100 B = 2.56 cycles, up to 2 of them beyond the end.
         assert file["links/busy"][()].max() <= file["links"].attrs["window_cycles"] + 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_results_are_written_comes_too_late(
+    pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Twice, as `timeout` sends it. All is done then, and complete."""
+    save = Result.save
+
+    def slow(result: Result, path: str) -> None:
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        save(result, path)
+
+    monkeypatch.setattr(Result, "save", slow)
+    ended = pyxsim("run", "small.toml", "-o", "out.h5", "--quiet")
+    assert (ended.code, ended.err) == (0, "")
+    with h5py.File(folder / "out.h5") as file:
+        assert file.attrs["complete"] == 1
+
+
+@pytest.mark.parametrize("words", [("compare", "small.toml"), ("curve", "open.toml", "--loads", "0.1")])
+def test_a_signal_while_files_are_written(
+    pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    traffic = SMALL.partition("[collective]")[0] + '[traffic]\npattern = "uniform"\nload = 0.1\nprecision = 0.2\n'
+    (folder / "open.toml").write_text(traffic, encoding="utf-8")
+    put = hdf5.put_file
+
+    def slow(path: Path, image: bytes) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        put(path, image)
+
+    for module in ("comparison_file", "curve"):
+        monkeypatch.setattr(f"pyxsim.output.{module}.put_file", slow)
+    assert pyxsim(*words, "-o", "out.h5", "--quiet").code == 0
+    assert (folder / "out.h5").exists()
+
+
+def test_impatience() -> None:
+    """Signals within a moment are one wish; a later one does not wait for a place where the run can be left."""
+    with Stop() as stop, stop.deferred():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert stop.number == signal.SIGTERM
+        time.sleep(SAME)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert stop.number == signal.SIGINT
+
+
+def test_the_terminal_goes_away(folder: Path) -> None:
+    """What is shown while a run goes on is not worth its end; the system says SIGHUP."""
+    process = subprocess.Popen([sys.executable, "-c", _ON_A_TERMINAL], env=environment(TERM="xterm"))
+    assert process.wait(timeout=60) == 0
+    with h5py.File(folder / "out.h5") as file:
+        assert file.attrs["complete"] == 0
+
+
+_ON_A_TERMINAL = f"""
+import os, pty, sys
+words = {("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip", "-o", "out.h5")!r}
+pid, terminal = pty.fork()
+if not pid:
+    os.execv(sys.executable, [sys.executable, "-m", "pyxsim", *words])
+seen = b""
+while b" left" not in seen:
+    seen += os.read(terminal, 65536)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 129)
+"""
 
 
 @needs_proc

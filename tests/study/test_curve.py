@@ -70,6 +70,22 @@ def test_an_automatic_curve_is_closer_where_it_turns_up() -> None:
     assert high - low < 0.01
 
 
+def test_an_interrupted_search_keeps_what_it_found() -> None:
+    source, seen = points(), []
+
+    def tell(point: dict[str, Any]) -> None:
+        seen.append(point["offered_load"])
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    source.tell = tell
+    found = saturation(source, 0.005)
+    assert not found.curve.complete
+    assert seen == [0.125, 0.0625, 0.09375]
+    assert (found.low, found.high) == (0.0625, 0.125)
+    assert found.curve.column("offered_load").tolist() == sorted(seen)
+
+
 def test_saturation() -> None:
     found = saturation(points(), 0.005)
     assert found.high is not None

@@ -134,9 +134,10 @@ def compare(
     plan = source if isinstance(source, Plan) else plan_of(source, **options)
     seed = plan.points[0].experiment.output.seed
     found = Comparison(plan.title, plan.backends, [], within, seed)
-    for number, point in enumerate(plan.points):
-        compared = _blank(plan, point)
-        try:
+    try:
+        for number, point in enumerate(plan.points):
+            compared = _blank(plan, point)
+            found.points.append(compared)
             for place, backend in enumerate(plan.backends):
                 step = Step(point, backend, number * len(plan.backends) + place, len(plan.points) * len(plan.backends))
                 entry = _run(plan, step, compared, tick, over)
@@ -145,12 +146,9 @@ def compare(
                     raise KeyboardInterrupt
             if PACKET not in plan.backends:
                 _beforehand(plan, point, compared)
-        except KeyboardInterrupt:
-            found.complete = False
-        found.points.append(compared)
-        if not found.complete:
-            break
-        tell(compared)
+            tell(compared)
+    except KeyboardInterrupt:
+        found.complete = False
     if not found.title and found.points:
         found.title = found.points[0].title
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any
 
 from pyxsim.errors import InputError
-from pyxsim.study.sweep.crew import no_interrupts
+from pyxsim.study.sweep.crew import unheard
 from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
 
 LOCAL = "local"
@@ -35,7 +36,8 @@ class Cluster:
         else:
             resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
             # A death counts at once: the sweep says itself how often a point is tried.
-            with no_interrupts(), import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}):
+            told = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
+            with unheard(signal.SIGINT), told:
                 self._cluster = self._dask.LocalCluster(
                     n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
                 )

@@ -21,6 +21,7 @@ from pyxsim.errors import PyxsimError
 from pyxsim.study.sweep.task import DIED, Outcome, Task
 
 _BEGIN = "import sys; sys.path[:] = {path!r}; from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
+_TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HOPELESS = 3  # workers in a row that died before they were begun: it is not the points
 
 
@@ -49,7 +50,7 @@ class _Worker:
         ours, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
         words = _BEGIN.format(path=sys.path, tasks=theirs.fileno(), lifeline=lifeline)
-        with ours, theirs, log.open("ab") as out, no_interrupts():
+        with ours, theirs, log.open("ab") as out, unheard(*_TO_ALL):
             self.process = subprocess.Popen(
                 [sys.executable, "-c", words],
                 stdin=subprocess.DEVNULL,
@@ -87,9 +88,10 @@ class _Worker:
 
 
 @contextmanager
-def no_interrupts() -> Iterator[None]:
-    """Processes and threads begun here never hear Ctrl-C, which is for the one who began them; he ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def unheard(*numbers: signal.Signals) -> Iterator[None]:
+    """Processes and threads begun here never hear these signals, which are sent to all of a job and are for the one who
+    began them: he ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:
