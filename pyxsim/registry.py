@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, nearest
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+OWN = "or a name of your own, whose folder is told with --library DIR"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,14 @@ class Registry(Generic[T]):
         """The name proper for a name or alias. Raises InputError with the closest match when nothing has that name."""
         if name in self._spellings:
             return self._spellings[name]
-        raise InputError(f"unknown {self.kind} '{name}'", allowed=self.names(), given=name)
+        raise self.unknown(name)
+
+    def unknown(self, name: str, *more: str, key: str | None = None) -> InputError:
+        """The fault of a name that is not here. `more`: what else could be named there. Whose name is close to no other
+        may have left out the folder that it is from."""
+        known = [*self.names(), *more]
+        own = () if nearest(name, known) else (OWN,)
+        return InputError(f"unknown {self.kind} '{name}'", key=key, allowed=[*known, *own], given=name)
 
     def entry(self, name: str) -> Entry[T]:
         """The entry under a name or alias; InputError as `canonical`."""

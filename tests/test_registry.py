@@ -49,6 +49,13 @@ def test_an_unknown_name_is_the_users_fault_and_gets_a_suggestion() -> None:
     assert str(caught.value) == "unknown topology 'rnig'; allowed: mesh, ring; did you mean 'ring'?"
 
 
+def test_a_name_that_is_close_to_no_other_may_be_from_a_folder_that_was_not_told() -> None:
+    with pytest.raises(InputError) as caught:
+        ring_and_mesh().get("spidergon")
+    own = "or a name of your own, whose folder is told with --library DIR"
+    assert str(caught.value) == f"unknown topology 'spidergon'; allowed: mesh, ring, {own}"
+
+
 @pytest.mark.parametrize(
     ("name", "aliases"), [("ring", ()), ("oneRing", ()), ("new", ("ring",)), ("new", ("oneRing",))]
 )

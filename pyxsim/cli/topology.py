@@ -113,8 +113,7 @@ def find_topology(
     systems = library.data_files(extra_dirs=libraries)
     on_shelf = name in topologies or name in systems
     if not on_shelf and not _is_path(name):
-        known = [*topologies.names(), *systems]
-        raise InputError(f"unknown topology '{name}'", allowed=[*known, "or a file .toml"], given=name)
+        raise topologies.unknown(name, *systems, "a file .toml")
     data: dict[str, Any] = {"network": {"topology": name}} if on_shelf else read_toml(name)
     if shape is not None and isinstance(data.get("network"), dict):
         data["network"]["shape"] = shape_of(shape)

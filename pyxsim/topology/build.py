@@ -100,8 +100,7 @@ def _find(
     """What is registered under a name. `more`: what else could be named there."""
     if name in registry:
         return registry.get(name)
-    allowed = [*registry.names(), *more()]
-    raise InputError(f"unknown {registry.kind} '{name}'", key=key, allowed=allowed, given=name)
+    raise registry.unknown(name, *more(), key=key)
 
 
 def _made(

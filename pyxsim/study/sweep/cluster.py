@@ -17,35 +17,54 @@ LOCAL = "local"
 PATIENCE = "30s"
 
 
+def dask() -> Any:
+    """The module `distributed`. Raises InputError where it is not installed."""
+    try:
+        return import_module("distributed")
+    except ImportError as error:
+        raise InputError("a cluster needs Dask: pip install pyxsim[dask]", key="--dask") from error
+
+
 class Cluster:
-    """`address`: of a scheduler, such as tcp://node:8786; or "local": `workers` processes here. Raises InputError."""
+    """`address`: of a scheduler, such as tcp://node:8786, which must answer at once; or "local": `workers` processes
+    here, begun when they are needed. Raises InputError."""
 
     def __init__(self, address: str, workers: int) -> None:
-        try:
-            self._dask: Any = import_module("distributed")
-        except ImportError as error:
-            raise InputError("a cluster needs Dask: pip install pyxsim[dask]", key="--dask") from error
+        self._address, self._workers = address, workers
+        self._dask: Any = dask()
         self._running: dict[Any, int] = {}
         self._cluster: Any = None
-        if address != LOCAL:  # a Client that cannot read its address takes a minute to die
-            try:
+        self._client: Any = None
+        if address != LOCAL:
+            try:  # a Client that cannot read its address takes a minute to die
                 comm = import_module("distributed.comm")
                 comm.get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
             except ValueError as error:
                 raise _no_scheduler(address, error) from error
-        else:
+            self._connect(address)
+
+    def begun(self) -> Cluster:
+        """The same, when there is something to do for it."""
+        if self._client is None:
             resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
             # A death counts at once: the sweep says itself how often a point is tried.
             told = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
             with unheard(signal.SIGINT), told:
                 self._cluster = self._dask.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+                    n_workers=self._workers,
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                    silence_logs=logging.CRITICAL,
                 )
+            self._connect(self._cluster)
+        return self
+
+    def _connect(self, scheduler: Any) -> None:
         try:
-            self._client: Any = self._dask.Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
+            self._client = self._dask.Client(scheduler, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             self.close()
-            raise _no_scheduler(address, error) from error
+            raise _no_scheduler(self._address, error) from error
 
     def free(self) -> int:
         # No more than are at work: what waits at a worker would be blamed for its death, too.
@@ -68,9 +87,10 @@ class Cluster:
         return [(self._running.pop(future), _outcome(future)) for future in ended]
 
     def close(self) -> None:
-        for each in (getattr(self, "_client", None), self._cluster):
+        for each in (self._client, self._cluster):
             if each is not None:
                 each.close()
+        self._client = self._cluster = None
 
 
 def _no_scheduler(address: str, error: Exception) -> InputError:

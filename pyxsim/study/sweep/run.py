@@ -93,14 +93,17 @@ def sweep(
     count = workers or os.cpu_count() or 1
     alone = count == 1 and dask is None
     tasks = [Task(point, at, backend, own, allow_deadlock, alone) for point in plan.points]
+    cluster = None if dask is None else Cluster(dask, count)  # before anything is written
     place = Folder(folder)
     try:
         asked = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
         run = _Run(place, plan, found, tasks, retry, asked, watch, None if file is None else os.fspath(file))
         place.want({**_told(plan, file, backend), "points": run.rows()})
-        return run.through(lambda: Cluster(dask, count) if dask is not None else Local(count, place.log))
+        return run.through(lambda: Local(count, place.log) if cluster is None else cluster.begun())
     finally:
         place.close()
+        if cluster is not None:
+            cluster.close()
 
 
 def _told(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:

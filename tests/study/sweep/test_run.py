@@ -225,6 +225,23 @@ def test_an_address_that_is_none_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match="--dask: no scheduler at 'banana': missing port number"):
         sweep(SWEEP, tmp_path / "dask", dask="banana", workers=1)
+    assert not (tmp_path / "dask").exists()
+
+
+def test_a_scheduler_that_does_not_answer_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("pyxsim.study.sweep.cluster.PATIENCE", "0.2s")
+    with pytest.raises(InputError, match=r"--dask: no scheduler at '127\.0\.0\.1:1'"):
+        sweep(SWEEP, tmp_path / "dask", dask="127.0.0.1:1", workers=1)
+    assert not (tmp_path / "dask").exists()
+
+
+def test_without_dask_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for address in ("local", "tcp://node:8786"):
+        with pytest.raises(InputError, match=r"^--dask: a cluster needs Dask: pip install pyxsim\[dask\]$"):
+            sweep(SWEEP, tmp_path / "dask", dask=address, workers=1)
+    assert not (tmp_path / "dask").exists()
 
 
 def test_read_sees_a_sweep_that_is_running(once: Sweep) -> None:
