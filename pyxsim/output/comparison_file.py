@@ -16,7 +16,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.output.comparison import Comparison
 from pyxsim.output.hdf5 import TEXT, VERSIONS, check_writable, put_file, write_result
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 
 Path_ = str | os.PathLike[str]
 
@@ -59,7 +59,7 @@ def _hdf5(comparison: Comparison) -> bytes:
         for point, name in zip(comparison.points, group_names(point.label for point in comparison.points), strict=True):
             group = points.create_group(name)
             group.attrs.update({"label": point.label, "title": point.title, "values": json.dumps(dict(point.values))})
-            group.attrs.update({"experiment": point.experiment_toml, "sha256": sha256(point.experiment_toml)})
+            group.attrs.update({"experiment": point.experiment_toml, "sha256": settings_sha256(point.experiment_toml)})
             for entry in point.entries:
                 inside = group.create_group(entry.backend)
                 inside.attrs["reason"] = entry.reason

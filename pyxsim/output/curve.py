@@ -17,7 +17,7 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import VERSIONS, check_writable, put_file
-from pyxsim.output.provenance import provenance, sha256
+from pyxsim.output.provenance import provenance, settings_sha256
 from pyxsim.output.table import Framed, Table, Variable
 from pyxsim.output.traffic import TRAFFIC_KEYS, unit_of
 
@@ -126,7 +126,7 @@ class Curve(Framed):
         image = io.BytesIO()
         with h5py.File(image, "w", libver=VERSIONS) as file:
             file.attrs.update({**self.provenance, "title": self.title, "experiment": self.experiment_toml})
-            file.attrs.update({"sha256": sha256(self.experiment_toml), "complete": np.uint8(self.complete)})
+            file.attrs.update({"sha256": settings_sha256(self.experiment_toml), "complete": np.uint8(self.complete)})
             group = file.create_group("curve")
             loads = group.create_dataset("offered_load", data=self.column("offered_load"))
             loads.attrs.update({"units": "flits/cycle", "long_name": TRAFFIC_KEYS["offered_load"]})

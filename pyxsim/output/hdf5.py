@@ -25,7 +25,7 @@ from pyxsim.output.attribution import BLAME, LATENCY, STAYS, Attribution
 from pyxsim.output.detail import Detail
 from pyxsim.output.layout import TABLES, tables_of
 from pyxsim.output.memory import Memory
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.table import Table
 from pyxsim.output.traffic import Traffic
@@ -136,7 +136,7 @@ def _write_root(file: h5py.Group, result: Result) -> None:
         "title": result.title,
         **result.provenance,
         "experiment": result.experiment_toml,
-        "sha256": sha256(result.experiment_toml),
+        "sha256": settings_sha256(result.experiment_toml),
         # HDF5 knows no integer of more than 64 bits; a seed may be one.
         "seed": result.seed if abs(result.seed) < 2**63 else str(result.seed),
         "clock_hz": clock.numerator if clock.denominator == 1 else float(clock),

@@ -7,12 +7,14 @@ import functools
 import hashlib
 import platform
 import subprocess
+import tomllib
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from pyxsim import __version__
+from pyxsim.settings.toml import to_toml
 
 
 def provenance() -> dict[str, str]:
@@ -31,8 +33,18 @@ def provenance() -> dict[str, str]:
 
 
 def sha256(text: str) -> str:
-    """Hexadecimal digest of a text in UTF-8: the same settings have the same one."""
+    """Hexadecimal digest of a text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def settings_sha256(experiment: str) -> str:
+    """Of an experiment as TOML, but for its table [run]: that says how a result is computed, and changes none."""
+    try:
+        tables = tomllib.loads(experiment)
+        tables.pop("run", None)
+        return sha256(to_toml(tables))
+    except (ValueError, TypeError):  # a file of somebody else
+        return sha256(experiment)
 
 
 @functools.cache

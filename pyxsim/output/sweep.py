@@ -65,7 +65,8 @@ class Point:
 class Sweep(Framed):
     """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
     searched along the last axis, empty where all combinations were wanted; then `points` are those that were tried, and
-    `answers` has a row for each combination of the other axes."""
+    `answers` has a row for each combination of the other axes. `experiment`: the name of its file; `settings`: the
+    first point as TOML, every default included."""
 
     folder: Path
     title: str
@@ -76,6 +77,7 @@ class Sweep(Framed):
     goal: dict[str, Any] = field(default_factory=dict)
     answers: list[dict[str, Any]] = field(default_factory=list)
     provenance: dict[str, str] = field(default_factory=dict)
+    settings: str = ""
 
     views: ClassVar[dict[str, Callable[..., Any]]] = {}
     """How a sweep shows itself ("plot"). Filled by pyxsim.report."""
@@ -182,6 +184,7 @@ def read(path: str | os.PathLike[str]) -> Sweep:
             goal,
             answers,
             manifest["provenance"],
+            manifest.get("settings", ""),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _no_manifest(folder / MANIFEST) from error

@@ -15,7 +15,7 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.output import check_writable
 from pyxsim.output.layout import TABLES
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import COUNTERS, Result
 
 xr = pytest.importorskip("xarray")
@@ -97,7 +97,7 @@ def test_root_attributes(saved: Path, result: Result) -> None:
     assert attrs["Conventions"] == "CF-1.11"
     assert attrs["source"] == f"pyxsim {attrs['version']}"
     assert attrs["experiment"] == result.experiment_toml
-    assert attrs["sha256"] == sha256(result.experiment_toml)
+    assert attrs["sha256"] == settings_sha256(result.experiment_toml)
     assert attrs["seed"] == 7
     assert attrs["clock_hz"] == 10**9
     assert attrs["complete"] == 1

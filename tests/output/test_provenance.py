@@ -3,12 +3,14 @@ from __future__ import annotations
 import datetime
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyxsim import __version__
 from pyxsim.output import provenance as module
-from pyxsim.output.provenance import provenance, sha256
+from pyxsim.output.provenance import provenance, settings_sha256, sha256
+from pyxsim.settings import load_experiment, resolved_toml
 
 
 def test_record() -> None:
@@ -23,6 +25,19 @@ def test_sha256_of_nothing() -> None:
     # FIPS 180-4: the digest of the empty message
     assert sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert sha256("µ") != sha256("u")
+
+
+def test_how_a_result_is_computed_is_no_part_of_its_hash() -> None:
+    tables = {"network": {"topology": "ring", "shape": [4]}, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
+
+    def hashed(**more: Any) -> str:
+        return settings_sha256(resolved_toml(load_experiment({**tables, **more})))
+
+    every = {hashed(run=run) for run in ({}, {"skip": False}, {"threads": 3}, {"checkpoint": "7 min"})}
+    assert every == {hashed()}
+    assert hashed(output={"seed": 2}) != hashed()
+    assert settings_sha256("") == sha256("\n")
+    assert settings_sha256("no [toml") == sha256("no [toml")
 
 
 def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyxsim.output.curve import Curve
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.report.facts import Fact, plural
 from pyxsim.report.latency import number
 from pyxsim.report.page import loads, settings
@@ -46,7 +46,7 @@ def _sections(curve: Curve, detail: Detail) -> Iterator[Section]:
     if panels := loads.panels([("", curve.points)], curve.bound):
         yield Section("curve", "Load and latency", panels)
     yield Section("points", "Points", [_table(curve, detail)])
-    rows = [["sha256 of the settings", sha256(curve.experiment_toml)], *settings.known(curve.provenance)]
+    rows = [["sha256 of the settings", settings_sha256(curve.experiment_toml)], *settings.known(curve.provenance)]
     provenance = Panel("Provenance", sheet=Sheet(("", "value"), rows, ("value",)))
     yield Section("settings", "Settings", [settings.settings(curve.experiment_toml), provenance])
 

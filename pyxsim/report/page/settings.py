@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import Result
 from pyxsim.report.facts import plural
 from pyxsim.report.page.parts import Panel
@@ -35,7 +35,7 @@ def provenance(result: Result) -> Panel:
     """Which pyxsim made the numbers, and how to have them again."""
     rows = [
         ["again", command(result)],
-        ["sha256 of the settings", sha256(result.experiment_toml)],
+        ["sha256 of the settings", settings_sha256(result.experiment_toml)],
         ["seed", str(result.seed)],
         ["backend", result.backend],
         *known(result.provenance),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pyxsim.output.provenance import sha256
 from pyxsim.output.sweep import Point, Sweep
 from pyxsim.report.facts import Fact, plural
 from pyxsim.report.latency import number
@@ -67,9 +67,17 @@ def _sections(sweep: Sweep, detail: Detail) -> Iterator[Section]:
     yield Section("points", "Points", [_table(sweep, detail)])
     if failed := [point for point in sweep.points if point.state == "failed"]:
         yield Section("failed", "Failed points", [_failed(failed)])
-    rows = [["sha256 of the experiment", sha256(sweep.experiment)], *settings.known(sweep.provenance)]
+    rows = [["experiment", sweep.experiment or "from Python"], *settings.known(sweep.provenance)]
     provenance = Panel("Provenance", sheet=Sheet(("", "value"), rows, ("value",)))
-    yield Section("settings", "Settings", [settings.settings(sweep.experiment), provenance])
+    yield Section("settings", "Settings", [_settings(sweep), provenance])
+
+
+def _settings(sweep: Sweep) -> Panel:
+    panel = settings.settings(sweep.settings)
+    if not sweep.settings:
+        return panel
+    others = f"Those of the first of {plural(len(sweep.points), 'point')}; others differ in {', '.join(sweep.axes)}."
+    return replace(panel, notes=[others, *panel.notes])
 
 
 def _numbers(sweep: Sweep, done: Sequence[Point]) -> list[str]:

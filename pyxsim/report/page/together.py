@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import Result
 from pyxsim.report import memory, work
 from pyxsim.report.facts import Fact, facts, link_title, percent, plural
@@ -275,7 +275,7 @@ def _settings(named: Named) -> list[Panel]:
         {
             "backend": result.backend,
             "seed": str(result.seed),
-            "sha256 of the settings": sha256(result.experiment_toml)[:16],
+            "sha256 of the settings": settings_sha256(result.experiment_toml)[:16],
             **{name: cut(value, 32) for name, value in known(result.provenance)},
         }
         for _, result in named

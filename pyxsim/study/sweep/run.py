@@ -114,6 +114,7 @@ def _told(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
     return {
         "title": titles.pop() if len(titles) == 1 else name,
         "experiment": file.name if file is not None else "",
+        "settings": resolved_toml(plan.points[0].experiment),
         "backend": backend,
         "axes": plan.axes,
         "goal": _goal(plan),

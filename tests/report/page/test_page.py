@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.output.provenance import sha256
+from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import STALLS, LinkTable, Result
 from pyxsim.report.facts import facts
 from pyxsim.report.page import chapters, check_page, render, save
@@ -42,7 +42,7 @@ def test_numbers_are_those_of_the_result(torus: Result, page: Any) -> None:
     assert f"{torus.ratio:.3f} x" in text
     assert f"The run took {torus.ratio:.3f} times the least time" in text
     rows = dict(row[:2] for row in page.tables["Provenance"][1:])
-    assert rows["sha256 of the settings"] == sha256(torus.experiment_toml)
+    assert rows["sha256 of the settings"] == settings_sha256(torus.experiment_toml)
     assert rows["seed"] == str(torus.seed)
     assert torus.experiment_toml in "".join(page.words)
 
