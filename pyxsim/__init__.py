@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
+    from pyxsim.study.resume import resume
     from pyxsim.study.run import run
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "run", "sweep"]
+__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "resume", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,11 +36,13 @@ def __getattr__(name: str) -> Any:
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
+    from pyxsim.study.resume import resume
     from pyxsim.study.run import run
     from pyxsim.study.sweep import sweep
 
     import_module("pyxsim.report")  # teaches every result to plot and to show itself
-    globals().update(Result=Result, compare=compare, load=load, load_experiment=load_experiment, run=run, sweep=sweep)
+    found = (Result, compare, load, load_experiment, resume, run, sweep)
+    globals().update({each.__name__: each for each in found})
     return globals()[name]
 
 

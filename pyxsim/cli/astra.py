@@ -9,12 +9,13 @@ from pathlib import Path
 
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
-from pyxsim.cli.simulate import Job, Outputs, Tables, carry_out, show
+from pyxsim.cli.simulate import Job, carry_out, show
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.models import roofline
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
+from pyxsim.report.files import Outputs, Tables
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
 from pyxsim.study.astra import backend_tables, form_of, read_astra

@@ -125,7 +125,7 @@ def astra(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.astra import AstraFiles, Words, run_astra
-        from pyxsim.cli.simulate import Outputs
+        from pyxsim.report.files import Outputs
 
         run_astra(
             talk,

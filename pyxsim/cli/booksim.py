@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyxsim.cli.faults import each
-from pyxsim.cli.simulate import Job, Outputs, carry_out, show
+from pyxsim.cli.simulate import Job, carry_out, show
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, bundle
 from pyxsim.output.result import Result
+from pyxsim.report.files import Outputs
 from pyxsim.settings import Experiment
 from pyxsim.study.booksim import booksim_experiment
 

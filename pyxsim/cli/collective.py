@@ -12,7 +12,6 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.cli.counts import count
-from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.talk import Talk
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import lower_bound_bytes, waves
@@ -25,6 +24,7 @@ from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
 from pyxsim.registry import Entry, collectives
 from pyxsim.report.facts import plural
+from pyxsim.report.files import check_plot, save_picture
 from pyxsim.report.spacetime import runs, spacetime
 from pyxsim.units import format_bytes, parse_bytes
 

@@ -87,7 +87,8 @@ def run(
     Prints a summary; Ctrl-C ends the run early and keeps what was simulated.
     """
     with Talk(json=json, quiet=quiet) as talk:
-        from pyxsim.cli.simulate import Outputs, run_experiment
+        from pyxsim.cli.simulate import run_experiment
+        from pyxsim.report.files import Outputs
 
         run_experiment(
             talk,
@@ -131,6 +132,9 @@ def resume(
     checkpoint: Annotated[
         str, typer.Argument(metavar="FILE", callback=_name, help="What --checkpoint has written: OUT.h5.checkpoint.")
     ],
+    file: Annotated[
+        str | None, typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write the result here, not as planned.")
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not remove the checkpoint at the end.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -142,7 +146,7 @@ def resume(
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.resume import resume as go_on
 
-        go_on(talk, checkpoint, keep=keep)
+        go_on(talk, checkpoint, file, keep=keep)
 
 
 _Workers = Annotated[
@@ -516,7 +520,7 @@ def booksim(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.booksim import run_booksim
-        from pyxsim.cli.simulate import Outputs
+        from pyxsim.report.files import Outputs
 
         run_booksim(
             talk,

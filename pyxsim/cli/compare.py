@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.outputs import check_outputs
-from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
@@ -18,6 +16,7 @@ from pyxsim.output.comparison import PACKET, Compared, Comparison
 from pyxsim.output.comparison_file import check_comparison, save
 from pyxsim.report import why
 from pyxsim.report.comparison import details, overview, said, times, told
+from pyxsim.report.files import check_outputs, check_plot
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 from pyxsim.study.prepare import Prepared
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.curve import KINDS, Curve, check_curve
+from pyxsim.report.files import check_plot
 from pyxsim.report.latency import number
 from pyxsim.study.curve import Point, Points, Saturation, curve, points_of, saturation
 

@@ -19,11 +19,12 @@ from pyxsim.output.result import Result
 from pyxsim.output.sweep import Sweep
 from pyxsim.settings import load_experiment
 from pyxsim.study.compare import compare
+from pyxsim.study.resume import resume
 from pyxsim.study.run import run
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
-FUNCTIONS: tuple[Callable[..., Any], ...] = (run, load_experiment, load, compare, sweep)
+FUNCTIONS: tuple[Callable[..., Any], ...] = (run, resume, load_experiment, load, compare, sweep)
 # What these functions give back.
 CLASSES = (Result, Comparison, Sweep)
 PAGE = re.compile(r"docs/(\w+\.md)")

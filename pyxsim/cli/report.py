@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyxsim import library
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.outputs import check_outputs
 from pyxsim.cli.talk import Talk
+from pyxsim.report.files import check_outputs
 from pyxsim.report.page import chapters, check_page, save
 
 

@@ -6,55 +6,23 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyxsim.cli.ends import lines
 from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.cli.keeping import Rest, check_new, checkpoint_of, keeper_of
+from pyxsim.cli.keeping import keeper_of
 from pyxsim.cli.keeping import words as typed
-from pyxsim.cli.outputs import Check, check_outputs
-from pyxsim.cli.plotting import check_plot
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.output.detail import DETAILED, UTILIZATION, write_detailed, write_utilization
-from pyxsim.output.end_to_end import NAME as END_TO_END
-from pyxsim.output.end_to_end import write_end_to_end
-from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
+from pyxsim.report.files import Outputs
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.study import Prepared, prepare, simulate
 from pyxsim.study.checkpoint.keeper import Keeper
+from pyxsim.study.checkpoint.rest import Rest, check_new, place_of
 from pyxsim.study.prepare import PreparedTraffic
-
-
-class Tables(NamedTuple):
-    """The tables of layers for ASTRA-sim's scripts, in a folder: row number `row` of `rows` of each layer."""
-
-    folder: str
-    run_name: str
-    rows: int = 1
-    row: int = 0
-
-    @property
-    def files(self) -> tuple[str, str, str]:
-        """Their names."""
-        folder = Path(self.folder)
-        return str(folder / END_TO_END), str(folder / DETAILED), str(folder / f"{self.run_name}{UTILIZATION}")
-
-    def write(self, result: Result) -> list[str]:
-        """Write what there is of them; returns their names. Raises InputError."""
-        end_to_end, detailed, utilization = self.files
-        written = []
-        if len(result.layers.get("name", ())):
-            write_end_to_end(result, end_to_end, *self[1:])
-            written.append(end_to_end)
-        if result.detail is not None:
-            write_detailed(result.detail, detailed, *self[1:])
-            write_utilization(result.detail, utilization)
-            written += [detailed, utilization]
-        return written
 
 
 def show(talk: Talk, experiment: Experiment, notes: Iterable[str]) -> None:
@@ -64,39 +32,6 @@ def show(talk: Talk, experiment: Experiment, notes: Iterable[str]) -> None:
     talk.say(*notes)
     if not talk.json:
         talk.write(text)
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The files that a run writes."""
-
-    file: str | None = None
-    plot: str | None = None
-    tables: Tables | None = None
-
-    def placed(self) -> Outputs:
-        """The same files from whatever folder."""
-        file, plot = (None if name is None else os.path.abspath(name) for name in (self.file, self.plot))
-        tables = self.tables and self.tables._replace(folder=os.path.abspath(self.tables.folder))
-        return Outputs(file, plot, tables)
-
-    def check(self, inputs: Iterable[str] = ()) -> None:
-        """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
-        files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
-        files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
-        check_outputs([(name, check) for name, check in files if name is not None], inputs)
-
-    def write(self, result: Result) -> str:
-        """Write them; returns their names. Raises InputError."""
-        if self.file is not None:
-            result.save(self.file)
-        if self.plot is not None:
-            from pyxsim.report.plots import save
-
-            save(result, self.plot)
-        every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
-        *names, last = [path for path in every if path is not None] or [""]
-        return f"{', '.join(names)} and {last}" if names else last
 
 
 @dataclass(frozen=True)
@@ -144,10 +79,12 @@ def carry_out(
     if watched is not None:
         experiment = watched.told(experiment)
     rest = Rest(outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched)
-    every = experiment.run.every
-    if every is not None and last_words is not None:  # who resumes the run would not have them
-        raise InputError("this command has no checkpoints", key="run.checkpoint", allowed="with `pyxsim run`")
-    keeper = None if every is None else keeper_of(talk, check_new(checkpoint_of(outputs, job.inputs)), every, rest)
+    keeper = None
+    if last_words is not None:  # who resumes the run would not have them
+        experiment.run.without_checkpoints()
+    elif experiment.run.every is not None:
+        path = place_of(outputs.file, job.inputs)
+        keeper = keeper_of(talk, check_new(path, typed(path)), experiment.run.every, rest)
     watch = Watch(talk, ends=keeper is None)
     try:
         prepared = prepare(

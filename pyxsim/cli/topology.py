@@ -13,7 +13,6 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.cli.faults import placed
-from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.systems import system_facts, system_rows
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, UnreachableError
@@ -21,6 +20,7 @@ from pyxsim.network.capacity import capacity_of
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
 from pyxsim.report.facts import plural
+from pyxsim.report.files import check_plot, save_picture
 from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
 from pyxsim.study.prepare import prove_routes

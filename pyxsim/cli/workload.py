@@ -13,12 +13,12 @@ from pyxsim.chakra.files import ENDS, are_traces, find
 from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
-from pyxsim.cli.plotting import check_plot, save_picture
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.report.facts import plural
+from pyxsim.report.files import check_plot, save_picture
 from pyxsim.report.trace import trace_graph
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload

@@ -144,7 +144,12 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
         variant = next((choice.variant for choice in choices if choice.variant is not None), None)
         swept = {name: value for choice in choices for name, value in choice.swept.items()}
         known = tuple(each for each in (*settings, *by_hand) if isinstance(each, Setting))
-        found.append(Point(label, experiment, values, variant, swept, file, known))
+        point = Point(label, experiment, values, variant, swept, file, known)
+        try:
+            experiment.run.without_checkpoints()
+        except InputError as error:
+            faults.add(label, point.placed(error))
+        found.append(point)
     faults.tell(count)
     return Plan(found, _swept_values(axes), study.sweep.goal)
 

@@ -47,7 +47,7 @@ class Run(Table):
     checkpoint: Annotated[str | None, *_INTERVAL] = Field(
         default=None,
         description="Write a checkpoint of the run every so often, of a clock on the wall: s, min, h "
-        "([checkpoint.md](checkpoint.md)). `pyxsim run` (`--checkpoint`).",
+        "([checkpoint.md](checkpoint.md)). `pyxsim run` (`--checkpoint`), `pyxsim.run`; others refuse it.",
     )
 
     @property
@@ -57,6 +57,12 @@ class Run(Table):
             return None
         number, unit = self.checkpoint.split()
         return float(number) * SECONDS[unit]
+
+    def without_checkpoints(self) -> None:
+        """Raise InputError where somebody expects them of a command that writes none."""
+        if self.checkpoint is not None:
+            allowed = "with `pyxsim run`, or nothing"
+            raise InputError("this command has no checkpoints", key="run.checkpoint", allowed=allowed)
 
     @property
     def most_threads(self) -> int | None:

@@ -131,6 +131,7 @@ def points_of(
     """The points of an experiment. Raises InputError unless it has traffic with a load that can be changed."""
     libraries = list(libraries)
     experiment = load_experiment(source, overrides, libraries)
+    experiment.run.without_checkpoints()
     traffic = settings_of(experiment)
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")

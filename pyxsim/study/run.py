@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.analytical.alike import alike
-from pyxsim.errors import PyxsimError, SimulationError, StuckError
+from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
 from pyxsim.output.memory import Memory, used_columns
 from pyxsim.output.phases import dimension_table, phase_table
 from pyxsim.output.result import LinkTable, Longs, Result
@@ -28,6 +30,7 @@ from pyxsim.settings.load import Source
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.checkpoint.keeper import Keeper
+from pyxsim.study.checkpoint.rest import Rest, check_new, keeper, place_of
 from pyxsim.study.detail import detail
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.system import AstraSystem, PointToPoint, System
@@ -58,8 +61,12 @@ def run(
     libraries: Iterable[PathLike] = (),
     allow_deadlock: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    checkpoint_file: PathLike | None = None,
 ) -> Result:
     """Simulate the experiment of a TOML file, a dict or an Experiment.
+
+    With `[run] checkpoint` it writes checkpoints into `checkpoint_file`, or into one of the name of the experiment in
+    the present folder, from which `pyxsim.resume` goes on; it is gone when the run has ended (docs/checkpoint.md).
 
     Raises InputError for what is wrong with it; SimulationError (DeadlockError, UnreachableError) when the simulated
     system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt ends the run early: the
@@ -68,7 +75,8 @@ def run(
     libraries = list(libraries)
     experiment = load_experiment(source, overrides, libraries)
     folder = Path(source).parent if isinstance(source, str | Path) else Path()
-    meter = _Meter(progress)
+    place = _checkpoint(experiment, source, checkpoint_file)
+    meter = Meter(progress)
     prepared = prepare(
         experiment,
         folder=folder,
@@ -78,10 +86,79 @@ def run(
         tick=meter.tick,
     )
     meter.prepared = prepared
-    return simulate(prepared, backend=backend)
+    if place is None:
+        return simulate(prepared, backend=backend)
+    own = tuple(os.path.abspath(folder) for folder in libraries)
+    return with_checkpoints(prepared, Rest(backend=backend, libraries=own), place)
 
 
-class _Meter:
+def _checkpoint(experiment: Experiment, source: Source, given: PathLike | None) -> str | None:
+    """The file of the checkpoints; None if there are none. Raises InputError."""
+    if experiment.run.every is None:
+        if given is not None:
+            problem = "it is not said how often"
+            raise InputError(problem, key="run.checkpoint", allowed="a time such as '60 s', with a file of checkpoints")
+        return None
+    inputs = [source] if isinstance(source, str | Path) else []
+    path = os.path.abspath(place_of(None, inputs) if given is None else given)
+    return check_new(path, f"pyxsim.resume({path!r})")
+
+
+def with_checkpoints(prepared: Prepared | PreparedTraffic, rest: Rest, path: str, *, keep: bool = False) -> Result:
+    """Run what was prepared, or go on with it; see `run` for how it can end. The files of `rest` are written, and the
+    checkpoint goes when the run has ended, unless it is to be kept.
+
+    Ctrl-C and SIGTERM wait for a last checkpoint. SIGTERM then ends the process, as it would have done at once.
+    """
+    with _signals() as heard:
+        kept = keeper(
+            path,
+            prepared.experiment.run.every,
+            rest,
+            stopping=lambda: bool(heard),
+            complain=lambda line: warnings.warn(line, RuntimeWarning, stacklevel=2),
+        )
+        failure: SimulationError | None = None
+        try:
+            result = simulate(prepared, backend=rest.backend, keeper=kept)
+        except SimulationError as error:
+            if not hasattr(error, "result"):
+                raise
+            failure, result = error, error.result
+        rest.outputs.write(result)
+        if not keep and (failure is not None or result.complete):
+            kept.forget()
+        if failure is not None:
+            raise failure
+    return result
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Inside, the first of Ctrl-C and SIGTERM only goes into the list; the second is impatient. Whoever has other
+    handlers than Python's own, or another thread, sees to that himself."""
+    heard: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        heard.append(number)
+        if len(heard) > 1:
+            raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    taken = {number: usual[number] for number in usual if ours and signal.getsignal(number) == usual[number]}
+    for number in taken:
+        signal.signal(number, note)
+    try:
+        yield heard
+    finally:
+        for number, handler in taken.items():
+            signal.signal(number, handler)
+        if signal.SIGTERM in heard:
+            signal.raise_signal(signal.SIGTERM)
+
+
+class Meter:
     """Calls the user's progress function, not more often than every tenth of a second."""
 
     def __init__(self, show: Callable[[Progress], None] | None) -> None:
