@@ -32,6 +32,11 @@ cdef inline bint has_bit(uint64_t* mask, int32_t place) noexcept nogil:
     return (mask[place >> 6] >> (place & 63)) & 1
 
 
+cdef inline uint64_t bits_from(int32_t place) noexcept nogil:
+    """All bits of a word from a place on, 0 to 64, without a guess."""
+    return (~(<uint64_t> 0) << (place & 63)) & -<uint64_t> (place < 64)
+
+
 cdef inline int32_t next_bit(uint64_t* mask, int32_t start, int32_t stop) noexcept nogil:
     """The first set bit in [start, stop), or -1."""
     cdef int32_t word, last, found

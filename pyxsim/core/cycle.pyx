@@ -6,6 +6,7 @@ from pyxsim.core.bits cimport lowest, prefetch, set_bit
 from pyxsim.core.buffer cimport vc_at
 from pyxsim.core.calendar cimport next_scheduled
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
+from pyxsim.core.lane_batch cimport Lanes, visit_lanes
 from pyxsim.core.link cimport launch_queued, return_credit, take_credit, told
 from pyxsim.core.repeat cimport observe
 from pyxsim.core.router cimport arrive, visit_router
@@ -112,8 +113,8 @@ cdef bint arrivals(State* s) noexcept nogil:
         credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], False)
     for i in range(slot.count[<int32_t> LANE_CREDIT]):
         number = slot.events[<int32_t> LANE_CREDIT][i]
-        take_credit(s, number)
-        set_bit(s.lane_active, s.out[number].link - s.network_links)
+        if take_credit(s, number) or not s.plain_lanes:
+            set_bit(s.lane_active, s.out[number].link - s.network_links)
     for i in range(slot.count[<int32_t> LAUNCH]):
         launch_queued(s, slot.events[<int32_t> LAUNCH][i], s.now)
     for i in range(slot.count[<int32_t> WAKE]):
@@ -129,6 +130,24 @@ cdef bint arrivals(State* s) noexcept nogil:
 
 
 # --- steps 2 to 4 ---------------------------------------------------------------------------------------------------
+
+cdef void visit_lane_batches(State* s) noexcept nogil:
+    cdef Lanes batch
+    if s.interleaved:
+        visit_lanes(s, &batch, True)
+    else:
+        visit_lanes(s, &batch, False)
+
+
+cdef void visit_lanes_alone(State* s) noexcept nogil:
+    cdef int32_t word
+    cdef uint64_t bits
+    for word in range(s.lane_words):
+        bits = s.lane_active[word]
+        while bits:
+            visit_lane(s, s.network_links + word * 64 + lowest(bits), s.now)
+            bits &= bits - 1
+
 
 cdef void look_at_word(State* s, int32_t router, int64_t t) noexcept nogil:
     visit_by_masks(s, router, t, 1, False)
@@ -185,21 +204,20 @@ cdef void visit_routers(State* s, bint tell) noexcept nogil:
 cdef bint evaluate(State* s) noexcept nogil:
     """Steps 2 to 4 of a cycle. Tells whether any router or lane has to be looked at in the next one."""
     cdef int32_t word
-    cdef uint64_t bits
     cdef uint64_t rest = 0
     cdef bint tell = told(s)
     join_sources(s)
-    for word in range(s.lane_words):
-        bits = s.lane_active[word]
-        while bits:
-            visit_lane(s, s.network_links + word * 64 + lowest(bits), s.now)
-            bits &= bits - 1
-        rest |= s.lane_active[word]
+    if s.plain_lanes and not tell:
+        visit_lane_batches(s)
+    else:
+        visit_lanes_alone(s)
     if s.plain and not tell:
         visit_batches(s)
         leave(s, s.now, False, True)
     else:
         visit_routers(s, tell)
+    for word in range(s.lane_words):
+        rest |= s.lane_active[word]
     for word in range(s.router_words):
         rest |= s.router_active[word]
     return rest != 0

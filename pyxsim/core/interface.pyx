@@ -8,15 +8,13 @@ arrives, so an ejection lane never blocks for long.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, first_from
-from pyxsim.core.bits cimport any_bit, clear_bit, has_bit, next_bit, set_bit
-from pyxsim.core.buffer cimport pop_packet, vcs_of
+from pyxsim.core.bits cimport clear_bit, has_bit, next_bit
+from pyxsim.core.buffer cimport vcs_of
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.draw cimport packet_key
 from pyxsim.core.link cimport (
     available,
     available_at,
     has_credits,
-    hold_vc,
     kind_of,
     needed,
     release_vc,
@@ -24,33 +22,14 @@ from pyxsim.core.link cimport (
     take_slots,
     told,
 )
-from pyxsim.core.ledger cimport open_books, settle_packet
-from pyxsim.core.source cimport joins, rests, sends
-from pyxsim.core.state cimport (
-    NONE,
-    OPENED,
-    WAKE,
-    Arrival,
-    Message,
-    Packet,
-    free_message,
-    free_packet,
-    grown,
-    new_packet,
-    note,
-)
+from pyxsim.core.source cimport rests, sends
+from pyxsim.core.state cimport NONE, WAKE, Arrival, Message, Packet, grown
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
 #
 # Most are sent in the order in which they start: they stand in a list. Those that start before the last one of it stand
 # in a binary heap by (at, number). The next one is the first of the two.
-
-cdef bint sooner(State* s, int32_t a, int32_t b) noexcept nogil:
-    cdef int64_t first = s.messages[a].at
-    cdef int64_t second = s.messages[b].at
-    return first < second or (first == second and s.messages[a].serial < s.messages[b].serial)
-
 
 cdef void add_pending(State* s, int32_t message) noexcept nogil:
     cdef int32_t place, parent
@@ -97,48 +76,6 @@ cdef int32_t pop_pending(State* s) noexcept nogil:
     return top
 
 
-cdef int32_t next_pending(State* s) noexcept nogil:
-    """The message that starts next, or NONE."""
-    if s.pending_count and (s.next_message == NONE or sooner(s, s.pending[0], s.next_message)):
-        return s.pending[0]
-    return s.next_message
-
-
-cdef int64_t next_start(State* s) noexcept nogil:
-    """The cycle in which the next message starts, or INT64_MAX."""
-    cdef int32_t message = next_pending(s)
-    return s.messages[message].at if message != NONE else INT64_MAX
-
-
-cdef int32_t take_pending(State* s) noexcept nogil:
-    """The message that starts next waits no more. There is one."""
-    cdef int32_t message = next_pending(s)
-    if message == s.next_message:
-        s.next_message = s.messages[message].next
-        s.messages[message].next = NONE
-    else:
-        pop_pending(s)
-    return message
-
-
-cdef void join_sources(State* s) noexcept nogil:
-    """Messages whose cycle has come join the source queue of their lane and class."""
-    cdef int32_t message, lane, queue
-    while next_start(s) <= s.now:
-        message = take_pending(s)
-        s.joined += 1
-        lane = s.messages[message].lane - s.network_links
-        queue = lane * s.classes + s.messages[message].klass
-        if s.attribution:
-            joins(s, message, NONE if s.source_head[queue] == NONE else s.source_tail[queue])
-        if s.source_head[queue] == NONE:
-            s.source_head[queue] = message
-        else:
-            s.messages[s.source_tail[queue]].next = message
-        s.source_tail[queue] = message
-        set_bit(s.lane_active, lane)
-
-
 # --- a lane in one cycle --------------------------------------------------------------------------------------------
 
 cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
@@ -158,11 +95,6 @@ cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noex
                 return pick
             pick = next_bit(mask, pick + 1, high if turn == 0 else start)
     return -1
-
-
-cdef int32_t next_flits(State* s, Message* message) noexcept nogil:
-    """The length of the next packet of a message."""
-    return message.last_flits if message.opened == message.packets - 1 else message.flits
 
 
 cdef int32_t opens(State* s, int32_t link, int32_t klass) noexcept nogil:
@@ -231,60 +163,13 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     return best
 
 
-cdef void open_packet(State* s, int32_t link, int32_t klass, int32_t number) noexcept nogil:
-    """The next packet of the first message of a class takes a VC."""
-    cdef int32_t lane = link - s.network_links
-    cdef int32_t queue = lane * s.classes + klass
-    cdef int32_t index = s.source_head[queue]
-    cdef Message* message = &s.messages[index]
-    cdef int32_t packet = new_packet(s)
-    cdef int32_t vc = s.link[link].base + number
-    cdef Packet* p
-    if s.failed:
-        return
-    if s.attribution:
-        open_books(s, packet, index)
-    p = &s.packets[packet]
-    p.message = index
-    p.number = message.opened
-    p.flits = next_flits(s, message)
-    p.dst = message.dst
-    p.plane = message.plane
-    p.via = NONE
-    p.last = message.plane
-    p.eject = message.eject
-    p.vnet = s.class_vnet[klass]
-    p.key = packet_key(s.seed, message.serial, p.number) if s.keyed else 0
-    p.rank = s.class_rank[klass]
-    p.born = message.at
-    p.hops = 0
-    p.watched = message.serial == s.watch_serial and p.number == s.watch_packet
-    p.launched = -1
-    message.opened += 1
-    if message.opened == message.packets:
-        s.source_head[queue] = message.next
-    hold_vc(s, vc, packet)
-    if not any_bit(vcs_of(s.opened, s, link), s.link[link].words):
-        s.link[link].launch_pointer = number
-    set_bit(vcs_of(s.opened, s, link), number)
-    s.open_count[queue] += 1
-    s.out[vc].send_packet = packet
-    s.out[vc].send_left = p.flits
-    s.open_pointer[lane * s.vnets + p.vnet] = number + 1
-    s.class_pointer[lane] = after(klass, s.classes)
-    if s.watch_serial >= 0:
-        note(s, packet, s.now, OPENED, link, number, NONE)
-
-
 cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcept nogil:
     cdef int32_t vc = s.link[link].base + number
     cdef int32_t packet = s.out[vc].send_packet
     cdef Packet* p = &s.packets[packet]
     cdef int32_t flit
     if p.launched < 0:
-        p.launched = t
-        if s.messages[p.message].first < 0:
-            s.messages[p.message].first = t
+        begins(s, p, t)
     s.in_flight += 1
     s.out[vc].send_left -= 1
     flit = p.flits - s.out[vc].send_left - 1
@@ -309,7 +194,7 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef bint idle = klass == NONE
     cdef bint ready = available(s, link, t)
     if klass != NONE:
-        open_packet(s, link, klass, pick)
+        open_packet(s, link, klass, pick, -1, False)
     if ready:
         pick = next_to_launch(s, link)
         if pick >= 0:
@@ -329,19 +214,12 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
 
 # --- a sink ---------------------------------------------------------------------------------------------------------
 
-cdef void report(State* s, int32_t message, int64_t t) noexcept nogil:
-    cdef int32_t room
-    if s.delivered_count == s.delivered_room:
-        room = s.delivered_room * 2 + 64
-        s.delivered = <int32_t*> grown(s, s.delivered, room, sizeof(int32_t))
-        s.delivered_at = <int64_t*> grown(s, s.delivered_at, room, sizeof(int64_t))
-        if s.failed:
-            return
+cdef void more_delivered(State* s) noexcept nogil:
+    cdef int32_t room = s.delivered_room * 2 + 64
+    s.delivered = <int32_t*> grown(s, s.delivered, room, sizeof(int32_t))
+    s.delivered_at = <int64_t*> grown(s, s.delivered_at, room, sizeof(int64_t))
+    if not s.failed:
         s.delivered_room = room
-    s.delivered[s.delivered_count] = message
-    s.delivered_at[s.delivered_count] = t
-    s.delivered_count += 1
-    s.messages_delivered += 1
 
 
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
@@ -362,25 +240,3 @@ cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     a.flits = <int64_t> (m.packets - 1) * m.flits + m.last_flits
     for i in range(8):
         a.parts[i] = s.books.messages[index].parts[i] if s.attribution else 0
-
-
-cdef void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """The tail of a packet has been consumed by a sink."""
-    cdef int32_t packet = pop_packet(s, vc)
-    cdef Packet* p = &s.packets[packet]
-    cdef Message* message = &s.messages[p.message]
-    s.packets_delivered += 1
-    s.latency_sum += t - message.at
-    s.network_latency_sum += t - p.launched
-    s.hops_sum += p.hops
-    message.hops += p.hops
-    message.delivered += 1
-    if s.attribution:
-        settle_packet(s, packet, t)
-    if message.delivered == message.packets:
-        message.last = t
-        report(s, p.message, t)
-        if s.recycling:
-            record_arrival(s, message, p.message)
-            free_message(s, p.message)
-    free_packet(s, packet)

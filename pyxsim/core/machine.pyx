@@ -333,6 +333,7 @@ cdef class Machine:
             and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
             and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
         )
+        s.plain_lanes = s.plain and s.classes == 1
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
         ports["base"] = link["base"][in_links]

@@ -338,6 +338,7 @@ cdef struct State:
     int32_t lazy                 # routes depend on credits: they are found in the router's step
     int32_t masked               # SA by masks (switch_masks.pxd)
     int32_t plain                # and nothing beyond one word per router, links of a flit per cycle, VA by ranges
+    int32_t plain_lanes          # and one message class: lanes can go through their cycle in stages
     int32_t keyed                # packets may need random numbers
     int32_t shift                # with `masked`: 2^shift places per input port
     int32_t most_words           # words of input VCs of a router, at most
@@ -507,9 +508,26 @@ cdef inline void free_node(State* s, int32_t node) noexcept nogil:
     s.node_free = node
 
 
+cdef inline int32_t new_packet(State* s) noexcept nogil:
+    cdef int32_t packet
+    if s.packet_free == NONE:
+        more_packets(s)
+        if s.failed:
+            return NONE
+    packet = s.packet_free
+    s.packet_free = s.packets[packet].next
+    s.packet_spare -= 1
+    return packet
+
+
+cdef inline void free_packet(State* s, int32_t packet) noexcept nogil:
+    s.packets[packet].next = s.packet_free
+    s.packet_free = packet
+    s.packet_spare += 1
+
+
 cdef void more_nodes(State* s) noexcept nogil
-cdef int32_t new_packet(State* s) noexcept nogil
-cdef void free_packet(State* s, int32_t packet) noexcept nogil
+cdef void more_packets(State* s) noexcept nogil
 cdef void* grown(State* s, void* old, int64_t room, size_t size) noexcept nogil
 cdef int32_t new_message(State* s) noexcept nogil
 cdef void free_message(State* s, int32_t message) noexcept nogil

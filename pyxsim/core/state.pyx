@@ -33,29 +33,18 @@ cdef void more_nodes(State* s) noexcept nogil:
     s.node_room = room
 
 
-cdef int32_t new_packet(State* s) noexcept nogil:
-    cdef int32_t packet, room
-    if s.packet_free == NONE:
-        room = s.packet_room * 2 if s.packet_room else 1024
-        s.packets = <Packet*> grown(s, s.packets, room, sizeof(Packet))
-        if s.failed:
-            return NONE
-        for packet in range(s.packet_room, room):
-            s.packets[packet].next = packet + 1
-        s.packets[room - 1].next = NONE
-        s.packet_free = s.packet_room
-        s.packet_spare = room - s.packet_room
-        s.packet_room = room
-    packet = s.packet_free
-    s.packet_free = s.packets[packet].next
-    s.packet_spare -= 1
-    return packet
-
-
-cdef void free_packet(State* s, int32_t packet) noexcept nogil:
-    s.packets[packet].next = s.packet_free
-    s.packet_free = packet
-    s.packet_spare += 1
+cdef void more_packets(State* s) noexcept nogil:
+    cdef int32_t packet
+    cdef int32_t room = s.packet_room * 2 if s.packet_room else 1024
+    s.packets = <Packet*> grown(s, s.packets, room, sizeof(Packet))
+    if s.failed:
+        return
+    for packet in range(s.packet_room, room):
+        s.packets[packet].next = packet + 1
+    s.packets[room - 1].next = NONE
+    s.packet_free = s.packet_room
+    s.packet_spare = room - s.packet_room
+    s.packet_room = room
 
 
 cdef int32_t new_message(State* s) noexcept nogil:
