@@ -77,7 +77,7 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     for cycle in cycles:
         rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
         least = max(least, cycle - first + times.least(rest))
-    return max(least, times.queued(_traffic(system, every)))
+    return max(least, times.queued(every))
 
 
 def _is_all(system: System | AstraSystem, every: Sequence[Any]) -> bool:
@@ -85,11 +85,11 @@ def _is_all(system: System | AstraSystem, every: Sequence[Any]) -> bool:
 
 
 def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
-    """The messages of some collectives and messages; of one with boost, none where there are several."""
+    """The messages of some collectives and messages."""
     if _is_all(system, every):
         return system.traffic()
     if not isinstance(system, AstraSystem):
-        return np.zeros((0, 5), dtype=np.int64)
+        return system.traffic(every)
     chosen = {id(each) for each in every}
     numbers = [number for number, each in enumerate(system.collectives) if id(each) in chosen]
     return np.concatenate([np.zeros((0, 5), dtype=np.int64), *(system.traffic(number) for number in numbers)])
@@ -101,6 +101,7 @@ class Times:
 
     def __init__(self, network: Backend, system: System | AstraSystem) -> None:
         self.network: Any = network
+        self.system = system
         self.topology = network.topology
         # ASTRA-sim's messages, and those of its groups, do not all pay it.
         self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
@@ -115,8 +116,8 @@ class Times:
     def least_of(self, traffic: Longs) -> Fraction:
         raise NotImplementedError
 
-    def queued(self, traffic: Longs) -> Fraction:
-        """Cycles for messages that queue for the links of their NPUs as a whole; 0 where they do not."""
+    def queued(self, work: Sequence[Any]) -> Fraction:
+        """Cycles for work whose messages queue for the links of their NPUs as a whole; 0 where they do not."""
         return Fraction(0)
 
     @cached_property
@@ -137,11 +138,10 @@ class OfLinks(Times):
     def __init__(self, network: Backend, system: System | AstraSystem) -> None:
         super().__init__(network, system)
         self._everything = tuple(range(len(self.topology.shape)))
-        self._system = system
 
     def least(self, work: Sequence[Any]) -> Fraction:
         if self.shared:  # where it is up to the algorithm what leaves a router
-            return self.least_of(_traffic(self._system, work))
+            return self.least_of(_traffic(self.system, work))
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
     def least_of(self, traffic: Longs) -> Fraction:
@@ -278,9 +278,17 @@ class OfDelays(Times):
 
     def least_of(self, traffic: Longs) -> Fraction:
         longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
-        return max(Fraction(longest if len(traffic) else 0), self.queued(traffic))
+        return max(Fraction(longest if len(traffic) else 0), self._queued(traffic))
 
-    def queued(self, traffic: Longs) -> Fraction:
+    def queued(self, work: Sequence[Any]) -> Fraction:
+        if isinstance(self.network, AnalyticalNetwork):
+            return Fraction(0)
+        alike = tuple(_sends(each) for each in work)  # layers ask for the same often
+        if alike not in self._known:
+            self._known[alike] = self._queued(_traffic(self.system, work))
+        return Fraction(self._known[alike])
+
+    def _queued(self, traffic: Longs) -> Fraction:
         if isinstance(self.network, AnalyticalNetwork) or not len(traffic):
             return Fraction(0)
         topology = self.topology
@@ -298,12 +306,14 @@ class OfDelays(Times):
 
     def _queues(self, traffic: Longs, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
         """Cycles for messages over some links of their NPUs, of which the widest carries `fastest` bytes per cycle."""
-        busy = np.array([int(size / fastest) for size in traffic[:, 3].tolist()]) * traffic[:, 4]
+        sizes, which = np.unique(traffic[:, 3], return_inverse=True)
+        busy = np.array([int(size / fastest) for size in sizes.tolist()])[which] * traffic[:, 4]
         most = Fraction(0)
         for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
             by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
             count = np.bincount(links[used], minlength=self.topology.routers)[self.topology.home] + self._neighbours
-            most = max([most, *(Fraction(a, b) for a, b in zip(by_npu.tolist(), count.tolist(), strict=True) if b)])
+            for links_of_one in np.unique(count[count > 0]).tolist():
+                most = max(most, Fraction(int(by_npu[count == links_of_one].max()), links_of_one))
         return most
 
     @property
@@ -343,6 +353,13 @@ def _likeness(each: Any) -> tuple[Any, ...]:
         return (each.size,)
     group = each.communicator
     return each.kind, each.size, each.algorithms, group.shape, group.dims, each.root, len(each.chunks)
+
+
+def _sends(each: Any) -> tuple[Any, ...]:
+    """Collectives, or messages, that send the same between the same NPUs."""
+    if hasattr(each, "dst"):
+        return each.src, each.dst, each.size
+    return each.communicator, tuple(chunk.plan for chunk in each.chunks)
 
 
 @dataclass(frozen=True, eq=False)

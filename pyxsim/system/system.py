@@ -440,10 +440,13 @@ class System:
                 seen.add(key)
                 yield stage.phase
 
-    def traffic(self) -> NDArray[np.int64]:
-        """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]."""
+    def traffic(self, some: Iterable[Collective | PointToPoint] | None = None) -> NDArray[np.int64]:
+        """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]; or of some
+        of it."""
+        if some is not None:
+            return traffic(self, (task for each in some for task in each.tasks))
         if self._traffic is None or self._traffic[0] != len(self.tasks):
-            self._traffic = len(self.tasks), traffic(self)
+            self._traffic = len(self.tasks), traffic(self, self.tasks)
         return self._traffic[1]
 
     def chunk_table(self) -> dict[str, NDArray[np.int64]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.system.program import Program
-from pyxsim.system.work import PointToPoint
+from pyxsim.system.work import GroupTask, PointToPoint
 
 if TYPE_CHECKING:
     from pyxsim.system.system import System
@@ -66,12 +67,13 @@ def chunk_table(system: System) -> dict[str, Longs]:
     return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
 
 
-def traffic(system: System) -> Longs:
-    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once."""
+def traffic(system: System, tasks: Iterable[GroupTask | PointToPoint]) -> Longs:
+    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once: what some
+    tasks of a system send."""
     alike: dict[tuple[int, int, int, tuple[int, ...]], int] = {}
     programs: dict[int, Program] = {}
     alone: Counter[tuple[int, int, int, int]] = Counter()
-    for task in system.tasks:
+    for task in tasks:
         if isinstance(task, PointToPoint):
             alone[task.src, task.dst, system.plane_between(task.src, task.dst), task.size] += 1
             continue

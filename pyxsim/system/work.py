@@ -8,7 +8,7 @@ An NPU goes from stage to stage as its own data come in. Here are positions: ran
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,11 @@ class Collective:
         self.turns: dict[object, int] = {}  # chunks so far, by the order of dimensions in their phases
         self.unfinished = 0
 
+    @property
+    def tasks(self) -> Iterator[GroupTask]:
+        """What the groups of all phases of all chunks have to do."""
+        return (task for chunk in self.chunks for stage in chunk.stages for task in stage.tasks)
+
     def take_in(self, npu: int) -> int:
         """The position of an NPU that enters. Raises ValueError where it may not, or has already."""
         if not self.is_open:
@@ -115,6 +120,11 @@ class PointToPoint:
         self.tag = tag
         self.number = number
         self.done = done
+
+    @property
+    def tasks(self) -> tuple[PointToPoint]:
+        """All that is to be done."""
+        return (self,)
 
     def leave(self, cycle: int) -> None:
         """An open message is handed over. Raises ValueError where it has been."""

@@ -220,6 +220,40 @@ def test_messages_that_queue_take_the_links_of_their_dimension(backend: str) -> 
     assert bound_of(backend, network={"dims": dims}, collective=collective, system=system) == 3 * 1600 // 4 + 10
 
 
+@pytest.mark.parametrize("backend", ["analytical-congestion", "flow", "packet"])
+def test_one_of_several_has_the_bound_that_it_has_alone(backend: str) -> None:
+    """Also of those that are alike, and of one over some NPUs; a queue is not that of others."""
+    dims = [
+        {"block": "switch", "npus": 2, "bandwidth": "40 GB/s", "latency": "10 ns"},
+        {"block": "ring", "npus": 4, "bandwidth": "4 GB/s", "latency": "20 ns"},
+    ]
+    asked = [
+        {"kind": "all-to-all", "size": "6400 B"},
+        {"kind": "all-reduce", "size": "9 KiB", "at": "70 ns"},
+        {"kind": "all-to-all", "size": "6400 B", "at": "1 us"},
+        {"kind": "all-gather", "size": "5 KiB", "npus": [0, 3, 5]},
+        {"kind": "all-reduce", "size": "9 KiB", "dims": [1]},
+        {"kind": "broadcast", "size": "3 KiB", "root": 5},
+    ]
+    tables = {"system": {"all_reduce": "direct", "chunks": 3}, "message": [{"src": 0, "dst": 6, "size": "800 B"}]}
+    prepared = prepare(
+        load_experiment({"network": {"dims": dims, "flit": "4 B"}, **tables, "collective": asked}), backend=backend
+    )
+    assert isinstance(prepared, Prepared)
+    found = [prepared.bound_of(each.issued) for each in prepared.job.asked]
+    del tables["message"]
+    alone = [{key: value for key, value in each.items() if key != "at"} for each in asked]
+    wanted = []
+    for each in alone:
+        single = prepare(
+            load_experiment({"network": {"dims": dims, "flit": "4 B"}, **tables, "collective": each}), backend=backend
+        )
+        assert isinstance(single, Prepared)
+        wanted.append(single.bound)
+    assert found == wanted
+    assert found[0] == found[2]
+
+
 # -- links alone -------------------------------------------------------------------------------------------------------
 
 
@@ -298,6 +332,34 @@ def test_no_run_is_faster_than_its_links(
     assert isinstance(prepared, Prepared)
     result = simulate(prepared)
     assert prepared.physical <= result.time_cycles - prepared.first
+
+
+@given(
+    st.sampled_from(SHAPES),
+    st.sampled_from(["analytical-congestion", "flow"]),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["all-reduce", "all-gather", "all-to-all", "broadcast", "scatter"]),
+            st.integers(1, 20_000),
+            st.sampled_from([0, 40, 3000]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["ring", "direct"]),
+    st.integers(1, 3),
+)
+def test_no_collective_is_faster_than_its_queues(
+    network: dict[str, Any], backend: str, asked: list[tuple[str, int, int]], algorithm: str, chunks: int
+) -> None:
+    tables = {
+        "network": {"flit": "4 B", "packet": "64 B", "bandwidth": "4 GB/s", "latency": "10 ns", **network},
+        "system": {"chunks": chunks, "all_reduce": algorithm},
+        "collective": [{"kind": kind, "size": f"{size} B", "at": f"{at} ns"} for kind, size, at in asked],
+    }
+    result = run(tables, backend=backend)
+    for row in result.collectives:
+        assert row["bound"] <= row["end"] - row["start"]
 
 
 @pytest.mark.parametrize("count", [MOST_STARTS, MOST_STARTS + 1])
