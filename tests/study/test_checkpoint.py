@@ -318,7 +318,7 @@ def test_of_another_build(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_of_other_files_on_the_shelves(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "shelves", lambda: "others")
+    monkeypatch.setattr(file, "shelves", lambda libraries: "others")
     with pytest.raises(InputError, match="a file of the shelves has changed since"):
         file.read(checkpoint)
 

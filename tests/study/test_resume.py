@@ -147,6 +147,56 @@ def test_who_writes_no_checkpoints_refuses_them(here: Path, work: Any) -> None:
     assert not list(here.iterdir())
 
 
+LIBRARY = """
+from pyxsim.collective.schedule import Schedule
+from pyxsim.registry import collectives
+@collectives.register("{name}")
+def relay(kind, n):
+    schedule = Schedule(kind, n, blocks=1)
+    for rank in range(1, n):
+        schedule.send(rank - 1, rank, 0)
+    return schedule
+"""
+
+
+def test_other_libraries_of_a_process_are_no_part_of_a_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that it wants, and nobody told, is named in the fault."""
+    for name in ("relay-a", "relay-b"):
+        shelf = here / name / "collectives"
+        shelf.mkdir(parents=True)
+        (shelf / f"{name.replace('-', '_')}.py").write_text(LIBRARY.replace("{name}", name), encoding="utf-8")
+    script = f"""
+import itertools, json, signal, time
+import pyxsim
+from pyxsim import library
+clock = itertools.count()
+time.monotonic = lambda: float(next(clock))  # progress is told at once
+library.load_all(["relay-a"])
+tables = json.loads({json.dumps(json.dumps(RING))})
+def run(name, **options):
+    seen = []
+    def progress(now):
+        seen or signal.raise_signal(signal.SIGINT)
+        seen.append(now)
+    kind = "all-reduce" if name == "ring" else "broadcast"
+    tables["collective"] = {{"kind": kind, "size": "2 MiB", "algorithm": name}}
+    done = pyxsim.run(tables, checkpoint_file=name + ".checkpoint", progress=progress, **options)
+    assert not done.complete
+run("ring")
+run("relay-b", libraries=["relay-b"])
+run("relay-a")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={"PYTHONPATH": str(TREE)})
+    for name in ("ring", "relay-b"):
+        words: list[str] = [sys.executable, "-m", "pyxsim", "resume", f"{name}.checkpoint", "--quiet"]
+        subprocess.run(words, check=True, env={"PYTHONPATH": str(TREE)})
+    words[-2] = "relay-a.checkpoint"
+    done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(TREE)}, check=False)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, line.startswith("pyxsim: unknown collective algorithm 'relay-a'")) == (2, True)
+    assert line.endswith("--library DIR")
+
+
 def test_a_file_for_checkpoints_wants_a_time(here: Path) -> None:
     with pytest.raises(InputError, match=r"run\.checkpoint: it is not said how often; allowed: a time such as '60 s'"):
         pyxsim.run({**RING, "run": {}}, checkpoint_file="mine.checkpoint")

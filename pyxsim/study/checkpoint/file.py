@@ -18,6 +18,7 @@ import os
 import pickle
 import struct
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -99,13 +100,16 @@ def read(path: PathLike) -> tuple[dict[str, Any], Any]:
             head: dict[str, Any] = json.loads(file.read(begin))
             _check_build(path, head)
             library.load_all(head["libraries"])
-            if head["shelves"] != shelves():
+            if head["shelves"] != shelves(head["libraries"]):
                 raise _fault(path, "a file of the shelves has changed since", "the files that the run began with")
             return head, graph.read(file)
     except OSError as error:
         raise _fault(path, f"cannot be read: {error.strerror or error}") from None
     except pickle.UnpicklingError as error:
         raise _fault(path, f"cannot be read: {error}") from None
+    except (ImportError, AttributeError) as error:  # a file of a user that was loaded by hand
+        told = "the run with the folder of its library (`libraries`, --library)"
+        raise _fault(path, f"cannot be read: {error}", told) from None
 
 
 def _check(path: PathLike, file: IO[bytes]) -> int:
@@ -149,11 +153,14 @@ def build() -> str:
     return _of_files(files, digest)
 
 
-def shelves() -> str:
-    """The same for the files of the shelves that have been loaded."""
+def shelves(libraries: Iterable[PathLike]) -> str:
+    """The same for the files of the shelves that have been loaded, of what ships and of some folders: others that this
+    process knows are no part of the run. Raises InputError where a folder is none."""
+    told = [Path(folder) for folder in libraries]
+    folders = {folder for shelf in library.SHELVES for folder in library.shelf_dirs(shelf, told)}
     modules = [module for name, module in sys.modules.items() if name.startswith("pyxsim_library.")]
-    names = {getattr(module, "__file__", None) for module in modules}
-    return _of_files(sorted(Path(name) for name in names if name), hashlib.sha256())
+    files = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+    return _of_files(sorted(file for file in files if file.parent in folders), hashlib.sha256())
 
 
 def _of_files(files: list[Path], digest: Any) -> str:

@@ -45,6 +45,7 @@ class Keeper:
         """From now on, of this run."""
         self._prepared = prepared
         self._begin = time.process_time()
+        self._shelves = file.shelves(self.libraries)
         prepared.network.pause = self.look
 
     def look(self) -> None:
@@ -83,7 +84,7 @@ class Keeper:
             "resumed": prepared.past.resumed,
             "experiment": resolved_toml(prepared.experiment),
             "libraries": [os.path.abspath(folder) for folder in self.libraries],
-            "shelves": file.shelves(),
+            "shelves": self._shelves,
             **self.about,
         }
 
