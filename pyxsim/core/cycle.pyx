@@ -4,10 +4,10 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.bits cimport lowest, prefetch, set_bit
 from pyxsim.core.buffer cimport vc_at
-from pyxsim.core.calendar cimport next_scheduled
+from pyxsim.core.calendar cimport next_scheduled, schedule
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
 from pyxsim.core.lane_batch cimport Lanes, visit_lanes
-from pyxsim.core.link cimport launch_queued, return_credit, take_credit, told
+from pyxsim.core.link cimport launch_queued, take_credit, told
 from pyxsim.core.repeat cimport observe
 from pyxsim.core.router cimport arrive, visit_router
 from pyxsim.core.state cimport (
@@ -68,19 +68,19 @@ cdef inline void credits_come(State* s, int32_t* vcs, int32_t count, bint masked
         s.router_active[out.src >> 6] |= (<uint64_t> (news or not masked)) << (out.src & 63)
 
 
-cdef inline void reach_sinks(State* s, Slot* slot, Event kind) noexcept nogil:
-    """Flits are consumed: their slots are empty again at once."""
-    cdef int32_t* vcs = slot.events[<int32_t> kind]
-    cdef int32_t i, vc, link
-    for i in range(slot.count[<int32_t> kind]):
-        vc = vcs[i]
-        link = s.vc[vc].link
-        s.vc[vc].occupancy_max = 1
-        return_credit(s, link, vc, s.now + s.link[link].credit_delay)
-        if kind == LAST:
-            consume_packet(s, vc, s.now)
-    s.in_flight -= slot.count[<int32_t> kind]
-    s.flits_delivered += slot.count[<int32_t> kind]
+cdef inline void reach_sinks(State* s, int32_t* vcs, int32_t count, bint last) noexcept nogil:
+    """Flits are consumed: their slots are empty again at once. A sink is in the same part as the router before it."""
+    cdef int32_t i
+    cdef Vc* v
+    for i in range(count):
+        v = &s.vc[vcs[i]]
+        v.occupancy_max = 1
+        schedule(s, s.now + s.link[v.link].credit_delay, vcs[i], CREDIT)
+    if last:
+        for i in range(count):
+            consume_packet(s, vcs[i], s.now)
+    s.in_flight -= count
+    s.flits_delivered += count
 
 
 cdef inline void reach_routers(State* s, Slot* slot, Event kind) noexcept nogil:
@@ -105,8 +105,8 @@ cdef bint arrivals(State* s) noexcept nogil:
         return False
     reach_routers(s, slot, HEAD)
     reach_routers(s, slot, BODY)
-    reach_sinks(s, slot, SINK)
-    reach_sinks(s, slot, LAST)
+    reach_sinks(s, slot.events[<int32_t> SINK], slot.count[<int32_t> SINK], False)
+    reach_sinks(s, slot.events[<int32_t> LAST], slot.count[<int32_t> LAST], True)
     if s.masked:
         credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], True)
     else:
