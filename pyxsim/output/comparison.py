@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -165,6 +166,12 @@ class Comparison(Framed):
 
     def __repr__(self) -> str:
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
+        from pyxsim.output.comparison_file import save
+
+        save(self, path)
 
     def table(self) -> Table:
         """Points x backends: times, and what they are to that of packets and to the bound of the links."""

@@ -6,6 +6,8 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from fractions import Fraction
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.output.comparison import Comparison
-from pyxsim.output.hdf5 import TEXT, VERSIONS, check_writable, put_file, write_result
-from pyxsim.output.provenance import settings_sha256
+from pyxsim.output.comparison import Chain, Cheap, Compared, Comparison, Entry
+from pyxsim.output.hdf5 import TEXT, VERSIONS, check_writable, put_file, read_result, write_result
+from pyxsim.output.provenance import provenance, settings_sha256
 
 Path_ = str | os.PathLike[str]
 
@@ -59,6 +61,7 @@ def _hdf5(comparison: Comparison) -> bytes:
         for point, name in zip(comparison.points, group_names(point.label for point in comparison.points), strict=True):
             group = points.create_group(name)
             group.attrs.update({"label": point.label, "title": point.title, "values": json.dumps(dict(point.values))})
+            group.attrs["known"] = json.dumps(_known(point))
             group.attrs.update({"experiment": point.experiment_toml, "sha256": settings_sha256(point.experiment_toml)})
             for entry in point.entries:
                 inside = group.create_group(entry.backend)
@@ -66,6 +69,53 @@ def _hdf5(comparison: Comparison) -> bytes:
                 if entry.result is not None:
                     write_result(inside, entry.result)
     return image.getvalue()
+
+
+def _known(point: Compared) -> dict[str, Any]:
+    """What is known of a point beside its results, exactly."""
+    return {
+        "clock_hz": str(point.clock_hz),
+        "physical": str(point.physical),
+        "loops": sorted([kind, *both] for kind, both in point.loops.items()),
+        "chain": None if point.chain is None else asdict(point.chain),
+        "cheap": None if point.cheap is None else asdict(point.cheap),
+    }
+
+
+def read(path: Path_) -> Comparison:
+    """The comparison in an .h5 file of `save`. InputError when the file holds none."""
+    try:
+        with h5py.File(path, "r") as file:
+            told = json.loads(file.attrs["comparison"])
+            groups = {group.attrs["label"]: group for group in file["points"].values()}
+            points = [_point(row, groups[row["label"]]) for row in told["points"]]
+            made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
+            about = (told["title"], told["backends"], points, told["within"], told["seed"], told["complete"], made)
+            return Comparison(*about)
+    except OSError as error:
+        raise InputError("is no readable HDF5 file", file=os.fspath(path)) from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError("is no comparison of pyxsim, or of another version", file=os.fspath(path)) from error
+
+
+def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
+    known = json.loads(group.attrs["known"])
+    results = {name: read_result(inside) for name, inside in group.items() if "record" in inside.attrs}
+    entries = [Entry(each["backend"], results.get(each["backend"]), each["reason"] or "") for each in row["backends"]]
+    experiment = str(group.attrs["experiment"])
+    return Compared(
+        row["label"],
+        row["title"],
+        Fraction(known["clock_hz"]),
+        Fraction(known["physical"]),
+        entries,
+        row["values"],
+        row["variant"],
+        experiment,
+        {kind: (needed, flits) for kind, needed, flits in known["loops"]},
+        None if known["chain"] is None else Chain(**known["chain"]),
+        None if known["cheap"] is None else Cheap(**known["cheap"]),
+    )
 
 
 def _times(group: h5py.Group, comparison: Comparison) -> None:

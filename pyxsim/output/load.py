@@ -1,4 +1,4 @@
-"""What a command has written, read back: `pyxsim.load("out.h5")`, of a curve or the folder of a sweep, too."""
+"""What a command has written, read back: `pyxsim.load("out.h5")`, also of a curve, a comparison or a sweep."""
 
 from __future__ import annotations
 
@@ -7,23 +7,36 @@ from pathlib import Path
 
 import h5py
 
+from pyxsim.errors import InputError
+from pyxsim.output import comparison_file
+from pyxsim.output.comparison import Comparison
 from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result
 from pyxsim.output.sweep import Sweep
 from pyxsim.output.sweep import read as read_sweep
 
+OTHERS = (".json", ".csv", ".md", ".parquet", ".html")  # that are written, too, and hold only what people read
 
-def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve:
-    """The result in a file of `pyxsim run`, the curve in one of `pyxsim curve`, or the sweep in a folder of `pyxsim
-    sweep`. Raises InputError."""
+
+def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
+    """The result in a file of `pyxsim run`, the curve in one of `pyxsim curve`, the comparison in one of `pyxsim
+    compare`, or the sweep in a folder of `pyxsim sweep`. Raises InputError."""
     if Path(path).is_dir():
         return read_sweep(path)
-    return Curve.load(path) if _is_curve(path) else Result.load(path)
+    kind = _kind(path)
+    if kind == "comparison":
+        return comparison_file.read(path)
+    return Curve.load(path) if kind == "curve" else Result.load(path)
 
 
-def _is_curve(path: str | os.PathLike[str]) -> bool:
+def _kind(path: str | os.PathLike[str]) -> str:
+    """Raises InputError for a file that is none of HDF5, and has a name of ours."""
     try:
         with h5py.File(path, "r") as file:
-            return "curve" in file
+            return "curve" if "curve" in file else "comparison" if "comparison" in file.attrs else "result"
     except OSError:  # the reader of results says why
-        return False
+        suffix = Path(path).suffix.lower()
+        if suffix in OTHERS and Path(path).is_file():
+            problem = f"a file {suffix} cannot be loaded"
+            raise InputError(problem, file=os.fspath(path), allowed="the .h5 of the same command") from None
+        return "result"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import h5py
 import matplotlib as mpl
 import pytest
 from rich.console import Console
 
+import pyxsim
+from pyxsim.errors import InputError
 from pyxsim.output.comparison import PACKET, Comparison, Entry
 from pyxsim.report import comparison as tables
 from pyxsim.report import why
@@ -74,6 +78,36 @@ def test_texts_go_on_in_the_next_line() -> None:
     lines = shown(sheet.rich(width=30), 30)
     assert lines[1].split() == ["n", "123456789", "buffer", "full"]
     assert "".join(lines[2:]).replace(" ", "") == "60,uninterrupted20"
+
+
+def test_a_comparison_is_read_back_as_it_was(two: Comparison, one: Comparison, tmp_path: Path) -> None:
+    """All that scripts and people are told of it, of packets, chains, waiting and verdicts, is the same."""
+    for number, each in enumerate((two, one)):
+        each.save(tmp_path / f"{number}.h5")
+        again = pyxsim.load(tmp_path / f"{number}.h5")
+        assert isinstance(again, Comparison)
+        assert tables.told(again) == tables.told(each)
+        assert tables.page(again) == tables.page(each)
+        assert again.provenance == each.provenance
+        assert again.to_pandas().equals(each.to_pandas())
+        assert again.points[0].cheap == each.points[0].cheap
+
+
+@pytest.mark.parametrize("name", ["all.json", "all.md"])
+def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path, name: str) -> None:
+    one.save(tmp_path / name)
+    with pytest.raises(InputError, match=r"a file \.\w+ cannot be loaded; allowed: the \.h5 of the same command$"):
+        pyxsim.load(tmp_path / name)
+    with pytest.raises(InputError, match="No such file"):
+        pyxsim.load(tmp_path / "none.json")
+
+
+def test_a_comparison_of_another_version(one: Comparison, tmp_path: Path) -> None:
+    one.save(tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5", "r+") as file:
+        del file["points"]
+    with pytest.raises(InputError, match=r"all\.h5: is no comparison of pyxsim, or of another version$"):
+        pyxsim.load(tmp_path / "all.h5")
 
 
 def test_the_overview_has_a_row_for_each_point(two: Comparison) -> None:
