@@ -22,6 +22,16 @@ LOADED = re.compile(
 )
 
 
+def test_the_list_of_pages_is_the_nav() -> None:
+    """docs/index.md tells what each page is for, mkdocs.yml what it is called: the same pages in the same order."""
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = [page for page in re.findall(r"[\w/]+\.md", nav) if page != "index.md"]
+    named = [page for page in named if page == "studies/index.md" or not page.startswith("studies/")]
+    links = re.findall(r"\]\(([\w./]+\.(?:md|ipynb))\)", (DOCS / "index.md").read_text(encoding="utf-8"))
+    listed = [link.replace("../", "tree/").replace(".ipynb", ".md") for link in links]
+    assert list(dict.fromkeys(listed)) == named
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built, which is a test by itself: a page that the nav does not name, and a link to nowhere, are errors."""

@@ -15,11 +15,11 @@ from typing import Any
 import typer
 
 from pyxsim.cli.commands import app
+from pyxsim.settings.page import linked
 
 # What so many commands have, in the same words, is told once, where the page tells what holds for all.
 COMMON = 3
 EVERYWHERE = "all"
-PAGE = re.compile(r"docs/(\w+\.md)")
 TABLE = re.compile(r"<!-- options of ([\w ]+): written by pyxsim\.cli\.page -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -43,7 +43,7 @@ def row(parameter: Any) -> tuple[str, str]:
     written = ", ".join(_code(f"{name} {metavar}".strip()) for name in names(parameter) or [""])
     given = parameter.default if isinstance(parameter.default, str | int | float) else None
     default = "" if given in (None, False, "") else f" Default: `{given}`."
-    said = PAGE.sub(r"[\1](\1)", f"{parameter.help or ''}{default}")
+    said = linked(f"{parameter.help or ''}{default}")
     return written, said.replace("|", "&#124;")
 
 

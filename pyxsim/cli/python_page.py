@@ -6,7 +6,6 @@ docs/python.md holds it below a mark; `python -m pyxsim.cli.python_page docs/pyt
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -18,6 +17,7 @@ from pyxsim.output.load import load
 from pyxsim.output.result import Result
 from pyxsim.output.sweep import Sweep
 from pyxsim.settings import load_experiment
+from pyxsim.settings.page import linked, write_below
 from pyxsim.study.compare import compare
 from pyxsim.study.resume import resume
 from pyxsim.study.run import run
@@ -27,14 +27,13 @@ MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
 FUNCTIONS: tuple[Callable[..., Any], ...] = (run, resume, load_experiment, load, compare, sweep)
 # What these functions give back.
 CLASSES = (Result, Comparison, Sweep)
-PAGE = re.compile(r"docs/(\w+\.md)")
 
 
 def reference() -> str:
     """All of it, a section for each name."""
     lines = [line for function in FUNCTIONS for line in _function(function)]
     lines += [line for kind in CLASSES for line in _class(kind)]
-    return PAGE.sub(r"[\1](\1)", "\n".join(lines)).strip() + "\n"
+    return linked("\n".join(lines)).strip() + "\n"
 
 
 def _function(function: Callable[..., Any]) -> Iterator[str]:
@@ -68,8 +67,7 @@ def _class(kind: type) -> Iterator[str]:
 
 def main(path: Path) -> None:
     """Write the reference anew below the mark of a Markdown page."""
-    prose = path.read_text(encoding="utf-8").partition(MARK)[0]
-    path.write_text(f"{prose}{MARK}\n{reference()}", encoding="utf-8")
+    write_below(path, MARK, reference())
 
 
 if __name__ == "__main__":

@@ -217,8 +217,5 @@ def _sheet(columns: dict[str, list[Any]]) -> Sheet:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return number(value) if isinstance(value, float) else text_of(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if value is None or is_number else text_of(value)

@@ -41,7 +41,6 @@ TRAFFIC_KEYS = {
     "measured_cycles": "the packets that were created in them are measured",
     "measured_packets": "how many these are",
     "zero_load_latency": "mean cycles of a packet in the empty network",
-    "throughput_bound": "flits per node and cycle that the links could carry at most",
     "latency_limit": "mean packet latency above which the network is called saturated",
     "round_trip": "mean cycles from the creation of a request to the arrival of its reply",
     "round_trip_interval": "half of its 95 % interval",

@@ -28,12 +28,11 @@ LEAST_NAMED = 0.15  # of the axis: a part of it that has its name
 
 
 def number(value: Any, places: int = 4) -> str:
-    """A number to some digits, or a dash where there is none: 38.0163 -> "38.02"."""
+    """A number to some digits, thousands apart, or a dash where there is none: 7996.34 -> "7,996"."""
     if value is None or value != value:
         return "-"
-    if abs(value) >= 10**places:
-        return f"{value:,.0f}"
-    return f"{value:.{places}g}"
+    whole = abs(value) >= 10**places - 0.5
+    return f"{value:,.0f}" if whole else f"{value:,.{places}g}"
 
 
 def _sure(told: dict[str, Any], key: str) -> str:

@@ -19,6 +19,7 @@ from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.points import Study
 
 MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
+PAGE = re.compile(r"docs/(\w+\.md)")
 
 
 def reference(model: type[BaseModel]) -> str:
@@ -28,8 +29,7 @@ def reference(model: type[BaseModel]) -> str:
 
 def every_key() -> str:
     """The keys of an experiment, and those by which a file holds several."""
-    text = f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}"
-    return re.sub(r"docs/(\w+\.md)", r"[\1](\1)", text)
+    return linked(f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}")
 
 
 def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> Iterator[str]:
@@ -55,10 +55,20 @@ def _default(info: FieldInfo) -> str:
     return f"`{json.dumps(value) if isinstance(value, str | int) else value}`"
 
 
+def linked(text: str) -> str:
+    """Where a text names a page of the docs, a link to it, as pages have it."""
+    return PAGE.sub(r"[\1](\1)", text)
+
+
+def write_below(path: Path, mark: str, text: str) -> None:
+    """Write the part of a page anew that stands below a mark."""
+    prose = path.read_text(encoding="utf-8").partition(mark)[0]
+    path.write_text(f"{prose}{mark}\n{text}", encoding="utf-8")
+
+
 def main(path: Path) -> None:
     """Write the reference anew below the mark of a Markdown page."""
-    prose = path.read_text(encoding="utf-8").partition(MARK)[0]
-    path.write_text(f"{prose}{MARK}\n{every_key()}", encoding="utf-8")
+    write_below(path, MARK, every_key())
 
 
 if __name__ == "__main__":

@@ -66,7 +66,16 @@ def make_traffic(classes: int = 1, **changes: Any) -> Traffic:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(38.016, "38.02"), (None, "-"), (float("nan"), "-"), (123456.7, "123,457"), (0.00012, "0.00012")],
+    [
+        (38.016, "38.02"),
+        (None, "-"),
+        (float("nan"), "-"),
+        (123456.7, "123,457"),
+        (0.00012, "0.00012"),
+        (7996.3, "7,996"),
+        (8148, "8,148"),
+        (9999.9, "10,000"),
+    ],
 )
 def test_numbers(value: Any, shown: str) -> None:
     assert number(value) == shown

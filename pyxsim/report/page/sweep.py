@@ -211,4 +211,4 @@ def _answers(sweep: Sweep) -> Panel:
 def _answer(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number(value) if isinstance(value, float) else "-" if value is None else str(value)
+    return number(value) if value is None or isinstance(value, int | float) else str(value)
