@@ -9,7 +9,7 @@ left (`left`). A packet joins the list when it is granted the VC, before its hea
 from libc.stdint cimport int32_t, uint64_t
 
 from pyxsim.core.bits cimport lowest
-from pyxsim.core.state cimport NONE, Inputs, Router, State, free_node, new_node
+from pyxsim.core.state cimport NONE, Inputs, Router, State, Vc, free_node, new_node
 
 
 cdef inline uint64_t* vcs_of(uint64_t* mask, State* s, int32_t link) noexcept nogil:
@@ -56,14 +56,15 @@ cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
 
 cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
     cdef int32_t node = new_node(s)
+    cdef Vc* v = &s.vc[vc]
     if s.failed:
         return
     s.nodes_pool[node].packet = packet
-    if s.vc[vc].head == NONE:
-        s.vc[vc].head = node
-    else:
-        s.nodes_pool[s.vc[vc].tail].next = node
-    s.vc[vc].tail = node
+    # Whether there is another one cannot be guessed: where there is none, its own `next`, which is NONE, is written to.
+    s.nodes_pool[node if v.head == NONE else v.tail].next = node
+    s.nodes_pool[node].next = NONE
+    v.head = node if v.head == NONE else v.head
+    v.tail = node
 
 
 cdef inline int32_t pop_packet(State* s, int32_t vc) noexcept nogil:

@@ -35,7 +35,7 @@ cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
     """With va = 0 the VC is taken together with the switch."""
     cdef Vc* v = &s.vc[vc]
     cdef int32_t packet = v.packet
-    v.hold = s.link[v.want].base + free_vc(s, v.want, v.low, v.high, s.packets[packet].flits)
+    v.hold = s.link[v.want].base + free_vc(s, v.want, s.low[v.row], s.high[v.row], s.packets[packet].flits)
     hold_vc(s, v.hold, packet)
     v.state = HOLDING
     s.packets[packet].hops += 1

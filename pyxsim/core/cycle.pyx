@@ -9,11 +9,13 @@ from pyxsim.core.interface cimport consume_packet, join_sources, next_start, vis
 from pyxsim.core.lane_batch cimport Lanes, visit_lanes
 from pyxsim.core.link cimport launch_queued, take_credit, told
 from pyxsim.core.repeat cimport observe
-from pyxsim.core.router cimport arrive, visit_router
+from pyxsim.core.router cimport arrive, take_in, visit_router
+from pyxsim.core.routing cimport come_to_fronts
 from pyxsim.core.state cimport (
     BODY,
     CREDIT,
     HEAD,
+    IDLE,
     KINDS,
     LANE_CREDIT,
     LAST,
@@ -28,7 +30,8 @@ from pyxsim.core.state cimport (
     Vc,
 )
 from pyxsim.core.stats cimport add_up
-from pyxsim.core.switch_batch cimport Batch, visit_word
+from pyxsim.core.batch cimport Batch
+from pyxsim.core.switch_batch cimport visit_word
 from pyxsim.core.switch_masks cimport leave, visit_by_masks
 
 
@@ -93,6 +96,21 @@ cdef inline void reach_routers(State* s, Slot* slot, Event kind) noexcept nogil:
         arrive(s, vcs[i], s.now, kind == HEAD)
 
 
+cdef inline void heads_come(State* s, int32_t* vcs, int32_t count) noexcept nogil:
+    """`reach_routers` where `State.plain`: heads that find nobody before them come to the front together."""
+    cdef int32_t fronts = 0
+    cdef int32_t i
+    cdef Vc* v
+    for i in range(count):
+        if s.far and i + EVENTS_AHEAD < count:
+            prefetch(&s.vc[vcs[i + EVENTS_AHEAD]])
+        v = &s.vc[vcs[i]]
+        take_in(s, v)
+        s.fronts[fronts] = vcs[i]
+        fronts += v.state == IDLE
+    come_to_fronts(s, s.fronts, fronts, s.now)
+
+
 cdef bint arrivals(State* s) noexcept nogil:
     """Step 1 of a cycle: everything on the calendar. Tells whether there was anything."""
     cdef int64_t place = s.now & s.slot_mask
@@ -103,7 +121,10 @@ cdef bint arrivals(State* s) noexcept nogil:
         add_up(s)
     if not s.slot_used[place >> 6] & used:
         return False
-    reach_routers(s, slot, HEAD)
+    if s.plain:
+        heads_come(s, slot.events[<int32_t> HEAD], slot.count[<int32_t> HEAD])
+    else:
+        reach_routers(s, slot, HEAD)
     reach_routers(s, slot, BODY)
     reach_sinks(s, slot.events[<int32_t> SINK], slot.count[<int32_t> SINK], False)
     reach_sinks(s, slot.events[<int32_t> LAST], slot.count[<int32_t> LAST], True)

@@ -65,14 +65,14 @@ cdef list stuck_flits(State* s):
                     for i in range(count)]
             asks = [(link, s.low[<int32_t> row], s.high[<int32_t> row]) for link, row in rows]
         elif s.vc[vc].state == WAITING and s.vc[vc].want != NONE:
-            asks = [(s.vc[vc].want, s.vc[vc].low, s.vc[vc].high)]
+            asks = [(s.vc[vc].want, s.low[s.vc[vc].row], s.high[s.vc[vc].row])]
         found.append({
             "link": s.vc[vc].link,
             "vc": vc - s.link[s.vc[vc].link].base,
             "wants": s.vc[vc].want,
             "holds": held,
-            "low": s.vc[vc].low,
-            "high": s.vc[vc].high,
+            "low": s.low[s.vc[vc].row],
+            "high": s.high[s.vc[vc].row],
             "asks": asks,
             "own": bool(asks and s.flow and s.vc[vc].many),   # and only slots of their own count
             "front": s.front[vc],

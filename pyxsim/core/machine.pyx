@@ -185,6 +185,11 @@ cdef class Machine:
         s.pool = self._ints("pool", links.pool)
         s.low = self._ints("low", links.low)
         s.high = self._ints("high", links.high)
+        s.range_mask = self._mask("range_mask", len(links.low))
+        self.deciding["range_mask"] = False
+        for i in range(len(links.low)):
+            for number in range(s.low[i], min(s.high[i], 64)):
+                set_bit(&s.range_mask[i], number)
         records = self._records("link", LINK, count)
         s.link = <Link*> self._address(records)
         for name, values in {
@@ -332,12 +337,15 @@ cdef class Machine:
             s.masked and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING
             and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
             and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
+            and bool((link["vcs"] <= 64).all()) and bool((self.records["router"]["output_vcs"] <= 64).all())
+            and not (self.arrays["plane_select"] == SELECT_EACH).any()
         )
         s.plain_lanes = s.plain and s.classes == 1
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
         ports["base"] = link["base"][in_links]
         ports["credit_delay"] = link["credit_delay"][in_links]
+        ports["group"] = link["group"][in_links]
         ports["credit_kind"] = np.where(link["src"][in_links] == NONE, LANE_CREDIT, CREDIT)
         s.in_port = <InPort*> self._address(ports)
         s.nobody = 64 * s.words
@@ -418,6 +426,7 @@ cdef class Machine:
         # One more than can win in a cycle: there is a place to write to also where nobody won.
         s.won = self._ints("won", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
         s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
+        s.fronts = self._ints("fronts", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
         s.touched = self._ints("touched", np.zeros(fan_out), False)
         s.able = self._ints("able", np.zeros(fan_out), False)
         s.part_pick = self._ints("part_pick", np.full(s.parts, NONE), False)

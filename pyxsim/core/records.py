@@ -19,8 +19,7 @@ VC = {
     "link": "i4",
     "router": "i4",
     "port": "i4",
-    "low": "i2",
-    "high": "i2",
+    "row": "i4",
     "state": "u1",
     "many": "u1",
     "vc_class": "i2",
@@ -77,7 +76,7 @@ LINK = {
 }
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
 PLACE = {"vc": "i4", "out": "i4"}
-IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4"}
+IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4"}
 ROUTER = {
     "in_start": "i4",
     "in_end": "i4",
@@ -236,7 +235,7 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("words", "port_word", "port_words"),
         ),
     },
-    "Packet": {"fixed": ("vnet", "rank", "born", "watched")},
+    "Packet": {"fixed": ("exit", "vnet", "rank", "born", "watched")},
     "Message": {"fixed": ("tag",)},
     "LinkBook": {"scratch": ("won",)},
 }

@@ -169,7 +169,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
     if v.state != IDLE:
         name(s, w, v.packet)
         same(s, w, both(v.want, v.hold))
-        same(s, w, both(v.low, v.high))
+        same(s, w, v.row)
         moves(s, w, &v.ready, s.ticks)
         shifts(s, w, &s.front[vc], s.ticks)
     while node != NONE and not w.differs:

@@ -26,11 +26,6 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.ways cimport choose_way
 
-cdef enum:
-    DECIDES = -1   # a switch: this dimension always decides here
-    SKIPPED = -2   # this dimension never decides here
-
-
 cdef inline bint differs(State* s, int64_t row, int32_t dim, int32_t goal, int64_t* entry) noexcept nogil:
     """Does this digit of the goal decide here? `entry`: where in the tables."""
     cdef int32_t own = s.own[row + dim]
@@ -181,8 +176,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
                 pick = selected(s, p.key, router, s.plane_select[p.plane], s.found_link, count)
         if count == 0:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
             s.vc[vc].want = NONE
-            s.vc[vc].low = 0
-            s.vc[vc].high = 0
+            s.vc[vc].row = 0
             s.vc[vc].many = 0
             return
         aim(s, vc, s.found_link[pick], s.found_class[pick])

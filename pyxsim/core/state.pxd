@@ -104,6 +104,7 @@ cdef struct Packet:
     int32_t via        # NPU that it goes to first, or NONE
     int32_t last       # plane from there on
     int32_t eject      # link
+    int32_t exit       # the router at its beginning
     int32_t vnet
     int32_t next       # in the list of unused records
     uint64_t key       # of its draws
@@ -216,8 +217,7 @@ cdef struct Vc:
     int32_t link             # fixed
     int32_t router           # fixed; NONE: a sink
     int32_t port             # fixed: into in_port
-    int16_t low              # VC numbers that the front packet may use
-    int16_t high
+    int32_t row              # of low, high and range_mask: the VCs that the front packet may use
     uint8_t state            # VcState
     uint8_t many             # Many
     int16_t vc_class         # fixed
@@ -310,6 +310,7 @@ cdef struct InPort:
     int32_t base             # fixed: its first VC
     int32_t credit_delay     # fixed
     int32_t credit_kind      # fixed; Event
+    int32_t group            # fixed, of its link
 
 
 cdef struct Place:
@@ -353,6 +354,7 @@ cdef struct State:
     int64_t* class_rank          # [classes] of their priority
     int32_t* low                 # VC numbers of a range: [low, high)
     int32_t* high
+    uint64_t* range_mask         # the same as bits, of ranges in the first word
     int32_t* pool                # [links] slots that the VCs of a link share
     int32_t* in_links
     int32_t* out_links
@@ -471,6 +473,7 @@ cdef struct State:
     uint64_t lost
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
     int32_t* active              # [routers] to be visited in this cycle
+    int32_t* fronts              # input VCs to whose front a head has come
     int32_t* touched             # outputs with a candidate
     int32_t* able                # outputs that some flit could go to
     int32_t able_count

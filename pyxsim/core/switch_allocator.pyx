@@ -68,7 +68,7 @@ cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexce
     elif s.va or out == NONE:
         return -1   # a matter of VA
     else:
-        pick = free_vc(s, out, v.low, v.high, front_packet(s, vc).flits)
+        pick = free_vc(s, out, s.low[v.row], s.high[v.row], front_packet(s, vc).flits)
         if pick < 0:
             return STALL_VC if pick == -1 else STALL_CREDIT
     if not s.link[out].queued and not available(s, out, t):

@@ -7,58 +7,13 @@ arithmetic: a wrong guess is made once per list, and does not keep the next rout
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
+from pyxsim.core.batch cimport ROUTERS, Batch, Seen
 from pyxsim.core.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Place, Router, State
 from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, begin_look, fall_asleep
-from pyxsim.core.switch_masks cimport (
-    allocate_ranges,
-    count_at,
-    count_cause,
-    first_of_each,
-    next_port,
-    next_try,
-    turned,
-    winner,
-)
-
-
-cdef enum:
-    ROUTERS = 64       # of a batch
-    MOST_PORTS = 64    # of a router
-
-
-cdef struct Seen:
-    # What is found at a router in this cycle, as sets of places of its input VCs, or of outputs.
-    int32_t router
-    int32_t end          # of its flits in the list of those that have won
-    uint64_t able        # could go
-    uint64_t hungry      # lack a credit
-    uint64_t heads       # may try for a VC
-    uint64_t early       # may not yet
-    uint64_t asked       # whether any head could ask
-    uint64_t wanted      # outputs
-    uint64_t twice       # of them, those that several ask for
-    uint64_t no_vc       # outputs at which a head found no VC
-    uint64_t lost        # or lost it to another one
-
-
-cdef struct Undo:
-    # An output pointer, and what it was.
-    int32_t* pointer
-    int32_t before
-
-
-cdef struct Batch:
-    Seen seen[ROUTERS + 1]         # the last one is nobody
-    uint64_t pick[ROUTERS + 1]     # of those that could go, one for each input port; of routers with any
-    int32_t with_picks[ROUTERS + 1]
-    int32_t with_heads[ROUTERS + 1]
-    int32_t hungry[ROUTERS + 1]
-    int32_t quiet[ROUTERS + 1]
-    int32_t some[ROUTERS + 1]
-    int32_t pick_count, head_count, hungry_count, quiet_count
-    Undo undo[ROUTERS * MOST_PORTS]
+from pyxsim.core.switch_masks cimport count_cause, first_of_each, next_port, next_try, turned, winner
+from pyxsim.core.vc_batch cimport allocate
 
 
 cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexcept nogil:
@@ -91,6 +46,7 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         seen.heads = inputs.heads & ~early
         seen.asked = seen.no_vc = seen.lost = 0
         b.pick[picks] = first_of_each(s, able, s.turn[router])
+        b.heads[heads] = seen.heads
         b.with_picks[picks] = b.with_heads[heads] = b.hungry[hungry] = b.quiet[quiet] = count
         heads += seen.heads != 0
         hungry += seen.hungry != 0
@@ -98,21 +54,6 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         quiet += able == 0
         count += 1
     b.pick_count, b.head_count, b.hungry_count, b.quiet_count = picks, heads, hungry, quiet
-
-
-cdef inline void allocate(State* s, Batch* b, int64_t t) noexcept nogil:
-    """VA. Who gets a VC now may go from the next cycle on."""
-    cdef int32_t i
-    cdef Seen* seen
-    cdef Router* r
-    for i in range(b.head_count):
-        seen = &b.seen[b.with_heads[i]]
-        r = &s.router[seen.router]
-        seen.asked = allocate_ranges(s, r, seen.router, &seen.heads, t, 1)
-        seen.no_vc, seen.lost = s.no_vc, s.lost
-        s.no_vc = s.lost = 0
-        count_at(s, r, seen.no_vc, 0)
-        count_at(s, r, seen.lost, ARBITRATION_BITS)
 
 
 cdef inline void win(State* s, Batch* b) noexcept nogil:

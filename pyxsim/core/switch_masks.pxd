@@ -12,12 +12,15 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.arbiter cimport after
 from pyxsim.core.bits cimport clear_bit, lowest, prefetch, seldom
-from pyxsim.core.buffer cimport bit_of, inputs_of
+from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.crossbar cimport follow_tail, traverse
 from pyxsim.core.link cimport available, available_at
-from pyxsim.core.routing cimport find_routes
+from pyxsim.core.link cimport release_vc
+from pyxsim.core.masks cimport lets_go
+from pyxsim.core.routing cimport come_to_fronts, find_routes
 from pyxsim.core.state cimport (
+    IDLE,
     NONE,
     ROTATING,
     STALL_ARBITRATION,
@@ -115,7 +118,7 @@ cdef inline void ask_with_heads(State* s, Router* r, Look* look, int32_t word, u
         vc = vc_in(s, r, word * 64 + lowest(heads))
         v = &s.vc[vc]
         if v.want != NONE:
-            pick = free_vc(s, v.want, v.low, v.high, s.packets[v.packet].flits)
+            pick = free_vc(s, v.want, s.low[v.row], s.high[v.row], s.packets[v.packet].flits)
             if pick >= 0:
                 look.able[word] |= heads & (~heads + 1)
             else:
@@ -130,8 +133,8 @@ cdef inline bint grant_alone(State* s, Router* r, int32_t router, int32_t vc, in
     """VA, rotating, where one head asks for one range, and so wins. Tells whether there is a VC for it."""
     cdef Vc* v = &s.vc[vc]
     cdef Link* link = &s.link[v.want]
-    cdef Out* range_of = &s.out[link.base + v.low]
-    cdef uint64_t unheld = s.unheld[link.word] & from_place(v.low) & ~from_place(v.high)
+    cdef Out* range_of = &s.out[link.base + s.low[v.row]]
+    cdef uint64_t unheld = s.unheld[link.word] & from_place(s.low[v.row]) & ~from_place(s.high[v.row])
     cdef uint64_t later = unheld & from_place(range_of.va_next)
     cdef int32_t pick
     if not unheld:
@@ -275,6 +278,23 @@ cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept
         win(s, r, out, word, bits)
 
 
+cdef inline void follow_tails(State* s, int32_t count, int64_t t) noexcept nogil:
+    """`follow_tail` where `State.plain`: the next packets come to the front together."""
+    cdef int32_t fronts = 0
+    cdef int32_t i, vc
+    cdef Vc* v
+    for i in range(count):
+        vc = s.gone[i]
+        v = &s.vc[vc]
+        lets_go(s, vc, v.hold)
+        release_vc(s, v.hold)
+        pop_packet(s, vc)
+        v.state = IDLE
+        s.fronts[fronts] = vc
+        fronts += v.occupancy != 0
+    come_to_fronts(s, s.fronts, fronts, t + 1)
+
+
 cdef inline void leave(State* s, int64_t t, bint tell, bint plain) noexcept nogil:
     """All that won leave: tails apart, as that is where it is guessed wrongly whether one is."""
     cdef int32_t i
@@ -294,6 +314,9 @@ cdef inline void leave(State* s, int64_t t, bint tell, bint plain) noexcept nogi
         gone += tail
     s.router_visits += count
     s.won_count = 0
+    if plain:
+        follow_tails(s, gone, t)
+        return
     for i in range(gone):
         follow_tail(s, s.gone[i], t, t, True, tell)
 

@@ -42,7 +42,7 @@ cdef inline int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, i
 
 cdef inline int32_t unheld_vc(State* s, int32_t vc) noexcept nogil:
     """The lowest VC of the range wanted that nobody holds, or -1."""
-    return next_bit(vcs_of(s.unheld, s, s.vc[vc].want), s.vc[vc].low, s.vc[vc].high)
+    return next_bit(vcs_of(s.unheld, s, s.vc[vc].want), s.low[s.vc[vc].row], s.high[s.vc[vc].row])
 
 
 cdef inline int32_t usable_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
@@ -64,8 +64,8 @@ cdef inline int32_t usable_vc(State* s, int32_t vc, int32_t low, int32_t high) n
 
 cdef inline int32_t usable_from(State* s, int32_t vc, int32_t pointer) noexcept nogil:
     """The first such VC of the range wanted at or after the pointer, wrapping round inside the range."""
-    cdef int32_t low = s.vc[vc].low
-    cdef int32_t high = s.vc[vc].high
+    cdef int32_t low = s.low[s.vc[vc].row]
+    cdef int32_t high = s.high[s.vc[vc].row]
     cdef int32_t found
     if pointer < low or pointer >= high:
         pointer = low
@@ -122,10 +122,10 @@ cdef inline int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, i
     if s.attribution:
         asks(s, vc)
     if s.speculative and free_vc(
-        s, out, s.vc[vc].low, s.vc[vc].high, s.packets[s.vc[vc].packet].flits
+        s, out, s.low[s.vc[vc].row], s.high[s.vc[vc].row], s.packets[s.vc[vc].packet].flits
     ) >= 0:
         bid_for(s, vc, out, u)
-    ranged = s.link[out].base + s.vc[vc].low
+    ranged = s.link[out].base + s.low[s.vc[vc].row]
     number = vc - s.router[router].base
     key = (s.rank[vc] if s.priorities else 0) + distance(number, s.out[ranged].va_requester, s.router[router].input_vcs)
     if s.va_pick[ranged] == NONE:

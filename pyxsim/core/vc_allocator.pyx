@@ -88,7 +88,7 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
         for turn in range(size):
             i = (start + turn) % size + (0 if offset == 0 else own)
             aim(s, vc, s.found_link[i], s.found_class[i])
-            if usable_vc(s, vc, s.vc[vc].low, s.vc[vc].high) < 0:
+            if usable_vc(s, vc, s.low[s.vc[vc].row], s.high[s.vc[vc].row]) < 0:
                 continue
             used = in_use(s, s.vc[vc].want)
             if used < least:
@@ -145,19 +145,19 @@ cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t
         if s.vc[vc].many:
             aim(s, vc, s.found_link[i], s.found_class[i])
         out = s.vc[vc].want
-        pick = usable_vc(s, vc, s.vc[vc].low, s.vc[vc].high)
+        pick = usable_vc(s, vc, s.low[s.vc[vc].row], s.high[s.vc[vc].row])
         if pick < 0:
             continue
         if first == NONE:
             first = out
-        if s.speculative and bid == NONE and free_vc(s, out, s.vc[vc].low, s.vc[vc].high, p.flits) >= 0:
+        if s.speculative and bid == NONE and free_vc(s, out, s.low[s.vc[vc].row], s.high[s.vc[vc].row], p.flits) >= 0:
             bid = out
             bid_for(s, vc, out, u)
         while pick >= 0:
             asked = add_request(s, router, vc, out, pick, i >= own, asked)
             if s.failed:
                 return asked
-            pick = usable_vc(s, vc, pick + 1, s.vc[vc].high)
+            pick = usable_vc(s, vc, pick + 1, s.high[s.vc[vc].row])
     if first == NONE:
         finds_none(s, vc, count)
     # Where it is to be told of an arbitration that it may lose.

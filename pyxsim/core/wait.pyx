@@ -191,9 +191,9 @@ cdef inline void lacks_credit(State* s, int32_t vc, int32_t target) noexcept nog
 cdef void lacks_vc(State* s, int32_t vc) noexcept nogil:
     """No VC of its range counts as free for a head: somebody holds them, or one that nobody holds has no room."""
     cdef Vc* v = &s.vc[vc]
-    cdef int32_t unheld = next_bit(vcs_of(s.unheld, s, v.want), v.low, v.high)
+    cdef int32_t unheld = next_bit(vcs_of(s.unheld, s, v.want), s.low[v.row], s.high[v.row])
     if unheld < 0:
-        turn(s, vc, NO_VC, holder_of(s, v.want, v.low, v.high), s.now)
+        turn(s, vc, NO_VC, holder_of(s, v.want, s.low[v.row], s.high[v.row]), s.now)
     else:
         lacks_credit(s, vc, s.link[v.want].base + unheld)
 
@@ -207,7 +207,7 @@ cdef void lose_ranges(State* s) noexcept nogil:
         v = &s.vc[s.books.rivals[i].vc]
         if v.state == WAITING:
             base = s.link[v.want].base
-            owner = &s.books.owner[base + s.out[base + v.low].va_next - 1]
+            owner = &s.books.owner[base + s.out[base + s.low[v.row]].va_next - 1]
             loses(s, s.books.rivals[i].vc, owner.serial, owner.by)
     s.books.rival_count = 0
 
@@ -241,7 +241,7 @@ cdef void is_hindered(State* s, int32_t vc, int32_t cause) noexcept nogil:
     """A front flit cannot ask for the switch."""
     cdef Vc* v = &s.vc[vc]
     if cause == STALL_CREDIT:
-        lacks_credit(s, vc, v.hold if v.state & (HOLDING | ACTIVE) else s.link[v.want].base + v.low)
+        lacks_credit(s, vc, v.hold if v.state & (HOLDING | ACTIVE) else s.link[v.want].base + s.low[v.row])
     elif cause == STALL_SERIAL:
         if s.books.link[v.want].serial == serial_of(s, v.packet):
             turn(s, vc, RUNS, NOBODY, s.now)

@@ -1,0 +1,134 @@
+"""VA, rotating, for the heads of many routers at once: see switch_batch.pxd, of which it is a stage.
+
+Who asks, who finds no VC and who gets one is three lists; what is done for each entry of a list has no branch in it.
+Only heads that want the same range as another one in the same cycle are settled one by one.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pyxsim.core.arbiter cimport distance
+from pyxsim.core.batch cimport Batch, Head, Seen
+from pyxsim.core.bits cimport lowest, seldom
+from pyxsim.core.buffer cimport push_packet
+from pyxsim.core.mailbox cimport post
+from pyxsim.core.state cimport HEAD, HOLDING, NONE, Inputs, Link, Out, Router, State, Vc
+from pyxsim.core.stats cimport ARBITRATION_BITS
+
+
+cdef inline void ask(State* s, Batch* b) noexcept nogil:
+    """All heads of all routers, in one flat loop. The first one that asks for a range is listed to be granted one of
+    its VCs, the others as its rivals; and those for whose range there is no VC."""
+    cdef int32_t i = 0
+    cdef int32_t asks = 0
+    cdef int32_t rivals = 0
+    cdef int32_t without = 0
+    cdef int32_t vc, ranged, before, first
+    cdef uint64_t bits, some, more
+    cdef Seen* seen
+    cdef Vc* v
+    cdef Link* wire
+    b.heads[b.head_count] = 0
+    bits = b.heads[0]
+    while i < b.head_count:
+        seen = &b.seen[b.with_heads[i]]
+        vc = s.place[64 * seen.router + lowest(bits)].vc
+        v = &s.vc[vc]
+        if not seldom(v.want == NONE):
+            wire = &s.link[v.want]
+            some = (s.unheld[wire.word] & s.range_mask[v.row]) != 0
+            seen.asked |= some
+            ranged = wire.base + s.low[v.row]
+            before = s.va_pick[ranged]
+            first = <int32_t> some & (before >> 31)   # nobody asked before: NONE
+            s.va_pick[ranged] = asks if first else before
+            b.ask[asks] = b.rival[rivals].vc = b.without[without].vc = vc
+            b.rival[rivals].seen = b.without[without].seen = b.with_heads[i]
+            asks += first
+            rivals += <int32_t> some - first
+            without += 1 - <int32_t> some
+        bits &= bits - 1
+        more = -<uint64_t> (bits != 0)
+        i += bits == 0
+        bits |= b.heads[i] & ~more
+    b.ask_count, b.rival_count, b.without_count = asks, rivals, without
+
+
+cdef inline void count_head(State* s, Batch* b, Head* head, uint64_t* counted, int32_t shift) noexcept nogil:
+    """A cause counts once for each output, however many heads it hinders."""
+    cdef int32_t port = s.link[s.vc[head.vc].want].out_port
+    s.stalls[s.router[b.seen[head.seen].router].out_start + port] += (~counted[0] >> port & 1) << shift
+    counted[0] |= <uint64_t> 1 << port
+
+
+cdef inline void settle_rivals(State* s, Batch* b) noexcept nogil:
+    """Of several heads that ask for a range the one that is nearest behind its pointer stays in the list."""
+    cdef int32_t i, k, ranged, pointer
+    cdef Head* head
+    cdef Vc* v
+    cdef Router* r
+    for i in range(b.rival_count):
+        head = &b.rival[i]
+        v = &s.vc[head.vc]
+        r = &s.router[v.router]
+        ranged = s.link[v.want].base + s.low[v.row]
+        pointer = s.out[ranged].va_requester
+        k = s.va_pick[ranged]
+        if distance(head.vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
+            b.ask[k] = head.vc
+        count_head(s, b, head, &b.seen[head.seen].lost, ARBITRATION_BITS)   # one of the two loses
+
+
+cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
+    """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
+    cdef int32_t i, vc, target, number, ranged
+    cdef uint64_t unheld, later, bit
+    cdef Vc* v
+    cdef Link* wire
+    cdef Router* r
+    cdef Out* range_of
+    cdef Out* out
+    cdef Inputs* inputs
+    for i in range(b.ask_count):
+        vc = b.ask[i]
+        v = &s.vc[vc]
+        wire = &s.link[v.want]
+        r = &s.router[v.router]
+        ranged = wire.base + s.low[v.row]
+        s.va_pick[ranged] = NONE
+        range_of = &s.out[ranged]
+        unheld = s.unheld[wire.word] & s.range_mask[v.row]
+        later = unheld & (~(<uint64_t> 0) << (range_of.va_next & 63)) & -<uint64_t> (range_of.va_next < 64)
+        number = lowest(later | (unheld & -<uint64_t> (later == 0)))
+        target = wire.base + number
+        s.unheld[wire.word] &= ~(<uint64_t> 1 << number)
+        range_of.va_next = number + 1
+        number = vc - r.base + 1
+        range_of.va_requester = number & -<int32_t> (number < r.input_vcs)
+        if s.receiver != NULL and s.receiver[v.want] != s.part:
+            post(s, s.receiver[v.want], 0, target, v.packet, HEAD)
+        else:
+            push_packet(s, target, v.packet)
+        s.packets[v.packet].hops += 1
+        r.waiting -= 1
+        v.hold = target
+        v.state = HOLDING
+        v.ready = t + 1
+        out = &s.out[target]
+        out.holder = v.spot
+        bit = <uint64_t> 1 << (v.spot & 63)
+        inputs = &s.inputs[v.router]
+        inputs.heads &= ~bit
+        inputs.holding |= bit
+        inputs.credit |= bit & -<uint64_t> (out.credit > 0)
+        s.wants[r.out_start + wire.out_port] |= bit
+        s.place[v.spot].out = wire.out_port
+
+
+cdef inline void allocate(State* s, Batch* b, int64_t t) noexcept nogil:
+    """VA. Who gets a VC now may go from the next cycle on."""
+    cdef int32_t i
+    ask(s, b)
+    settle_rivals(s, b)
+    for i in range(b.without_count):
+        count_head(s, b, &b.without[i], &b.seen[b.without[i].seen].no_vc, 0)
+    grant_all(s, b, t)
