@@ -11,27 +11,18 @@ cdef enum:
 cdef struct Seen:
     # What is found at a router in this cycle, as sets of places of its input VCs, or of outputs.
     int32_t router
-    int32_t end          # of its flits in the list of those that have won
     uint64_t able        # could go
     uint64_t hungry      # lack a credit
     uint64_t heads       # may try for a VC
     uint64_t early       # may not yet
     uint64_t asked       # whether any head could ask
-    uint64_t wanted      # outputs
-    uint64_t twice       # of them, those that several ask for
     uint64_t no_vc       # outputs at which a head found no VC
     uint64_t lost        # or lost it to another one
 
 
-cdef struct Undo:
-    # An output pointer, and what it was.
-    int32_t* pointer
-    int32_t before
-
-
 cdef struct Head:
     int32_t vc           # in which it is
-    int32_t seen         # the number of its router in the batch
+    int32_t seen         # the number of its router in the list at hand
 
 
 cdef struct Batch:
@@ -42,10 +33,11 @@ cdef struct Batch:
     int32_t hungry[ROUTERS + 1]
     int32_t quiet[ROUTERS + 1]
     uint64_t heads[ROUTERS + 1]    # that may try, of routers with any
+    int32_t router[ROUTERS + 1]    # as with_picks
+    uint64_t places[ROUTERS + 1]
     int32_t some[ROUTERS + 1]
     int32_t pick_count, head_count, hungry_count, quiet_count
-    Undo undo[ROUTERS * MOST_PORTS]
     int32_t ask[ROUTERS * MOST_PORTS]         # input VCs whose heads ask for a VC that is free
-    Head rival[ROUTERS * MOST_PORTS]          # those that another one of the list might be preferred to, or not
+    Head rival[ROUTERS * MOST_PORTS]          # others for what one in a list asks for
     Head without[ROUTERS * MOST_PORTS]        # those that find no VC
     int32_t ask_count, rival_count, without_count

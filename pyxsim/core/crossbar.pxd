@@ -3,13 +3,14 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
-from pyxsim.core.link cimport give_back, hold_vc, kind_of, launch, needed, release_vc, send_flit, take_slots
+from pyxsim.core.link cimport give_back, hold_vc, kind_in_stages, kind_of, launch, needed, release_vc, send_flit, take_slots
 from pyxsim.core.masks cimport holds, lets_go
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport (
     ACTIVE,
     HOLDING,
     IDLE,
+    NONE,
     STORE_AND_FORWARD,
     SWITCHED,
     WAITING,
@@ -77,12 +78,15 @@ cdef inline bint traverse(
         if s.watch_serial >= 0:
             note(s, packet, t, SWITCHED, v.want, target - wire.base, flit)
     give_back(s, port, v.link, vc, t)
+    if plain:   # who won is known for good
+        s.out_pick[wire.outlet] = NONE
+        s.out_pointer[wire.outlet] = port.following
     if masked:
         credits = s.out[target].credit - 1
         s.out[target].credit = credits
         inputs.credit &= ~(bit if credits == 0 else 0)
         if plain:
-            launch(s, target, link, kind_of(s, link, head, tail), packet, flit, t, tell, plain)
+            launch(s, target, link, kind_in_stages(s, link, tail), packet, flit, t, tell, plain)
         else:
             send_flit(s, target, link, kind_of(s, link, head, tail), packet, flit, t, t, tell)
         if not plain and wire.num != wire.den and not wire.queued:

@@ -96,9 +96,9 @@ cdef inline void reach_routers(State* s, Slot* slot, Event kind) noexcept nogil:
         arrive(s, vcs[i], s.now, kind == HEAD)
 
 
-cdef inline void heads_come(State* s, int32_t* vcs, int32_t count) noexcept nogil:
-    """`reach_routers` where `State.plain`: heads that find nobody before them come to the front together."""
-    cdef int32_t fronts = 0
+cdef inline int32_t reach_together(State* s, int32_t* vcs, int32_t count, int32_t fronts) noexcept nogil:
+    """`reach_routers` where `State.plain`. Who finds no packet at the front is a head, and joins `State.fronts`, behind
+    so many others; returns how many there are then."""
     cdef int32_t i
     cdef Vc* v
     for i in range(count):
@@ -108,6 +108,12 @@ cdef inline void heads_come(State* s, int32_t* vcs, int32_t count) noexcept nogi
         take_in(s, v)
         s.fronts[fronts] = vcs[i]
         fronts += v.state == IDLE
+    return fronts
+
+
+cdef inline void reach_in_stages(State* s, Slot* slot) noexcept nogil:
+    cdef int32_t fronts = reach_together(s, slot.events[<int32_t> HEAD], slot.count[<int32_t> HEAD], 0)
+    fronts = reach_together(s, slot.events[<int32_t> BODY], slot.count[<int32_t> BODY], fronts)
     come_to_fronts(s, s.fronts, fronts, s.now)
 
 
@@ -122,10 +128,10 @@ cdef bint arrivals(State* s) noexcept nogil:
     if not s.slot_used[place >> 6] & used:
         return False
     if s.plain:
-        heads_come(s, slot.events[<int32_t> HEAD], slot.count[<int32_t> HEAD])
+        reach_in_stages(s, slot)
     else:
         reach_routers(s, slot, HEAD)
-    reach_routers(s, slot, BODY)
+        reach_routers(s, slot, BODY)
     reach_sinks(s, slot.events[<int32_t> SINK], slot.count[<int32_t> SINK], False)
     reach_sinks(s, slot.events[<int32_t> LAST], slot.count[<int32_t> LAST], True)
     if s.masked:

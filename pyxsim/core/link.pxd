@@ -86,6 +86,11 @@ cdef inline Event kind_of(State* s, int32_t link, bint head, bint tail) noexcept
     return <Event> (BODY - head + s.link[link].sink * (SINK - BODY + tail + head))
 
 
+cdef inline Event kind_in_stages(State* s, int32_t link, bint tail) noexcept nogil:
+    """The same where `State.plain`: there a head is known by the state of the VC that it comes to."""
+    return <Event> (BODY + s.link[link].sink * (SINK - BODY + tail))
+
+
 cdef inline void launch(
     State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell, bint plain
 ) noexcept nogil:

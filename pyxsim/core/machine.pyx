@@ -346,6 +346,11 @@ cdef class Machine:
         ports["base"] = link["base"][in_links]
         ports["credit_delay"] = link["credit_delay"][in_links]
         ports["group"] = link["group"][in_links]
+        routers = self.records["router"]
+        fan_in = routers["in_end"] - routers["in_start"]
+        behind = np.arange(len(in_links)) - np.repeat(routers["in_start"], fan_in) + 1
+        ports["following"] = np.where(behind < np.repeat(fan_in, fan_in), behind, 0)
+        link["outlet"] = link["out_port"] + np.where(link["src"] < 0, 0, routers["out_start"][link["src"]])
         ports["credit_kind"] = np.where(link["src"][in_links] == NONE, LANE_CREDIT, CREDIT)
         s.in_port = <InPort*> self._address(ports)
         s.nobody = 64 * s.words
@@ -425,6 +430,7 @@ cdef class Machine:
         s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
         # One more than can win in a cycle: there is a place to write to also where nobody won.
         s.won = self._ints("won", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
+        s.out_pick = self._ints("out_pick", np.full(s.out_ports, NONE), False)
         s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
         s.fronts = self._ints("fronts", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
         s.touched = self._ints("touched", np.zeros(fan_out), False)

@@ -15,13 +15,13 @@ cdef enum:
 
 cdef inline uint64_t* wants_of(State* s, Router* r, int32_t vc, int32_t link) noexcept nogil:
     """The word of an output's mask in which an input VC has its place."""
-    return &s.wants[(r.out_start + s.link[link].out_port) * s.most_words + (s.vc[vc].spot >> 6) - r.word]
+    return &s.wants[s.link[link].outlet * s.most_words + (s.vc[vc].spot >> 6) - r.word]
 
 
 cdef inline void aims_at(State* s, int32_t vc, int32_t link) noexcept nogil:
     """From now on an input VC asks for an output."""
     wants_of(s, &s.router[s.vc[vc].router], vc, link)[0] |= bit_of(s, vc)
-    s.place[s.vc[vc].spot].out = s.link[link].out_port
+    s.place[s.vc[vc].spot].out = s.link[link].outlet
 
 
 cdef inline void is_early(State* s, int32_t vc, int64_t ready) noexcept nogil:

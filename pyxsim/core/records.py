@@ -60,6 +60,7 @@ LINK = {
     "out_offset": "i4",
     "pick_port": "i4",
     "launch_pointer": "i4",
+    "outlet": "i4",
     "stalled": "u1",
     "stalled_before": "u1",
     "stall_vc": "i8",
@@ -76,7 +77,7 @@ LINK = {
 }
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
 PLACE = {"vc": "i4", "out": "i4"}
-IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4"}
+IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4", "following": "i4"}
 ROUTER = {
     "in_start": "i4",
     "in_end": "i4",
@@ -223,7 +224,7 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
     "Out": {"derived": ("holder",)},
     "Link": {
         "fixed": (
-            *("num", "delay", "sink", "words", "group", "range", "depth", "out_port", "out_offset"),
+            *("num", "delay", "sink", "words", "group", "range", "depth", "out_port", "out_offset", "outlet"),
             *("credit_delay", "port", "vc_offset"),
         ),
         "derived": ("queue_tail",),

@@ -263,6 +263,7 @@ cdef struct Link:
     int32_t out_offset       # number of its VC 0 among the output VCs of its router
     int32_t pick_port        # scratch, SA
     int32_t launch_pointer   # lanes: next VC to launch from
+    int32_t outlet           # fixed: number of the output port among those of all routers
     uint8_t stalled          # causes in the last tick looked at
     uint8_t stalled_before   # causes in the ticks before, of the same cycle
     # --- the rest ---
@@ -311,12 +312,13 @@ cdef struct InPort:
     int32_t credit_delay     # fixed
     int32_t credit_kind      # fixed; Event
     int32_t group            # fixed, of its link
+    int32_t following        # fixed: number, at the router, of the port behind it; behind the last one comes the first
 
 
 cdef struct Place:
     # Of the masks of input VCs.
     int32_t vc               # fixed; the input VC that has it
-    int32_t out              # derived, with `masked`: the output port that it wants
+    int32_t out              # derived, with `masked`: the output port (`outlet`) that it wants
 
 
 cdef struct State:
@@ -466,6 +468,7 @@ cdef struct State:
 
     # --- scratch within one router and cycle ---
     int32_t* won                 # [output and input ports] with `masked`: VCs whose flit has won the switch, not left
+    int32_t* out_pick            # [output ports] in stages: the place in `won` of who has it first, or NONE
     int32_t* gone                # tails that have left
     int32_t won_count
     uint64_t no_vc               # with `masked`: output ports at which a head stalled

@@ -7,12 +7,13 @@ arithmetic: a wrong guess is made once per list, and does not keep the next rout
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
+from pyxsim.core.arbiter cimport distance
 from pyxsim.core.batch cimport ROUTERS, Batch, Seen
 from pyxsim.core.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Place, Router, State
+from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Place, Router, State, Vc
 from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, begin_look, fall_asleep
-from pyxsim.core.switch_masks cimport count_cause, first_of_each, next_port, next_try, turned, winner
+from pyxsim.core.switch_masks cimport first_of_each, next_try, turned
 from pyxsim.core.vc_batch cimport allocate
 
 
@@ -46,6 +47,7 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         seen.heads = inputs.heads & ~early
         seen.asked = seen.no_vc = seen.lost = 0
         b.pick[picks] = first_of_each(s, able, s.turn[router])
+        b.router[picks] = router
         b.heads[heads] = seen.heads
         b.with_picks[picks] = b.with_heads[heads] = b.hungry[hungry] = b.quiet[quiet] = count
         heads += seen.heads != 0
@@ -57,106 +59,100 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
 
 
 cdef inline void win(State* s, Batch* b) noexcept nogil:
-    """All that were picked win, as if nobody else wanted their output; where several do is found on the way."""
-    cdef int32_t start = s.won_count
-    cdef int32_t count = start
+    """All that were picked, in one flat loop: the first one that wants an output is listed to win it, the others as its
+    rivals."""
     cdef int32_t i = 0
-    cdef int32_t place
-    cdef uint64_t wanted = 0
-    cdef uint64_t twice = 0
-    cdef uint64_t bits, bit, more
-    cdef int32_t* pointer
-    cdef Seen* seen
-    cdef Router* r
+    cdef int32_t count = s.won_count
+    cdef int32_t rivals = 0
+    cdef int32_t before, first
+    cdef uint64_t bits, more
     cdef Place* at
     b.pick[b.pick_count] = 0
-    b.with_picks[b.pick_count] = ROUTERS
     bits = b.pick[0]
     while i < b.pick_count:
-        seen = &b.seen[b.with_picks[i]]
-        r = &s.router[seen.router]
-        place = lowest(bits)
-        at = &s.place[64 * seen.router + place]
-        s.won[count] = at.vc
-        pointer = &s.out_pointer[r.out_start + at.out]
-        b.undo[count - start].pointer = pointer
-        b.undo[count - start].before = pointer[0]
-        pointer[0] = next_port(r, place >> s.shift)
-        count += 1
-        bit = <uint64_t> 1 << at.out
-        twice |= wanted & bit
-        wanted |= bit
-        seen.wanted = wanted
-        seen.twice = twice
-        seen.end = count
+        at = &s.place[64 * b.router[i] + lowest(bits)]
+        before = s.out_pick[at.out]
+        first = before >> 31 & 1   # nobody before: NONE
+        s.out_pick[at.out] = count if first else before
+        s.won[count] = b.rival[rivals].vc = at.vc
+        b.rival[rivals].seen = i
+        count += first
+        rivals += 1 - first
         bits &= bits - 1
         more = -<uint64_t> (bits != 0)
         i += bits == 0
-        wanted &= more
-        twice &= more
         bits |= b.pick[i] & ~more
-    s.won_count = count
-    collide(s, b, start)
+    s.won_count, b.rival_count = count, rivals
 
 
-cdef inline void collide(State* s, Batch* b, int32_t start) noexcept nogil:
-    """Where several want an output it grants one. From the last router to the first: gaps in the list of winners are
-    filled from its end."""
-    cdef int32_t collisions = 0
-    cdef int32_t i, out, place, count, gap
-    cdef uint64_t wanted, bit
-    cdef uint64_t* pick
-    cdef Seen* seen
+cdef inline int32_t turn_of(State* s, Router* r, Vc* v, int32_t pointer) noexcept nogil:
+    """How far the input port of a VC is behind the pointer of an output."""
+    return distance(v.port - r.in_start, pointer, r.in_end - r.in_start)
+
+
+cdef inline void collide(State* s, Batch* b) noexcept nogil:
+    """Of several that want an output it grants the one that is nearest behind its pointer."""
+    cdef int32_t i, k, outlet, pointer, loser
     cdef Router* r
-    for i in range(b.pick_count):
-        b.some[collisions] = i
-        collisions += b.seen[b.with_picks[i]].twice != 0
-    while collisions:
-        collisions -= 1
-        i = b.some[collisions]
-        seen = &b.seen[b.with_picks[i]]
-        pick = &b.pick[i]
-        r = &s.router[seen.router]
-        count = seen.end
-        gap = start if i == 0 else b.seen[b.with_picks[i - 1]].end
-        while count > gap:
-            count -= 1
-            b.undo[count - start].pointer[0] = b.undo[count - start].before
-        wanted = seen.wanted
-        seen.wanted = 0
-        while wanted:
-            out = r.out_start + lowest(wanted)
-            wanted &= wanted - 1
-            winner(&s.wants[out], pick, s.out_pointer[out] << s.shift, 1, &bit)
-            place = lowest(bit)
-            seen.wanted |= bit
-            s.won[gap] = s.place[64 * seen.router + place].vc
-            s.out_pointer[out] = next_port(r, place >> s.shift)
-            gap += 1
-        pick[0] = seen.wanted
-        while gap < seen.end:
-            s.won_count -= 1
-            s.won[gap] = s.won[s.won_count]
-            gap += 1
+    cdef Vc* v
+    cdef Vc* other
+    for i in range(b.rival_count):
+        v = &s.vc[b.rival[i].vc]
+        r = &s.router[v.router]
+        outlet = s.link[v.want].outlet
+        pointer = s.out_pointer[outlet]
+        k = s.out_pick[outlet]
+        other = &s.vc[s.won[k]]
+        loser = v.spot
+        if turn_of(s, r, v, pointer) < turn_of(s, r, other, pointer):
+            loser = other.spot
+            s.won[k] = b.rival[i].vc
+        b.pick[b.rival[i].seen] &= ~(<uint64_t> 1 << (loser & 63))
+
+
+cdef inline void count_each(
+    State* s, Batch* b, uint64_t* places, int32_t* seen_by, int32_t count, int32_t shift
+) noexcept nogil:
+    """At each of these routers a cause counts once for each output that a VC of these places wants, but for those where
+    a head has lost (`Seen.lost`): it has counted for them."""
+    cdef int32_t i = 0
+    cdef int32_t outlet, port
+    cdef uint64_t bits, counted, more
+    cdef Seen* seen
+    places[count] = 0
+    seen_by[count] = ROUTERS
+    bits = places[0]
+    counted = b.seen[seen_by[0]].lost
+    while i < count:
+        seen = &b.seen[seen_by[i]]
+        outlet = s.place[64 * seen.router + lowest(bits)].out
+        port = outlet - s.router[seen.router].out_start
+        s.stalls[outlet] += (~counted >> port & 1) << shift
+        counted |= <uint64_t> 1 << port
+        bits &= bits - 1
+        more = -<uint64_t> (bits != 0)
+        i += bits == 0
+        bits |= places[i] & ~more
+        counted = (counted & more) | (b.seen[seen_by[i]].lost & ~more)
 
 
 cdef inline void finish(State* s, Batch* b) noexcept nogil:
     """The pointers of the inputs go on, and stalls are counted, each cause once for each output."""
     cdef int32_t losers = 0
-    cdef int32_t i
-    cdef Seen* seen
+    cdef int32_t i, router
+    cdef uint64_t left
     for i in range(b.pick_count):
-        seen = &b.seen[b.with_picks[i]]
-        s.turn[seen.router] = turned(s, s.turn[seen.router], b.pick[i], s.places[seen.router])
-        seen.able &= ~b.pick[i]
+        router = b.router[i]
+        s.turn[router] = turned(s, s.turn[router], b.pick[i], s.places[router])
+        left = b.seen[b.with_picks[i]].able & ~b.pick[i]
+        b.places[losers] = left
         b.some[losers] = b.with_picks[i]
-        losers += seen.able != 0
-    for i in range(losers):
-        seen = &b.seen[b.some[i]]
-        count_cause(s, &s.router[seen.router], &seen.able, 1, ARBITRATION_BITS, seen.lost)
+        losers += left != 0
+    count_each(s, b, b.places, b.some, losers, ARBITRATION_BITS)
     for i in range(b.hungry_count):
-        seen = &b.seen[b.hungry[i]]
-        count_cause(s, &s.router[seen.router], &seen.hungry, 1, CREDIT_BITS, 0)
+        b.places[i] = b.seen[b.hungry[i]].hungry
+        b.seen[b.hungry[i]].lost = 0
+    count_each(s, b, b.places, b.hungry, b.hungry_count, CREDIT_BITS)
 
 
 cdef inline void keep_causes(State* s, Seen* seen, int64_t t) noexcept nogil:
@@ -197,5 +193,6 @@ cdef inline void visit_word(State* s, Batch* b, int32_t word, int64_t t) noexcep
     allocate(s, b, t)
     s.changed |= b.pick_count != 0
     win(s, b)
+    collide(s, b)
     finish(s, b)
     rest(s, b, t)

@@ -266,7 +266,7 @@ cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept
     for word in range(words):
         bits = look.pick[word]
         while bits:
-            wanted |= <uint64_t> 1 << places[64 * word + lowest(bits)].out
+            wanted |= <uint64_t> 1 << (places[64 * word + lowest(bits)].out - r.out_start)
             bits &= bits - 1
     while wanted:
         out = lowest(wanted)
@@ -351,7 +351,7 @@ cdef inline void count_cause(
     for word in range(words):
         bits = places[word]
         while bits:
-            port = place[64 * word + lowest(bits)].out
+            port = place[64 * word + lowest(bits)].out - r.out_start
             stalls[port] += (~ports >> port & 1) << shift
             ports |= <uint64_t> 1 << port
             bits &= bits - 1

@@ -55,9 +55,9 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
 
 cdef inline void count_head(State* s, Batch* b, Head* head, uint64_t* counted, int32_t shift) noexcept nogil:
     """A cause counts once for each output, however many heads it hinders."""
-    cdef int32_t port = s.link[s.vc[head.vc].want].out_port
-    s.stalls[s.router[b.seen[head.seen].router].out_start + port] += (~counted[0] >> port & 1) << shift
-    counted[0] |= <uint64_t> 1 << port
+    cdef Link* wire = &s.link[s.vc[head.vc].want]
+    s.stalls[wire.outlet] += (~counted[0] >> wire.out_port & 1) << shift
+    counted[0] |= <uint64_t> 1 << wire.out_port
 
 
 cdef inline void settle_rivals(State* s, Batch* b) noexcept nogil:
@@ -120,8 +120,8 @@ cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
         inputs.heads &= ~bit
         inputs.holding |= bit
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
-        s.wants[r.out_start + wire.out_port] |= bit
-        s.place[v.spot].out = wire.out_port
+        s.wants[wire.outlet] |= bit
+        s.place[v.spot].out = wire.outlet
 
 
 cdef inline void allocate(State* s, Batch* b, int64_t t) noexcept nogil:
