@@ -237,33 +237,33 @@ cdef struct Out:
 
 
 cdef struct Link:
-    # --- what the switch and a launch touch: one cache line ---
+    # --- what stages touch: one cache line ---
     int64_t free             # in units of 1 / den
-    int64_t num              # s = num / den cycles per flit
-    int64_t den
-    int64_t delay
     int64_t flits            # counting
-    int64_t pick_key         # scratch, SA: best candidate for this output
-    int32_t pick_vc
-    int32_t eligible         # scratch, SA: how many flits could go
-    int32_t queued           # 1: has an output queue
-    int32_t sink             # fixed: 1 if it ends at an interface
-    # --- routing, allocation, stalls ---
-    int32_t src              # router, or NONE: an interface
-    int32_t dst
+    int64_t delay
     int32_t base             # its first VC
-    int32_t vcs
     int32_t word             # its words in the VC masks of senders: first, and how many
-    int32_t words
-    int32_t group
+    int32_t outlet           # fixed: number of the output port among those of all routers
+    int32_t out_port         # number of the output port at its beginning
+    int32_t sink             # fixed: 1 if it ends at an interface
     int32_t range            # row of (virtual network 0, class 0) in low and high
     int32_t classes          # VC classes
-    int32_t depth            # flits per VC
-    int32_t out_port         # number of the output port at its beginning
-    int32_t out_offset       # number of its VC 0 among the output VCs of its router
-    int32_t pick_port        # scratch, SA
+    int32_t group
+    int32_t src              # router, or NONE: an interface
     int32_t launch_pointer   # lanes: next VC to launch from
-    int32_t outlet           # fixed: number of the output port among those of all routers
+    # --- what else the switch and a launch touch ---
+    int64_t num              # s = num / den cycles per flit
+    int64_t den
+    int64_t pick_key         # scratch, SA: best candidate for this output
+    int32_t pick_vc
+    int32_t pick_port        # scratch, SA
+    int32_t eligible         # scratch, SA: how many flits could go
+    int32_t queued           # 1: has an output queue
+    int32_t dst
+    int32_t vcs
+    int32_t words
+    int32_t depth            # flits per VC
+    int32_t out_offset       # number of its VC 0 among the output VCs of its router
     uint8_t stalled          # causes in the last tick looked at
     uint8_t stalled_before   # causes in the ticks before, of the same cycle
     # --- the rest ---
