@@ -20,11 +20,6 @@ cdef struct Seen:
     uint64_t lost        # or lost it to another one
 
 
-cdef struct Head:
-    int32_t vc           # in which it is
-    int32_t seen         # the number of its router in the list at hand
-
-
 cdef struct Batch:
     Seen seen[ROUTERS + 1]         # the last one is nobody
     uint64_t pick[ROUTERS + 1]     # of those that could go, one for each input port; of routers with any
@@ -38,6 +33,6 @@ cdef struct Batch:
     int32_t some[ROUTERS + 1]
     int32_t pick_count, head_count, hungry_count, quiet_count
     int32_t ask[ROUTERS * MOST_PORTS]         # input VCs whose heads ask for a VC that is free
-    Head rival[ROUTERS * MOST_PORTS]          # others for what one in a list asks for
-    Head without[ROUTERS * MOST_PORTS]        # those that find no VC
-    int32_t ask_count, rival_count, without_count
+    int32_t other[ROUTERS * MOST_PORTS]       # those that do not have what they ask for, or have rivals
+    int32_t other_at[ROUTERS * MOST_PORTS]    # the numbers of their routers in the list at hand
+    int32_t ask_count, other_count

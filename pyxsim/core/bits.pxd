@@ -14,10 +14,21 @@ cdef extern from *:
     #define pyxsim_seldom(x) (x)
     #define pyxsim_prefetch(x) ((void) (x))
     #endif
+    /* Bit i of the result is byte i, each of which is 0 or 1. */
+    static inline unsigned long long pyxsim_bits_of(const unsigned char* bytes) {
+        unsigned long long bits = 0;
+        for (int word = 0; word < 8; word++) {
+            unsigned long long eight = 0;
+            for (int i = 0; i < 8; i++) eight |= (unsigned long long) bytes[8 * word + i] << 8 * i;
+            bits |= (eight * 0x0102040810204080ULL >> 56) << 8 * word;   /* byte i to bit 56 + i, and no two meet */
+        }
+        return bits;
+    }
     """
     int lowest "pyxsim_lowest" (uint64_t bits) noexcept nogil
     bint seldom "pyxsim_seldom" (bint condition) noexcept nogil   # the compiler puts what follows out of the way
     void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
+    uint64_t bits_of "pyxsim_bits_of" (const unsigned char* bytes) noexcept nogil   # 64 bytes, each 0 or 1
 
 
 cdef inline void set_bit(uint64_t* mask, int32_t place) noexcept nogil:

@@ -2,14 +2,14 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport lowest, prefetch, set_bit
+from pyxsim.core.bits cimport lowest, prefetch, seldom, set_bit
 from pyxsim.core.buffer cimport vc_at
 from pyxsim.core.calendar cimport next_scheduled, schedule
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
 from pyxsim.core.lane_batch cimport Lanes, visit_lanes
 from pyxsim.core.link cimport launch_queued, take_credit, told
 from pyxsim.core.repeat cimport observe
-from pyxsim.core.router cimport arrive, take_in, visit_router
+from pyxsim.core.router cimport arrive, gather_woken, take_in, visit_router, wake
 from pyxsim.core.routing cimport come_to_fronts
 from pyxsim.core.state cimport (
     BODY,
@@ -52,8 +52,16 @@ cdef extern from *:
 
 # --- step 1 ---------------------------------------------------------------------------------------------------------
 
-cdef inline void credits_come(State* s, int32_t* vcs, int32_t count, bint masked) noexcept nogil:
-    """Credits reach routers. By masks, who could use the VC before is not woken for one more."""
+cdef inline void credits_come(State* s, int32_t* vcs, int32_t count) noexcept nogil:
+    """Credits reach routers."""
+    cdef int32_t i
+    for i in range(count):
+        take_credit(s, vcs[i])
+        wake(s, s.out[vcs[i]].src, 1)
+
+
+cdef inline void credits_come_by_masks(State* s, int32_t* vcs, int32_t count) noexcept nogil:
+    """Who could use the VC before is not woken for one more."""
     cdef int32_t i
     cdef bint news
     cdef Out* out
@@ -61,14 +69,13 @@ cdef inline void credits_come(State* s, int32_t* vcs, int32_t count, bint masked
         if s.far and i + EVENTS_AHEAD < count:
             prefetch(&s.out[vcs[i + EVENTS_AHEAD]])
         out = &s.out[vcs[i]]
-        if masked and not s.drained:
+        if seldom(s.drained):
+            news = take_credit(s, vcs[i])
+        else:
             news = out.credit == 0
             out.credit += 1
-        else:
-            news = take_credit(s, vcs[i])
-        if masked:
-            s.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
-        s.router_active[out.src >> 6] |= (<uint64_t> (news or not masked)) << (out.src & 63)
+        s.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
+        wake(s, out.src, news)
 
 
 cdef inline void reach_sinks(State* s, int32_t* vcs, int32_t count, bint last) noexcept nogil:
@@ -135,9 +142,9 @@ cdef bint arrivals(State* s) noexcept nogil:
     reach_sinks(s, slot.events[<int32_t> SINK], slot.count[<int32_t> SINK], False)
     reach_sinks(s, slot.events[<int32_t> LAST], slot.count[<int32_t> LAST], True)
     if s.masked:
-        credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], True)
+        credits_come_by_masks(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT])
     else:
-        credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT], False)
+        credits_come(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT])
     for i in range(slot.count[<int32_t> LANE_CREDIT]):
         number = slot.events[<int32_t> LANE_CREDIT][i]
         if take_credit(s, number) or not s.plain_lanes:
@@ -147,9 +154,10 @@ cdef bint arrivals(State* s) noexcept nogil:
     for i in range(slot.count[<int32_t> WAKE]):
         number = slot.events[<int32_t> WAKE][i]
         if number < s.routers:
-            set_bit(s.router_active, number)
+            wake(s, number, 1)
         else:
             set_bit(s.lane_active, number - s.routers)
+    gather_woken(s)
     for i in range(KINDS):
         slot.count[i] = 0
     s.slot_used[place >> 6] &= ~used

@@ -426,6 +426,8 @@ cdef class Machine:
         inputs = max(int(router["input_vcs"].max(initial=0)), fan_in * s.parts)
         outputs = max(int(router["output_vcs"].max(initial=0)), fan_out)
         s.oldest = self._ints("oldest", per_link - 1, False)
+        s.woken = self._bytes("woken", 64 * s.router_words, False)
+        s.woken_words = self._bytes("woken_words", s.router_words, False)
         s.active = self._ints("active", np.zeros(s.routers), False)
         s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
         # One more than can win in a cycle: there is a place to write to also where nobody won.

@@ -1,12 +1,29 @@
 """One router: what arrives, and one cycle of it. router.pyx tells the order of the stages."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
 
-from pyxsim.core.bits cimport seldom, set_bit
+from pyxsim.core.bits cimport bits_of, seldom
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport IDLE, State, Vc
 from pyxsim.core.wait cimport comes
+
+
+cdef inline void wake(State* s, int32_t router, uint8_t really) noexcept nogil:
+    """In step 1: a router has something to look at. Bytes are only written to: many bits of one word, set one after the
+    other, would each wait for the one before. `gather_woken` comes at the end of the step."""
+    s.woken[router] |= really
+    s.woken_words[router >> 6] = 1
+
+
+cdef inline void gather_woken(State* s) noexcept nogil:
+    cdef int32_t word
+    for word in range(s.router_words):
+        if s.woken_words[word]:
+            s.woken_words[word] = 0
+            s.router_active[word] |= bits_of(&s.woken[64 * word])
+            memset(&s.woken[64 * word], 0, 64)
 
 
 cdef inline void take_in(State* s, Vc* v) noexcept nogil:
@@ -14,7 +31,7 @@ cdef inline void take_in(State* s, Vc* v) noexcept nogil:
     v.occupancy += 1
     v.occupancy_max = v.occupancy if v.occupancy > v.occupancy_max else v.occupancy_max
     s.inputs[v.spot >> 6].occupied |= <uint64_t> 1 << (v.spot & 63)
-    set_bit(s.router_active, v.router)
+    wake(s, v.router, 1)
 
 
 cdef inline void arrive(State* s, int32_t vc, int64_t t, bint head) noexcept nogil:

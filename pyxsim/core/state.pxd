@@ -476,6 +476,8 @@ cdef struct State:
     uint64_t lost
     int32_t* oldest              # [links] SA, ordered: the VC of an input port that may ask for an output
     int32_t* active              # [routers] to be visited in this cycle
+    uint8_t* woken               # [64 * router_words] step 1: 1 for routers that have to be looked at
+    uint8_t* woken_words         # [router_words] 1 for words of them that may have any
     int32_t* fronts              # input VCs to whose front a head has come
     int32_t* touched             # outputs with a candidate
     int32_t* able                # outputs that some flit could go to

@@ -74,15 +74,15 @@ cdef inline void win(State* s, Batch* b) noexcept nogil:
         before = s.out_pick[at.out]
         first = before >> 31 & 1   # nobody before: NONE
         s.out_pick[at.out] = count if first else before
-        s.won[count] = b.rival[rivals].vc = at.vc
-        b.rival[rivals].seen = i
+        s.won[count] = b.other[rivals] = at.vc
+        b.other_at[rivals] = i
         count += first
         rivals += 1 - first
         bits &= bits - 1
         more = -<uint64_t> (bits != 0)
         i += bits == 0
         bits |= b.pick[i] & ~more
-    s.won_count, b.rival_count = count, rivals
+    s.won_count, b.other_count = count, rivals
 
 
 cdef inline int32_t turn_of(State* s, Router* r, Vc* v, int32_t pointer) noexcept nogil:
@@ -96,8 +96,8 @@ cdef inline void collide(State* s, Batch* b) noexcept nogil:
     cdef Router* r
     cdef Vc* v
     cdef Vc* other
-    for i in range(b.rival_count):
-        v = &s.vc[b.rival[i].vc]
+    for i in range(b.other_count):
+        v = &s.vc[b.other[i]]
         r = &s.router[v.router]
         outlet = s.link[v.want].outlet
         pointer = s.out_pointer[outlet]
@@ -106,8 +106,8 @@ cdef inline void collide(State* s, Batch* b) noexcept nogil:
         loser = v.spot
         if turn_of(s, r, v, pointer) < turn_of(s, r, other, pointer):
             loser = other.spot
-            s.won[k] = b.rival[i].vc
-        b.pick[b.rival[i].seen] &= ~(<uint64_t> 1 << (loser & 63))
+            s.won[k] = b.other[i]
+        b.pick[b.other_at[i]] &= ~(<uint64_t> 1 << (loser & 63))
 
 
 cdef inline void count_each(

@@ -82,14 +82,12 @@ cdef inline uint64_t all_of(State* s, uint64_t ports) noexcept nogil:
 cdef inline uint64_t first_of_each(State* s, uint64_t asking, uint64_t turn) noexcept nogil:
     """Of each port's VCs that ask the first at or after its pointer, wrapping round; `turn`: the places from there on.
 
-    Within a port, as in any number, subtracting 1 turns the lowest bit that is set, and those below, and no others.
+    Within a port, as in any number, subtracting 1 turns the lowest bit that is set, and those below, and no others. The
+    last place of each port is set before, so that nothing is borrowed from the next one.
     """
     cdef uint64_t later = asking & turn
-    cdef uint64_t none
     asking = later | (asking & ~all_of(s, ports_of(s, later)))
-    none = s.port_high & ~ports_of(s, asking)   # a bit in these, too, so that nothing is borrowed from the next port
-    asking |= none
-    return asking & ~(asking - s.port_low) & ~none
+    return asking & ~((asking | s.port_high) - s.port_low)
 
 
 cdef inline uint64_t turned(State* s, uint64_t turn, uint64_t granted, uint64_t places) noexcept nogil:

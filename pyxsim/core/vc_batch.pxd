@@ -7,7 +7,7 @@ Only heads that want the same range as another one in the same cycle are settled
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport distance
-from pyxsim.core.batch cimport Batch, Head, Seen
+from pyxsim.core.batch cimport Batch, Seen
 from pyxsim.core.bits cimport lowest, seldom
 from pyxsim.core.buffer cimport push_packet
 from pyxsim.core.mailbox cimport post
@@ -17,11 +17,10 @@ from pyxsim.core.stats cimport ARBITRATION_BITS
 
 cdef inline void ask(State* s, Batch* b) noexcept nogil:
     """All heads of all routers, in one flat loop. The first one that asks for a range is listed to be granted one of
-    its VCs, the others as its rivals; and those for whose range there is no VC."""
+    its VCs, the others apart: they have rivals, or there is no VC for them."""
     cdef int32_t i = 0
     cdef int32_t asks = 0
-    cdef int32_t rivals = 0
-    cdef int32_t without = 0
+    cdef int32_t others = 0
     cdef int32_t vc, ranged, before, first
     cdef uint64_t bits, some, more
     cdef Seen* seen
@@ -41,41 +40,46 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
             before = s.va_pick[ranged]
             first = <int32_t> some & (before >> 31)   # nobody asked before: NONE
             s.va_pick[ranged] = asks if first else before
-            b.ask[asks] = b.rival[rivals].vc = b.without[without].vc = vc
-            b.rival[rivals].seen = b.without[without].seen = b.with_heads[i]
+            b.ask[asks] = vc
+            b.other[others] = vc
+            b.other_at[others] = b.with_heads[i]
             asks += first
-            rivals += <int32_t> some - first
-            without += 1 - <int32_t> some
+            others += 1 - first
         bits &= bits - 1
         more = -<uint64_t> (bits != 0)
         i += bits == 0
         bits |= b.heads[i] & ~more
-    b.ask_count, b.rival_count, b.without_count = asks, rivals, without
+    b.ask_count, b.other_count = asks, others
 
 
-cdef inline void count_head(State* s, Batch* b, Head* head, uint64_t* counted, int32_t shift) noexcept nogil:
+cdef inline void count_once(State* s, Link* wire, uint64_t* counted, int32_t shift) noexcept nogil:
     """A cause counts once for each output, however many heads it hinders."""
-    cdef Link* wire = &s.link[s.vc[head.vc].want]
     s.stalls[wire.outlet] += (~counted[0] >> wire.out_port & 1) << shift
     counted[0] |= <uint64_t> 1 << wire.out_port
 
 
-cdef inline void settle_rivals(State* s, Batch* b) noexcept nogil:
+cdef inline void settle(State* s, Batch* b) noexcept nogil:
     """Of several heads that ask for a range the one that is nearest behind its pointer stays in the list."""
-    cdef int32_t i, k, ranged, pointer
-    cdef Head* head
+    cdef int32_t i, k, vc, ranged, pointer
     cdef Vc* v
+    cdef Link* wire
+    cdef Seen* seen
     cdef Router* r
-    for i in range(b.rival_count):
-        head = &b.rival[i]
-        v = &s.vc[head.vc]
-        r = &s.router[v.router]
-        ranged = s.link[v.want].base + s.low[v.row]
-        pointer = s.out[ranged].va_requester
+    for i in range(b.other_count):
+        vc = b.other[i]
+        v = &s.vc[vc]
+        seen = &b.seen[b.other_at[i]]
+        wire = &s.link[v.want]
+        ranged = wire.base + s.low[v.row]
         k = s.va_pick[ranged]
-        if distance(head.vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
-            b.ask[k] = head.vc
-        count_head(s, b, head, &b.seen[head.seen].lost, ARBITRATION_BITS)   # one of the two loses
+        if k == NONE:
+            count_once(s, wire, &seen.no_vc, 0)
+            continue
+        r = &s.router[v.router]
+        pointer = s.out[ranged].va_requester
+        if distance(vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
+            b.ask[k] = vc
+        count_once(s, wire, &seen.lost, ARBITRATION_BITS)   # one of the two loses
 
 
 cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
@@ -126,9 +130,6 @@ cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
 
 cdef inline void allocate(State* s, Batch* b, int64_t t) noexcept nogil:
     """VA. Who gets a VC now may go from the next cycle on."""
-    cdef int32_t i
     ask(s, b)
-    settle_rivals(s, b)
-    for i in range(b.without_count):
-        count_head(s, b, &b.without[i], &b.seen[b.without[i].seen].no_vc, 0)
+    settle(s, b)
     grant_all(s, b, t)
