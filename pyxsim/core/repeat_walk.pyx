@@ -14,12 +14,12 @@ from the packet that the message opens next.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport qsort
 from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.bits cimport has_bit
 from pyxsim.core.draw cimport packet_key
 from pyxsim.core.orbit cimport Member, Orbit
+from pyxsim.core.order cimport sort_numbers
 from pyxsim.core.repeat_books cimport (
     meet_lane_books,
     meet_link_book,
@@ -217,12 +217,6 @@ cdef void meet_router(State* s, Walk* w, int32_t number) noexcept nogil:
 
 # --- the calendar ---------------------------------------------------------------------------------------------------
 
-cdef int less(const void* a, const void* b) noexcept nogil:
-    cdef int32_t x = (<int32_t*> a)[0]
-    cdef int32_t y = (<int32_t*> b)[0]
-    return (x > y) - (x < y)
-
-
 cdef void meet_entries(State* s, Walk* w, int32_t* entries, int64_t count) noexcept nogil:
     """Entries of one cycle, in whatever order: sorted only where the order is not the same, either."""
     cdef int64_t words = (count * sizeof(int32_t) + 7) >> 3
@@ -236,8 +230,8 @@ cdef void meet_entries(State* s, Walk* w, int32_t* entries, int64_t count) noexc
     if w.mode == RECORD:
         memcpy(&w.picture.same[place], entries, size)
     elif memcmp(&w.picture.same[place], entries, size):
-        qsort(&w.picture.same[place], count, sizeof(int32_t), less)
-        qsort(entries, count, sizeof(int32_t), less)
+        sort_numbers(<int32_t*> &w.picture.same[place], count)
+        sort_numbers(entries, count)
         w.differs = memcmp(&w.picture.same[place], entries, size) != 0
 
 

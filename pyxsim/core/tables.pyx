@@ -5,6 +5,7 @@ import numpy as np
 from libc.stdint cimport int64_t
 
 from pyxsim.core.books cimport MOST_TAGS, PARTS, StayRow, Waited
+from pyxsim.core.order cimport sort_numbers
 from pyxsim.core.state cimport Arrival, Launch, State
 
 from pyxsim.core.options import EVENTS
@@ -37,14 +38,24 @@ cdef list notes(State* s):
 cdef tuple take_delivered(State* s):
     """What was delivered since this was last asked for, in order of (cycle, message): its numbers and cycles, int64."""
     cdef int64_t i
+    cdef int64_t begin = 0
     cdef int64_t count = 0 if s.recycling else s.delivered_count
+    cdef bint in_time = True
     messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
     cdef int64_t[::1] message = messages
     cdef int64_t[::1] cycle = cycles
+    # They come cycle by cycle, but for those of parts, which come part by part.
+    for i in range(1, count + 1):
+        if i == count or s.delivered_at[i] != s.delivered_at[begin]:
+            sort_numbers(&s.delivered[begin], i - begin)
+            in_time &= i == count or s.delivered_at[i] > s.delivered_at[begin]
+            begin = i
     for i in range(count):
         message[i], cycle[i] = s.delivered[i], s.delivered_at[i]
     s.delivered_count = 0
-    order = np.lexsort((messages, cycles)) if count > 1 else slice(None)
+    if in_time:
+        return messages, cycles
+    order = np.lexsort((messages, cycles))
     return messages[order], cycles[order]
 
 
