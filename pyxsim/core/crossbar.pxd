@@ -3,7 +3,17 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
-from pyxsim.core.link cimport give_back, hold_vc, kind_in_stages, kind_of, launch, needed, release_vc, send_flit, take_slots
+from pyxsim.core.link cimport (
+    give_back,
+    hold_vc,
+    kind_in_stages,
+    kind_of,
+    launch,
+    needed,
+    release_vc,
+    send_flit,
+    take_slots,
+)
 from pyxsim.core.masks cimport holds, lets_go
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport (

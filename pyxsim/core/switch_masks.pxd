@@ -15,8 +15,7 @@ from pyxsim.core.bits cimport clear_bit, lowest, prefetch, seldom
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.crossbar cimport follow_tail, traverse
-from pyxsim.core.link cimport available, available_at
-from pyxsim.core.link cimport release_vc
+from pyxsim.core.link cimport available, available_at, release_vc
 from pyxsim.core.masks cimport lets_go
 from pyxsim.core.routing cimport come_to_fronts, find_routes
 from pyxsim.core.state cimport (
