@@ -86,8 +86,7 @@ cdef inline void reach_sinks(State* s, int32_t* vcs, int32_t count, bint last) n
         v = &s.vc[vcs[i]]
         v.occupancy_max = 1
         schedule(s, s.now + s.link[v.link].credit_delay, vcs[i], CREDIT)
-    if last:
-        for i in range(count):
+        if last:
             consume_packet(s, vcs[i], s.now)
     s.in_flight -= count
     s.flits_delivered += count
