@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from pyxsim.core.bits cimport bits_from, clear_bit, lowest
 from pyxsim.core.interface cimport begins, open_packet
 from pyxsim.core.link cimport launch
-from pyxsim.core.state cimport BODY, NONE, Event, Link, Out, State
+from pyxsim.core.state cimport BODY, NONE, Link, Out, State
 
 
 cdef enum:
@@ -68,9 +68,8 @@ cdef inline int32_t opened_now(State* s, int32_t link, int64_t first) noexcept n
     """The VC on which a lane with a message opens a packet of it, or -1. `first`: see `open_packet`."""
     cdef Link* wire = &s.link[link]
     cdef int32_t vnet = s.class_vnet[0]
-    cdef int32_t row = wire.range + vnet
-    cdef uint64_t own = s.unheld[wire.word] & bits_from(s.low[row]) & ~bits_from(s.high[row])
-    cdef int32_t number = next_with_credit(s, wire, own, s.open_pointer[(link - s.network_links) * s.vnets + vnet])
+    cdef uint64_t free = s.unheld[wire.word] & s.range_mask[wire.range + vnet]
+    cdef int32_t number = next_with_credit(s, wire, free, s.open_pointer[(link - s.network_links) * s.vnets + vnet])
     if number >= 0:
         open_packet(s, link, 0, number, first, True)
     return number
@@ -109,12 +108,11 @@ cdef inline void turn_to_any(State* s, Lanes* b) noexcept nogil:
             clear_bit(s.lane_active, link - s.network_links)
 
 
-cdef inline void launch_flits(State* s, Lanes* b, int32_t begun, bint interleaved, int64_t t) noexcept nogil:
-    """`begun`: so many have launched flits of their packet before. Interleaved, that is not known."""
+cdef inline void launch_flits(State* s, Lanes* b, bint interleaved, int64_t t) noexcept nogil:
+    """What comes first to a VC is a head there, whatever it is called. Interleaved, it is now that a packet may begin."""
     cdef int32_t heads = 0
     cdef int32_t tails = 0
     cdef int32_t i, link, vc, left
-    cdef bint head
     cdef Out* out
     for i in range(b.go_count):
         link = b.going[i]
@@ -122,14 +120,11 @@ cdef inline void launch_flits(State* s, Lanes* b, int32_t begun, bint interleave
         out = &s.out[vc]
         left = out.send_left
         if interleaved:
-            head = left == s.packets[out.send_packet].flits
             b.heads[heads] = out.send_packet
-            heads += head
-        else:
-            head = i >= begun
+            heads += left == s.packets[out.send_packet].flits
         out.send_left = left - 1
         out.credit -= 1
-        launch(s, vc, link, <Event> (BODY - head), NONE, 0, t, False, True)
+        launch(s, vc, link, BODY, NONE, 0, t, False, True)
         b.tails[tails] = link
         tails += left == 1
     s.in_flight += b.go_count
@@ -161,16 +156,15 @@ cdef inline void follow_tails(State* s, Lanes* b, int32_t count) noexcept nogil:
 
 cdef inline void visit_lanes(State* s, Lanes* b, bint interleaved) noexcept nogil:
     """All active lanes in one cycle. `interleaved`: the compiler makes a copy of this for either."""
-    cdef int32_t word, begun
+    cdef int32_t word
     b.go_count = b.turn_count = b.ask_count = 0
     for word in range(s.lane_words):
         if s.lane_active[word]:
             look_at_lanes(s, b, word, interleaved)
         if b.go_count + b.turn_count > ENOUGH or word == s.lane_words - 1:
-            begun = b.go_count
             if interleaved:
                 turn_to_any(s, b)
             else:
                 turn_to_new(s, b, s.now)
-            launch_flits(s, b, begun, interleaved, s.now)
+            launch_flits(s, b, interleaved, s.now)
             b.go_count = b.turn_count = b.ask_count = 0
