@@ -56,14 +56,16 @@ cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
 
 cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
     cdef int32_t node = new_node(s)
+    cdef int32_t alone
     cdef Vc* v = &s.vc[vc]
     if s.failed:
         return
+    # Whether it is the only one cannot be guessed: if so, it is written to its own `next`, which then becomes NONE.
+    alone = -<int32_t> (v.head == NONE)
     s.nodes_pool[node].packet = packet
-    # Whether there is another one cannot be guessed: where there is none, its own `next`, which is NONE, is written to.
-    s.nodes_pool[node if v.head == NONE else v.tail].next = node
+    s.nodes_pool[(node & alone) | (v.tail & ~alone)].next = node
     s.nodes_pool[node].next = NONE
-    v.head = node if v.head == NONE else v.head
+    v.head = (node & alone) | (v.head & ~alone)
     v.tail = node
 
 

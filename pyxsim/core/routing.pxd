@@ -35,6 +35,7 @@ cdef inline void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     cdef int32_t packet = s.nodes_pool[v.head].packet
     v.packet = packet
     v.left = s.packets[packet].flits
+    s.packets[packet].hops += 1
     if s.priorities:
         s.rank[vc] = s.packets[packet].rank
     inputs_of(s, vc).heads |= bit_of(s, vc)
@@ -102,6 +103,7 @@ cdef inline void come_to_fronts(State* s, int32_t* vcs, int32_t count, int64_t u
         p = &s.packets[packet]
         v.packet = packet
         v.left = p.flits
+        p.hops += 1
         v.many = 0
         v.state = WAITING
         v.ready = ready

@@ -110,7 +110,7 @@ cdef struct Packet:
     uint64_t key       # of its draws
     int64_t rank       # by priority
     int64_t born       # when its message was sent
-    int32_t hops       # counting: routers that its head has passed
+    int32_t hops       # counting: routers at which its head has come to the front
     int32_t watched    # counting: every step of it is noted
     int64_t launched   # counting: when its head was launched
 

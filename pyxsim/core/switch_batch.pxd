@@ -169,28 +169,30 @@ cdef inline void keep_causes(State* s, Seen* seen, int64_t t) noexcept nogil:
 
 
 cdef inline void rest(State* s, Batch* b, int64_t t) noexcept nogil:
-    """Routers in which nothing happened, and nothing can by itself, fall asleep."""
+    """Routers in which nothing happened, and nothing can by itself in the next cycle, fall asleep."""
+    cdef int32_t sleepers = 0
     cdef int32_t i
     cdef int64_t again
     cdef Seen* seen
     for i in range(b.quiet_count):
         seen = &b.seen[b.quiet[i]]
-        if seen.asked:
-            continue
-        again = next_try(&s.inputs[seen.router], 1, t, INT64_MAX) if seen.early else INT64_MAX
-        if again <= t + 1:
-            continue
+        b.some[sleepers] = b.quiet[i]
+        sleepers += (seen.asked | s.inputs[seen.router].early[(t + 1) & 3]) == 0
+    for i in range(sleepers):
+        seen = &b.seen[b.some[i]]
         if seen.no_vc | seen.hungry:
             keep_causes(s, seen, t)
         clear_bit(s.router_active, seen.router)
-        if again != INT64_MAX:
-            schedule(s, again, seen.router, WAKE)
+        if seen.early:
+            again = next_try(&s.inputs[seen.router], 1, t, INT64_MAX)
+            if again != INT64_MAX:
+                schedule(s, again, seen.router, WAKE)
 
 
 cdef inline void visit_word(State* s, Batch* b, int32_t word, int64_t t) noexcept nogil:
     """The routers of one word of `router_active` in one cycle."""
     look_around(s, b, word, t)
-    allocate(s, b, t)
+    allocate(s, b)
     s.changed |= b.pick_count != 0
     win(s, b)
     collide(s, b)

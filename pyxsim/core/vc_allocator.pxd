@@ -86,7 +86,6 @@ cdef inline void grant(State* s, int32_t router, int32_t vc, int32_t target, int
     s.vc[vc].hold = target
     s.vc[vc].state = HOLDING
     s.vc[vc].ready = u + 1
-    s.packets[packet].hops += 1
     s.router[router].waiting -= 1
     inputs_of(s, vc).heads &= ~bit_of(s, vc)
     if s.masked:

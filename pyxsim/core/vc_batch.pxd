@@ -82,7 +82,7 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
         count_once(s, wire, &seen.lost, ARBITRATION_BITS)   # one of the two loses
 
 
-cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
+cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
     """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
     cdef int32_t i, vc, target, number, ranged
     cdef uint64_t unheld, later, bit
@@ -112,11 +112,9 @@ cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
             post(s, s.receiver[v.want], 0, target, v.packet, HEAD)
         else:
             push_packet(s, target, v.packet)
-        s.packets[v.packet].hops += 1
         r.waiting -= 1
         v.hold = target
         v.state = HOLDING
-        v.ready = t + 1
         out = &s.out[target]
         out.holder = v.spot
         bit = <uint64_t> 1 << (v.spot & 63)
@@ -128,8 +126,8 @@ cdef inline void grant_all(State* s, Batch* b, int64_t t) noexcept nogil:
         s.place[v.spot].out = wire.outlet
 
 
-cdef inline void allocate(State* s, Batch* b, int64_t t) noexcept nogil:
+cdef inline void allocate(State* s, Batch* b) noexcept nogil:
     """VA. Who gets a VC now may go from the next cycle on."""
     ask(s, b)
     settle(s, b)
-    grant_all(s, b, t)
+    grant_all(s, b)
