@@ -110,10 +110,7 @@ cdef inline void open_packet(
     p.exit = s.link[message.eject].src
     p.vnet = s.class_vnet[klass]
     p.key = packet_key(s.seed, message.serial, p.number) if s.keyed else 0
-    p.rank = s.class_rank[klass]
-    p.born = message.at
     p.hops = 0
-    p.watched = not plain and message.serial == s.watch_serial and p.number == s.watch_packet
     p.launched = first
     message.first = first if message.first < 0 else message.first
     message.opened += 1

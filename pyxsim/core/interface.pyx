@@ -23,7 +23,7 @@ from pyxsim.core.link cimport (
     told,
 )
 from pyxsim.core.source cimport rests, sends
-from pyxsim.core.state cimport NONE, WAKE, Arrival, Message, Packet, grown
+from pyxsim.core.state cimport NONE, WAKE, Arrival, Message, Packet, grown, rank_of
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
             if can_launch(s, base + pick):
                 if not s.priorities:
                     return pick
-                rank = s.packets[s.out[base + pick].send_packet].rank
+                rank = rank_of(s, s.out[base + pick].send_packet)
                 if rank < least:
                     best, least = pick, rank
             pick = next_bit(opened, pick + 1, stop)

@@ -297,7 +297,6 @@ cdef void rename(State* s, Picture* goal) noexcept nogil:
             was = &goal.who[order]
             p.message = was.heir
             p.number += was.ahead
-            p.born = s.messages[was.heir].at
 
 
 cdef void free_picture(Picture* p) noexcept:

@@ -28,6 +28,7 @@ from pyxsim.core.state cimport (
     Out,
     Packet,
     Place,
+    Range,
     Router,
     Slot,
     Vc,
@@ -35,7 +36,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS
 
-from pyxsim.core.records import BOOKS, IN_PORT, INPUTS, LINK, OUT, PLACE, ROUTER, VC, check_size
+from pyxsim.core.records import BOOKS, IN_PORT, INPUTS, LINK, OUT, PLACE, RANGE, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 LONGEST_DELAY = 1 << 24
@@ -50,11 +51,12 @@ NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by looking ahead than it gains
 
 
-SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort),
-         "vc": sizeof(Vc), "out": sizeof(Out), "link": sizeof(Link), "router": sizeof(Router), "place": sizeof(Place),
+SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort), "place": sizeof(Place), "vc": sizeof(Vc),
+         "out": sizeof(Out), "ranges": sizeof(Range), "link": sizeof(Link), "router": sizeof(Router),
          "owner": sizeof(Owner),
          "vc_book": sizeof(VcBook), "vc_margin": sizeof(VcMargin), "link_book": sizeof(LinkBook),
          "lane_book": sizeof(LaneBook)}
+
 
 cdef class Machine:
     """What the cycle loop works on. The engine is its face."""
@@ -310,6 +312,10 @@ cdef class Machine:
         }.items():
             out[name] = values
 
+        ranges = self._records("ranges", RANGE, s.vcs)
+        s.ranges = <Range*> self._address(ranges)
+        ranges["pick"] = NONE
+
     def _choose_switch(self, found):
         """SA by masks, where nothing but two round robins decides, and ports are few: switch_masks.pxd."""
         cdef State* s = &self.s
@@ -439,7 +445,6 @@ cdef class Machine:
         s.able = self._ints("able", np.zeros(fan_out), False)
         s.part_pick = self._ints("part_pick", np.full(s.parts, NONE), False)
         s.part_key = self._longs("part_key", np.zeros(s.parts), False)
-        s.va_pick = self._ints("va_pick", per_vc - 1, False)
         s.va_key = self._longs("va_key", per_vc, False)
         s.va_touched = self._ints("va_touched", np.zeros(outputs), False)
         s.asked_link = self._ints("asked_link", np.full(s.vcs if s.va_allocator != ROTATING else 0, NONE), False)

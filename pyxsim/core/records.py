@@ -28,13 +28,12 @@ VC = {
 OUT = {
     "credit": "i4",
     "link": "i4",
-    "va_next": "i4",
-    "va_requester": "i4",
     "holder": "i4",
     "send_packet": "i4",
     "send_left": "i4",
     "src": "i4",
 }
+RANGE = {"next": "i4", "requester": "i4", "pick": "i4"}
 LINK = {
     "free": "i8",
     "flits": "i8",
@@ -166,6 +165,7 @@ DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "place":
 COUNTING = {
     "vc": {"occupancy_max"},
     "out": set(),
+    "ranges": {"pick"},
     "inputs": set(),
     "in_port": set(),
     "place": set(),
@@ -215,7 +215,7 @@ SAME = (
 )
 
 # What else is put back as it is copied, where a jump leads to a state that was met before.
-COPIED = ("front", "out", "router", "inputs")
+COPIED = ("front", "out", "ranges", "router", "inputs")
 
 # What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
 # cycle, is derived from what is met, or only ever becomes more and is seen by nobody else.
@@ -236,7 +236,8 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("words", "port_word", "port_words"),
         ),
     },
-    "Packet": {"fixed": ("exit", "vnet", "rank", "born", "watched")},
+    "Range": {"scratch": ("pick",)},
+    "Packet": {"fixed": ("exit", "vnet")},
     "Message": {"fixed": ("tag",)},
     "LinkBook": {"scratch": ("won",)},
 }

@@ -154,8 +154,8 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
     cdef Link* link = &s.link[v.link]
     cdef int32_t node = v.head
     cdef bint first = True
-    same(s, w, both(out.credit, out.va_next))
-    same(s, w, both(out.va_requester, v.occupancy))
+    same(s, w, both(out.credit, v.occupancy))
+    same(s, w, both(s.ranges[vc].next, s.ranges[vc].requester))
     if s.attribution:
         meet_vc_book(s, w, vc)
     if out.src == NONE and link.dst != NONE:   # a lane

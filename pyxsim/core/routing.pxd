@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from pyxsim.core.bits cimport seldom
 from pyxsim.core.buffer cimport bit_of, inputs_of
 from pyxsim.core.masks cimport is_early
-from pyxsim.core.state cimport NONE, ROUTE_SHIFT, ROUTING, WAITING, Inputs, Link, Packet, State, Vc
+from pyxsim.core.state cimport NONE, ROUTE_SHIFT, ROUTING, WAITING, Inputs, Link, Packet, State, Vc, rank_of
 
 
 cdef enum:
@@ -37,7 +37,7 @@ cdef inline void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     v.left = s.packets[packet].flits
     s.packets[packet].hops += 1
     if s.priorities:
-        s.rank[vc] = s.packets[packet].rank
+        s.rank[vc] = rank_of(s, packet)
     inputs_of(s, vc).heads |= bit_of(s, vc)
     s.front[vc] = u
     if s.lazy:

@@ -96,6 +96,7 @@ cdef struct Node:
 
 
 cdef struct Packet:
+    # 64 bytes, of which what routers read comes first.
     int32_t message
     int32_t number
     int32_t flits
@@ -106,12 +107,9 @@ cdef struct Packet:
     int32_t eject      # link
     int32_t exit       # the router at its beginning
     int32_t vnet
+    int32_t hops       # counting: routers at which its head has come to the front
     int32_t next       # in the list of unused records
     uint64_t key       # of its draws
-    int64_t rank       # by priority
-    int64_t born       # when its message was sent
-    int32_t hops       # counting: routers at which its head has come to the front
-    int32_t watched    # counting: every step of it is noted
     int64_t launched   # counting: when its head was launched
 
 
@@ -228,12 +226,17 @@ cdef struct Out:
     # The upstream end of a VC: what its sender knows of it.
     int32_t credit           # below 0: so many slots of the pool are its
     int32_t link             # fixed
-    int32_t va_next          # rotating, first VC of a range: the VC number to try next
-    int32_t va_requester     # rotating, first VC of a range: the input VC to serve next
     int32_t holder           # derived, with `masked`: `spot` of the input VC that holds it, or that of nobody
     int32_t send_packet      # lanes: the open packet
     int32_t send_left        # lanes: its flits not yet launched
     int32_t src              # fixed: router, or NONE: a lane
+
+
+cdef struct Range:
+    # VA, rotating: a range of VCs, at the place of the first one.
+    int32_t next             # the VC number to try next
+    int32_t requester        # the input VC to serve next
+    int32_t pick             # scratch: who has it first, in stages the place in their list; or NONE
 
 
 cdef struct Link:
@@ -325,6 +328,7 @@ cdef struct State:
     # --- records that are partly fixed, partly decide, partly count ---
     Vc* vc                       # [vcs]
     Out* out                     # [vcs]
+    Range* ranges                # [vcs]
     Link* link                   # [links]
     Router* router               # [routers]
     Inputs* inputs               # [words of input VCs + 1 + MOST_PARTS]; the last are nobody's
@@ -484,8 +488,7 @@ cdef struct State:
     int32_t able_count
     int32_t* part_pick           # [parts] of the input port at hand: best candidate
     int64_t* part_key
-    int32_t* va_pick             # [vcs] rotating, first VC of a range: its best requester
-    int64_t* va_key
+    int64_t* va_key              # [vcs] rotating, first VC of a range: how good its best requester is
     int32_t* va_touched
     int32_t* found_link          # candidates of one head
     int32_t* found_class
@@ -532,6 +535,11 @@ cdef inline void free_packet(State* s, int32_t packet) noexcept nogil:
     s.packets[packet].next = s.packet_free
     s.packet_free = packet
     s.packet_spare += 1
+
+
+cdef inline int64_t rank_of(State* s, int32_t packet) noexcept nogil:
+    """By the priority of its message class."""
+    return s.class_rank[s.messages[s.packets[packet].message].klass]
 
 
 cdef void more_nodes(State* s) noexcept nogil

@@ -107,7 +107,7 @@ cdef void note(
     """Something happened to a packet: worth a line if it is the watched one. `vc`, `flit`: numbers, or NONE."""
     cdef int64_t room
     cdef Note* entry
-    if not s.packets[packet].watched:
+    if s.packets[packet].number != s.watch_packet or s.messages[s.packets[packet].message].serial != s.watch_serial:
         return
     if s.note_count == s.note_room:
         room = s.note_room * 2 + 256

@@ -347,7 +347,7 @@ cdef int32_t add_request(State* s, int32_t router, int32_t vc, int32_t out, bint
     cdef int64_t rank = s.rank[vc] if s.priorities else 0
     cdef Request* r
     if s.sa_allocator == AGE:
-        rank += front_packet(s, vc).born
+        rank += s.messages[front_packet(s, vc).message].at
     if bid:
         rank += (<int64_t> 1) << BID_SHIFT
     if not requests_fit(s, asked + 1):

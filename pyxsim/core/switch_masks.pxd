@@ -32,6 +32,7 @@ from pyxsim.core.state cimport (
     Link,
     Out,
     Place,
+    Range,
     Router,
     State,
     Vc,
@@ -130,9 +131,9 @@ cdef inline bint grant_alone(State* s, Router* r, int32_t router, int32_t vc, in
     """VA, rotating, where one head asks for one range, and so wins. Tells whether there is a VC for it."""
     cdef Vc* v = &s.vc[vc]
     cdef Link* link = &s.link[v.want]
-    cdef Out* range_of = &s.out[link.base + s.low[v.row]]
+    cdef Range* range_of = &s.ranges[link.base + s.low[v.row]]
     cdef uint64_t unheld = s.unheld[link.word] & from_place(s.low[v.row]) & ~from_place(s.high[v.row])
-    cdef uint64_t later = unheld & from_place(range_of.va_next)
+    cdef uint64_t later = unheld & from_place(range_of.next)
     cdef int32_t pick
     if not unheld:
         stall(s, v.want, STALL_VC)
@@ -141,8 +142,8 @@ cdef inline bint grant_alone(State* s, Router* r, int32_t router, int32_t vc, in
         return False
     pick = lowest(later if later else unheld)
     grant(s, router, vc, link.base + pick, t)
-    range_of.va_next = pick + 1
-    range_of.va_requester = after(vc - r.base, r.input_vcs)
+    range_of.next = pick + 1
+    range_of.requester = after(vc - r.base, r.input_vcs)
     return True
 
 

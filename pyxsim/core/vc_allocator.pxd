@@ -126,15 +126,15 @@ cdef inline int32_t ask_range(State* s, int32_t router, int32_t vc, int64_t u, i
         bid_for(s, vc, out, u)
     ranged = s.link[out].base + s.low[s.vc[vc].row]
     number = vc - s.router[router].base
-    key = (s.rank[vc] if s.priorities else 0) + distance(number, s.out[ranged].va_requester, s.router[router].input_vcs)
-    if s.va_pick[ranged] == NONE:
+    key = (s.rank[vc] if s.priorities else 0) + distance(number, s.ranges[ranged].requester, s.router[router].input_vcs)
+    if s.ranges[ranged].pick == NONE:
         s.va_touched[asked] = ranged
         asked += 1
     else:
         stall(s, out, STALL_ARBITRATION)   # one of the two loses
         if key >= s.va_key[ranged]:
             return asked
-    s.va_pick[ranged] = vc
+    s.ranges[ranged].pick = vc
     s.va_key[ranged] = key
     return asked
 
@@ -144,14 +144,14 @@ cdef inline void grant_ranges(State* s, int32_t router, int64_t u, int32_t asked
     cdef int32_t i, ranged, vc, pick
     for i in range(asked):
         ranged = s.va_touched[i]
-        vc = s.va_pick[ranged]
-        s.va_pick[ranged] = NONE
-        pick = usable_from(s, vc, s.out[ranged].va_next)
+        vc = s.ranges[ranged].pick
+        s.ranges[ranged].pick = NONE
+        pick = usable_from(s, vc, s.ranges[ranged].next)
         grant(s, router, vc, s.link[s.vc[vc].want].base + pick, u)
         if s.vc[vc].many & MANY_ESCAPE:
             to_escape(s, vc)
-        s.out[ranged].va_next = pick + 1
-        s.out[ranged].va_requester = after(vc - s.router[router].base, s.router[router].input_vcs)
+        s.ranges[ranged].next = pick + 1
+        s.ranges[ranged].requester = after(vc - s.router[router].base, s.router[router].input_vcs)
     if s.attribution:
         lose_ranges(s)
 

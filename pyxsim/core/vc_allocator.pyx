@@ -191,7 +191,7 @@ cdef int32_t add_request(
     r.empty = 0
     r.rank = s.rank[vc] if s.priorities else 0
     if s.va_allocator == AGE:
-        r.rank += p.born
+        r.rank += s.messages[p.message].at
     if escape and not s.plane_equal[p.plane]:
         r.rank += (<int64_t> 1) << ESCAPE_SHIFT
     return asked + 1

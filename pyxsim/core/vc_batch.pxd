@@ -11,7 +11,7 @@ from pyxsim.core.batch cimport Batch, Seen
 from pyxsim.core.bits cimport lowest, seldom
 from pyxsim.core.buffer cimport push_packet
 from pyxsim.core.mailbox cimport post
-from pyxsim.core.state cimport HEAD, HOLDING, NONE, Inputs, Link, Out, Router, State, Vc
+from pyxsim.core.state cimport HEAD, HOLDING, NONE, Inputs, Link, Out, Range, Router, State, Vc
 from pyxsim.core.stats cimport ARBITRATION_BITS
 
 
@@ -21,7 +21,8 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
     cdef int32_t i = 0
     cdef int32_t asks = 0
     cdef int32_t others = 0
-    cdef int32_t vc, ranged, before, first
+    cdef int32_t vc, before, first
+    cdef Range* range_of
     cdef uint64_t bits, some, more
     cdef Seen* seen
     cdef Vc* v
@@ -36,10 +37,10 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
             wire = &s.link[v.want]
             some = (s.unheld[wire.word] & s.range_mask[v.row]) != 0
             seen.asked |= some
-            ranged = wire.base + s.low[v.row]
-            before = s.va_pick[ranged]
+            range_of = &s.ranges[wire.base + s.low[v.row]]
+            before = range_of.pick
             first = <int32_t> some & (before >> 31)   # nobody asked before: NONE
-            s.va_pick[ranged] = asks if first else before
+            range_of.pick = asks if first else before
             b.ask[asks] = vc
             b.other[others] = vc
             b.other_at[others] = b.with_heads[i]
@@ -60,7 +61,8 @@ cdef inline void count_once(State* s, Link* wire, uint64_t* counted, int32_t shi
 
 cdef inline void settle(State* s, Batch* b) noexcept nogil:
     """Of several heads that ask for a range the one that is nearest behind its pointer stays in the list."""
-    cdef int32_t i, k, vc, ranged, pointer
+    cdef int32_t i, k, vc, pointer
+    cdef Range* range_of
     cdef Vc* v
     cdef Link* wire
     cdef Seen* seen
@@ -70,13 +72,13 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
         v = &s.vc[vc]
         seen = &b.seen[b.other_at[i]]
         wire = &s.link[v.want]
-        ranged = wire.base + s.low[v.row]
-        k = s.va_pick[ranged]
+        range_of = &s.ranges[wire.base + s.low[v.row]]
+        k = range_of.pick
         if k == NONE:
             count_once(s, wire, &seen.no_vc, 0)
             continue
         r = &s.router[v.router]
-        pointer = s.out[ranged].va_requester
+        pointer = range_of.requester
         if distance(vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
             b.ask[k] = vc
         count_once(s, wire, &seen.lost, ARBITRATION_BITS)   # one of the two loses
@@ -84,12 +86,12 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
 
 cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
     """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
-    cdef int32_t i, vc, target, number, ranged
+    cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
     cdef Vc* v
     cdef Link* wire
     cdef Router* r
-    cdef Out* range_of
+    cdef Range* range_of
     cdef Out* out
     cdef Inputs* inputs
     for i in range(b.ask_count):
@@ -97,17 +99,16 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
         v = &s.vc[vc]
         wire = &s.link[v.want]
         r = &s.router[v.router]
-        ranged = wire.base + s.low[v.row]
-        s.va_pick[ranged] = NONE
-        range_of = &s.out[ranged]
+        range_of = &s.ranges[wire.base + s.low[v.row]]
+        range_of.pick = NONE
         unheld = s.unheld[wire.word] & s.range_mask[v.row]
-        later = unheld & (~(<uint64_t> 0) << (range_of.va_next & 63)) & -<uint64_t> (range_of.va_next < 64)
+        later = unheld & (~(<uint64_t> 0) << (range_of.next & 63)) & -<uint64_t> (range_of.next < 64)
         number = lowest(later | (unheld & -<uint64_t> (later == 0)))
         target = wire.base + number
         s.unheld[wire.word] &= ~(<uint64_t> 1 << number)
-        range_of.va_next = number + 1
+        range_of.next = number + 1
         number = vc - r.base + 1
-        range_of.va_requester = number & -<int32_t> (number < r.input_vcs)
+        range_of.requester = number & -<int32_t> (number < r.input_vcs)
         if s.receiver != NULL and s.receiver[v.want] != s.part:
             post(s, s.receiver[v.want], 0, target, v.packet, HEAD)
         else:

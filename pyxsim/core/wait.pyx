@@ -207,7 +207,7 @@ cdef void lose_ranges(State* s) noexcept nogil:
         v = &s.vc[s.books.rivals[i].vc]
         if v.state == WAITING:
             base = s.link[v.want].base
-            owner = &s.books.owner[base + s.out[base + s.low[v.row]].va_next - 1]
+            owner = &s.books.owner[base + s.ranges[base + s.low[v.row]].next - 1]
             loses(s, s.books.rivals[i].vc, owner.serial, owner.by)
     s.books.rival_count = 0
 

@@ -20,7 +20,7 @@ few = settings(max_examples=60, deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
 
 NUMBERED = {"vc.head", "vc.tail", "link.queue_head", "link.queue_tail", "fifo"}  # of FIFO nodes: any will do
-SCRATCH = {"link.pick_vc", "link.pick_port", "link.pick_key", "link.eligible"}
+SCRATCH = {"link.pick_vc", "link.pick_port", "link.pick_key", "link.eligible", "ranges.pick"}
 UNKNOWN = SCRATCH | {f"{kind}.{name}" for kind, names in DERIVED.items() for name in names}  # derived: see Engine.check
 PACKETS = ("vc.packet", "out.send_packet")  # numbers of packets: any will do if they are the same everywhere
 
