@@ -6,13 +6,17 @@ What every message and packet does stands here.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after
-from pyxsim.core.bits cimport any_bit, set_bit
+from pyxsim.core.bits cimport any_bit, prefetch, set_bit
 from pyxsim.core.buffer cimport pop_packet, vcs_of
 from pyxsim.core.draw cimport packet_key
 from pyxsim.core.ledger cimport open_books, settle_packet
 from pyxsim.core.link cimport hold_vc
 from pyxsim.core.source cimport joins
 from pyxsim.core.state cimport NONE, OPENED, Message, Packet, State, free_message, free_packet, new_packet, note
+
+
+cdef enum:
+    MESSAGES_AHEAD = 16   # most are sent in the order in which they start
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
@@ -52,6 +56,7 @@ cdef inline void join_sources(State* s) noexcept nogil:
     cdef int32_t message, lane, queue
     while next_start(s) <= s.now:
         message = take_pending(s)
+        prefetch(&s.messages[message + MESSAGES_AHEAD])
         s.joined += 1
         lane = s.messages[message].lane - s.network_links
         queue = lane * s.classes + s.messages[message].klass

@@ -109,7 +109,7 @@ cdef inline void turn_to_any(State* s, Lanes* b) noexcept nogil:
 
 
 cdef inline void launch_flits(State* s, Lanes* b, bint interleaved, int64_t t) noexcept nogil:
-    """What comes first to a VC is a head there, whatever it is called. Interleaved, it is now that a packet may begin."""
+    """What comes first to a VC is a head, whatever it is called. Interleaved, it is now that a packet may begin."""
     cdef int32_t heads = 0
     cdef int32_t tails = 0
     cdef int32_t i, link, vc, left
