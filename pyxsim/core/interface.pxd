@@ -6,8 +6,8 @@ What every message and packet does stands here.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after
-from pyxsim.core.bits cimport any_bit, prefetch, set_bit
-from pyxsim.core.buffer cimport pop_packet, vcs_of
+from pyxsim.core.bits cimport any_bit, clear_bit, prefetch, set_bit
+from pyxsim.core.buffer cimport pop_packet, push_packet, vcs_of
 from pyxsim.core.draw cimport packet_key
 from pyxsim.core.ledger cimport open_books, settle_packet
 from pyxsim.core.link cimport hold_vc
@@ -92,7 +92,7 @@ cdef inline void open_packet(
     `first`: the cycle in which its first flit is launched, or -1. `plain`: `plain_lanes`, and nobody is told.
     """
     cdef int32_t lane = link - s.network_links
-    cdef int32_t queue = lane * s.classes + klass
+    cdef int32_t queue = lane if plain else lane * s.classes + klass
     cdef int32_t index = s.source_head[queue]
     cdef Message* message = &s.messages[index]
     cdef int32_t packet = new_packet(s)
@@ -120,17 +120,22 @@ cdef inline void open_packet(
     message.first = first if message.first < 0 else message.first
     message.opened += 1
     s.source_head[queue] = message.next if message.opened == message.packets else index
-    hold_vc(s, vc, packet)
-    if not any_bit(opened, s.link[link].words):
+    if plain:   # all VCs in a word, and the router in the same part
+        clear_bit(vcs_of(s.unheld, s, link), number)
+        push_packet(s, vc, packet)
+    else:
+        hold_vc(s, vc, packet)
+    if not any_bit(opened, 1 if plain else s.link[link].words):
         s.link[link].launch_pointer = number
     set_bit(opened, number)
     s.open_count[queue] += 1
     s.out[vc].send_packet = packet
     s.out[vc].send_left = p.flits
     s.open_pointer[lane * s.vnets + p.vnet] = number + 1
-    s.class_pointer[lane] = after(klass, s.classes)
-    if not plain and s.watch_serial >= 0:
-        note(s, packet, s.now, OPENED, link, number, NONE)
+    if not plain:
+        s.class_pointer[lane] = after(klass, s.classes)
+        if s.watch_serial >= 0:
+            note(s, packet, s.now, OPENED, link, number, NONE)
 
 
 cdef inline void report(State* s, int32_t message, int64_t t) noexcept nogil:
