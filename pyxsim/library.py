@@ -74,7 +74,7 @@ def _stems(folders: Iterable[Path], suffix: str) -> dict[str, Path]:
 
 def _library(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InputError("no such folder", file=str(folder), key="--library")
+        raise InputError("is no folder" if folder.exists() else "no such folder", file=str(folder), key="--library")
     if not any((folder / shelf).is_dir() for shelf in SHELVES):
         wanted = " or ".join(f"'{shelf}'" for shelf in SHELVES)
         raise InputError(

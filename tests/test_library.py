@@ -210,7 +210,7 @@ def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
         library.load_all([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="a folder that holds 'topologies' or 'collectives'"):
         library.load_all([tmp_path])
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="is no folder"):
         library.load_all([put(tmp_path, "file", "")])
 
 

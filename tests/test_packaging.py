@@ -43,8 +43,13 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     """Standard output of a command; its whole output is the error text when it fails."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYXSIM_", "PYTHON"))}
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env={**clean, **variables}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**clean, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -63,9 +63,7 @@ def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterab
     carry_out(talk, job, outputs)
 
 
-def carry_out(
-    talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None
-) -> None:
+def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None) -> None:
     """Run a job, write and show its results. `last_words`: tells what else there is to tell of what was
     prepared, and of its complete result.
 

@@ -83,7 +83,7 @@ def show_topology(
 
     `name`: of the shelf, perhaps with options behind it as one text ("dragonfly p=2 a=4 h=2"); or a file.
     """
-    name, *words = name.split() if WORD.search(name.partition(" ")[2]) else [name]
+    name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(talk, name, export, file)
     libraries = list(libraries)
     topology, network = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
@@ -132,7 +132,8 @@ def _override(word: str) -> str:
     """An option of the topology as a setting: "k=4" is network.options.k=4, "routing=valiant" the router's routing."""
     match = WORD.fullmatch(word)
     if match is None:
-        raise InputError(f"'{word}' is no option", key="topology", allowed="words such as k=4 behind the name")
+        allowed = "words such as k=4 behind the name, or --shape 4,4"
+        raise InputError(f"'{word}' is no option", key="topology", allowed=allowed)
     key, value = match.groups()
     if SHAPE.fullmatch(value) and not value.isdecimal():
         value = f"[{','.join(re.split('[,xX]', value))}]"

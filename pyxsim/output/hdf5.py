@@ -103,15 +103,24 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
         part.unlink(missing_ok=True)
 
 
+_RESULTS = "a file that `pyxsim run -o` has written"
+
+
 def read(path: Path_) -> Result:
     """The result in a file of `write`, without its topology object. InputError when the file is none of ours."""
     try:
         with h5py.File(path, "r") as file:
+            if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
+                raise InputError(f"is a {other}, not the result of a run", file=os.fspath(path), allowed=_RESULTS)
             return read_result(file)
     except OSError as error:
         known = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
-        raise InputError(_reason(error) if known else "is no readable HDF5 file", file=os.fspath(path)) from error
+        what = _RESULTS if isinstance(error, IsADirectoryError) else None
+        problem = _reason(error) if known else "is no readable HDF5 file"
+        raise InputError(problem, file=os.fspath(path), allowed=what) from error
     except (KeyError, ValueError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError("is no result of pyxsim, or of another version", file=os.fspath(path)) from error
 
 

@@ -17,7 +17,7 @@ from pyxsim.settings.named import Systems, Underlay
 from pyxsim.settings.override import Steps, parse_override, put
 from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import read_toml, to_toml
-from pyxsim.settings.types import fresh
+from pyxsim.settings.types import fresh, listed
 
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
@@ -66,7 +66,7 @@ class Setting:
 def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
     """What `--set` sets; a fault for what it cannot set."""
     found: list[Setting | InputError] = []
-    for text in overrides:
+    for text in listed(overrides):
         try:
             steps, value = parse_override(text)
             found.append(Setting(steps, value, key_path(steps), _OVERRIDE))

@@ -24,7 +24,7 @@ from pyxsim.settings.faults import translate
 from pyxsim.settings.network import MAX_NPUS, Network
 from pyxsim.settings.system import System
 from pyxsim.settings.toml import read_toml
-from pyxsim.settings.types import Bandwidth, Line, Table, Word, fresh, number, whole
+from pyxsim.settings.types import Bandwidth, Line, Table, Word, fresh, listed, number, whole
 
 _STEP = re.compile(r'"([^"]+)"|\[(\d+)\]|([\w-]+)')
 _EACH = ("bandwidth", "latency")  # told for the network, or in each of its dimensions
@@ -103,7 +103,7 @@ class Systems:
     """The systems of the shelves, looked for when first asked. `libraries`: folders besides what ships."""
 
     def __init__(self, libraries: Iterable[str | PathLike[str]] = ()) -> None:
-        self._libraries = [Path(folder) for folder in libraries]
+        self._libraries = [Path(folder) for folder in listed(libraries)]
         self._tables: dict[str, dict[str, Any]] = {}  # of those that were asked for: a sweep asks thousands of times
 
     @cached_property

@@ -10,6 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from os import PathLike
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -35,6 +36,11 @@ class Table(BaseModel):
     """One table of an experiment file. Unknown keys are refused, defaults are checked too, nothing changes later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
+
+
+def listed(words: Any) -> list[Any]:
+    """What may be given as a list: a word or a path alone is the only one, and not its letters."""
+    return [words] if isinstance(words, str | PathLike) else list(words)
 
 
 def fresh(value: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import signal
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +21,10 @@ from pyxsim.output.curve import Curve
 from pyxsim.output.result import Result, title_of
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
+from pyxsim.settings.types import listed
 from pyxsim.study.open_loop import measure, settings_of, traffic_bound
 from pyxsim.study.prepare import PreparedTraffic, prepare
+from pyxsim.study.sweep.crew import processes
 
 Point = dict[str, Any]
 
@@ -129,14 +130,14 @@ def points_of(
     tell: Callable[[Point], None] = lambda point: None,
 ) -> Points:
     """The points of an experiment. Raises InputError unless it has traffic with a load that can be changed."""
-    libraries = list(libraries)
+    libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
     experiment.run.without_checkpoints()
     traffic = settings_of(experiment)
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")
     folder = Path(source).parent if isinstance(source, str | Path) else Path()
-    count = workers or os.cpu_count() or 1
+    count = processes(workers)
     if count > 1 and experiment.run.threads == "auto":  # the cores are taken
         experiment = experiment.model_copy(update={"run": experiment.run.model_copy(update={"threads": 1})})
     return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)

@@ -27,6 +27,7 @@ from pyxsim.output.result import LinkTable, Longs, Result
 from pyxsim.output.work import Work
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
+from pyxsim.settings.types import listed
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits
 from pyxsim.study.checkpoint.keeper import Keeper
@@ -72,7 +73,7 @@ def run(
     system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt ends the run early: the
     result is then marked incomplete (`result.complete`).
     """
-    libraries = list(libraries)
+    libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
     folder = Path(source).parent if isinstance(source, str | Path) else Path()
     place = _checkpoint(experiment, source, checkpoint_file)

@@ -238,6 +238,8 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "missing value": (["run", "small.toml", "--plot"], "option '--plot' requires an argument"),
     "one argument too many": (["run", "small.toml", "b.toml"], "run: got unexpected extra argument"),
     "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is no number"),
+    "topology and a shape": (["topology", "torus", "4x4"], "topology: '4x4' is no option; allowed: ... or --shape 4,4"),
+    "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: is no folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
     "topology without shape": (["topology", "torus"], "network.shape: the shape is missing"),
     "topology shape": (["topology", "torus", "--shape", "4,"], "--shape: '4,' is no shape"),

@@ -16,6 +16,7 @@ from rich.console import Console
 import pyxsim
 from pyxsim.errors import InputError
 from pyxsim.output.comparison import PACKET, Comparison, Entry
+from pyxsim.output.result import Result
 from pyxsim.report import comparison as tables
 from pyxsim.report import why
 from pyxsim.report.compare import figure, phases, ratios, save, times
@@ -100,6 +101,15 @@ def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path,
         pyxsim.load(tmp_path / name)
     with pytest.raises(InputError, match="No such file"):
         pyxsim.load(tmp_path / "none.json")
+
+
+def test_it_is_not_the_result_of_a_run(one: Comparison, tmp_path: Path) -> None:
+    one.save(tmp_path / "all.h5")
+    problem = r"all\.h5: is a comparison, not the result of a run; allowed: a file that `pyxsim run -o` has written$"
+    with pytest.raises(InputError, match=problem):
+        Result.load(tmp_path / "all.h5")
+    with pytest.raises(InputError, match=r"Is a directory; allowed: a file that `pyxsim run -o` has written$"):
+        Result.load(tmp_path)
 
 
 def test_a_comparison_of_another_version(one: Comparison, tmp_path: Path) -> None:

@@ -200,3 +200,8 @@ run("relay-a")
 def test_a_file_for_checkpoints_wants_a_time(here: Path) -> None:
     with pytest.raises(InputError, match=r"run\.checkpoint: it is not said how often; allowed: a time such as '60 s'"):
         pyxsim.run({**RING, "run": {}}, checkpoint_file="mine.checkpoint")
+
+
+def test_a_folder_is_no_checkpoint(here: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written: it is a folder"):
+        pyxsim.run(RING, checkpoint_file=here)

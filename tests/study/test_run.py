@@ -14,6 +14,9 @@ from pyxsim.errors import DeadlockError, InputError
 from pyxsim.output.result import Result
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, Progress, prepare, run, simulate
+from pyxsim.study.compare import compare
+from pyxsim.study.curve import points_of
+from pyxsim.study.sweep import sweep
 
 SMALL: dict[str, Any] = {
     # A flit per cycle.
@@ -294,3 +297,31 @@ def test_what_a_run_will_cost() -> None:
 def test_rounding_is_told() -> None:
     warnings = prepare(load_experiment(SMALL | {"system": {"endpoint_delay": "1.2 ns"}})).warnings
     assert warnings == ["system.endpoint_delay: 1.2 ns is simulated as 2 cycles of the 1 GHz clock"]
+
+
+def test_one_word_is_a_list_of_one(tmp_path: Path) -> None:
+    """And not one of its letters."""
+    assert run(SMALL, overrides="system.chunks=1").time_cycles == run(SMALL, overrides=["system.chunks=1"]).time_cycles
+    (tmp_path / "topologies").mkdir()
+    assert run(SMALL, libraries=tmp_path).complete  # type: ignore[arg-type]
+    assert compare(SMALL, backends="flow", libraries=str(tmp_path)).backends == ["flow"]
+    for each in (tmp_path / "nothing", str(tmp_path / "nothing")):
+        with pytest.raises(InputError, match=r"nothing: --library: no such folder$"):
+            run(SMALL, libraries=each)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [0, -1, "two", 1.5])
+def test_no_number_of_workers(tmp_path: Path, workers: Any) -> None:
+    problem = r"^--workers: .* is no number of workers; allowed: a whole number from 1$"
+    with pytest.raises(InputError, match=problem):
+        sweep(SMALL, tmp_path / "points", workers=workers)
+    traffic = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1}}
+    with pytest.raises(InputError, match=problem):
+        points_of(traffic, workers=workers)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("within", [-1, 0, 1, float("nan")])
+def test_no_share_within(within: float) -> None:
+    with pytest.raises(InputError, match=r"within: .* is no share; allowed: between 0 and 1"):
+        compare(SMALL, within=within)

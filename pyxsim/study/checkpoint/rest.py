@@ -42,7 +42,7 @@ def place_of(output: str | None, inputs: Iterable[PathLike]) -> str:
 
 def check_new(path: str, words: str) -> str:
     """Raise InputError where there is a checkpoint already, or none can be written. `words`: how to go on with it."""
-    if os.path.lexists(path):
+    if os.path.lexists(path) and not os.path.isdir(path):
         problem = "there is a checkpoint of a run that has not ended"
         raise InputError(problem, file=path, allowed=f"{words}, or to remove it")
     check_writable(path)

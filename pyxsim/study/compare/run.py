@@ -16,6 +16,7 @@ from pyxsim.output.result import Result, title_of
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
+from pyxsim.settings.types import listed
 from pyxsim.study.backends import BACKENDS
 from pyxsim.study.compare.alone import cheap
 from pyxsim.study.compare.chains import chain_of
@@ -81,7 +82,7 @@ def plan_of(
 
     Raises InputError with the faults of all points: what no backend can run is the fault of the file.
     """
-    for name in backends:
+    for name in (backends := listed(backends)):
         if name not in BACKENDS:
             raise InputError(f"unknown backend '{name}'", key="--backend", allowed=list(BACKENDS), given=name)
     wanted = sorted(dict.fromkeys(backends or BACKENDS), key=ORDER.index)
@@ -89,7 +90,7 @@ def plan_of(
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
-    plan = Plan(found, wanted, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
+    plan = Plan(found, wanted, file.parent if file else Path(), tuple(listed(libraries)), allow_deadlock, title)
     faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
     raise_all(list(faults.values()))
     return plan
@@ -131,6 +132,8 @@ def compare(
     and around it; `tell`: as soon as a point is done. `options`: overrides, backends, libraries, allow_deadlock. Raises
     InputError. KeyboardInterrupt ends it early: what is there is kept, `complete` is false then.
     """
+    if not 0 < within < 1:
+        raise InputError(f"{within:g} is no share", key="within", allowed="between 0 and 1, such as 0.1")
     plan = source if isinstance(source, Plan) else plan_of(source, **options)
     seed = plan.points[0].experiment.output.seed
     found = Comparison(plan.title, plan.backends, [], within, seed)

@@ -17,12 +17,21 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Protocol
 
-from pyxsim.errors import PyxsimError
+from pyxsim.errors import InputError, PyxsimError
 from pyxsim.study.sweep.task import DIED, Outcome, Task
 
 _BEGIN = "import sys; sys.path[:] = {path!r}; from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
 _TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HOPELESS = 3  # workers in a row that died before they were begun: it is not the points
+
+
+def processes(workers: int | None) -> int:
+    """So many as are asked for, or as there are processors. Raises InputError for what is no number of workers."""
+    if workers is None:
+        return os.cpu_count() or 1
+    if not isinstance(workers, int) or workers < 1:
+        raise InputError(f"{workers!r} is no number of workers", key="--workers", allowed="a whole number from 1")
+    return workers
 
 
 class Crew(Protocol):

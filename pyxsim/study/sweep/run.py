@@ -20,9 +20,10 @@ from pyxsim.output.sweep_table import write_tables
 from pyxsim.settings import resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Plan, plan_of
+from pyxsim.settings.types import listed
 from pyxsim.study.backends import BACKENDS
 from pyxsim.study.sweep.cluster import Cluster
-from pyxsim.study.sweep.crew import Crew, Local
+from pyxsim.study.sweep.crew import Crew, Local, processes
 from pyxsim.study.sweep.folder import BEGIN, END, START, Folder
 from pyxsim.study.sweep.keys import Keys
 from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
@@ -84,13 +85,13 @@ def sweep(
     """
     if backend not in BACKENDS:
         raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=list(BACKENDS), given=backend)
-    plan = plan_of(source, tuple(overrides), libraries)
+    plan = plan_of(source, overrides, libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     at = (file.parent if file is not None else Path()).resolve()
-    own = tuple(os.path.abspath(each) for each in libraries)
+    own = tuple(os.path.abspath(each) for each in listed(libraries))
     keys = Keys(at, backend, own, allow_deadlock)
     found = [keys.key(point.experiment) for point in plan.points]
-    count = workers or os.cpu_count() or 1
+    count = processes(workers)
     alone = count == 1 and dask is None
     tasks = [Task(point, at, backend, own, allow_deadlock, alone) for point in plan.points]
     cluster = None if dask is None else Cluster(dask, count)  # before anything is written
