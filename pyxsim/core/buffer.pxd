@@ -56,16 +56,15 @@ cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
 
 cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
     cdef int32_t node = new_node(s)
-    cdef int32_t alone
+    cdef size_t alone, goes_on
     cdef Vc* v = &s.vc[vc]
     if s.failed:
         return
-    # Whether it is the only one cannot be guessed: if so, it is written to its own `next`, which then becomes NONE.
-    alone = -<int32_t> (v.head == NONE)
+    # Whether it is the only one is not guessed: its number is written to where the list begins, or goes on.
+    alone = -<size_t> (v.head == NONE)
+    goes_on = <size_t> &s.nodes_pool[v.tail].next
     s.nodes_pool[node].packet = packet
-    s.nodes_pool[(node & alone) | (v.tail & ~alone)].next = node
-    s.nodes_pool[node].next = NONE
-    v.head = (node & alone) | (v.head & ~alone)
+    (<int32_t*> ((<size_t> &v.head & alone) | (goes_on & ~alone)))[0] = node
     v.tail = node
 
 

@@ -10,11 +10,11 @@ from libc.string cimport memcpy
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.orbit cimport Orbit
-from pyxsim.core.state cimport KINDS, Link, Node, Packet, Slot, Vc, grown
+from pyxsim.core.state cimport KINDS, Link, Node, Packet, Slot, Vc, free_node, grown
 
 
 cdef struct Pools:
-    int32_t node_room, node_free
+    int32_t node_room, node_spare
     int32_t packet_room, packet_free, packet_spare
     int64_t in_flight
     int64_t entries            # of the calendar
@@ -46,7 +46,7 @@ cdef int64_t size_of(State* s, int64_t entries) noexcept nogil:
     cdef int32_t i
     for i in range(s.orbit.block_count):
         size += s.orbit.blocks[i].size
-    size += s.node_room * sizeof(Node) + s.packet_room * sizeof(Packet)
+    size += s.node_room * (sizeof(Node) + sizeof(int32_t)) + s.packet_room * sizeof(Packet)
     return size + (s.slot_mask + 1) * KINDS * sizeof(int32_t) + entries * sizeof(int32_t)
 
 
@@ -69,7 +69,7 @@ cdef void copy_records(State* s, Picture* p) noexcept nogil:
         if s.failed:
             return
         p.copy_room = p.copy_size
-    pools.node_room, pools.node_free = s.node_room, s.node_free
+    pools.node_room, pools.node_spare = s.node_room, s.node_spare
     pools.packet_room, pools.packet_free, pools.packet_spare = s.packet_room, s.packet_free, s.packet_spare
     pools.in_flight = s.in_flight
     at = take(p.copy, &pools, sizeof(Pools))
@@ -78,6 +78,7 @@ cdef void copy_records(State* s, Picture* p) noexcept nogil:
     for i in range(o.block_count):
         at = take(at, o.blocks[i].begin, o.blocks[i].size)
     at = take(at, s.nodes_pool, s.node_room * sizeof(Node))
+    at = take(at, s.free_nodes, s.node_spare * sizeof(int32_t))
     at = take(at, s.packets, s.packet_room * sizeof(Packet))
     for offset in range(s.slot_mask + 1):   # as seen from now
         slot = &s.slots[(s.now + offset) & s.slot_mask]
@@ -106,10 +107,10 @@ cdef void put_back(State* s, Picture* p) noexcept nogil:
     for i in range(o.block_count):
         at = give(at, o.blocks[i].begin, o.blocks[i].size)
     at = give(at, s.nodes_pool, pools.node_room * sizeof(Node))
-    s.node_free = pools.node_free
+    at = give(at, s.free_nodes, pools.node_spare * sizeof(int32_t))
+    s.node_spare = pools.node_spare
     for i in range(pools.node_room, s.node_room):   # made since
-        s.nodes_pool[i].next = s.node_free
-        s.node_free = i
+        free_node(s, i)
     at = give(at, s.packets, pools.packet_room * sizeof(Packet))
     s.packet_free, s.packet_spare = pools.packet_free, pools.packet_spare + s.packet_room - pools.packet_room
     for i in range(pools.packet_room, s.packet_room):

@@ -78,7 +78,7 @@ cdef class Machine:
         s.tracing = trace
         s.recycling = recycle
         s.attribution = attribution
-        s.node_free = s.packet_free = s.message_free = s.next_message = NONE
+        s.packet_free = s.message_free = s.next_message = NONE
         s.watch_serial = NONE
         self._take_options(options)
         self._take_links(links)
@@ -511,7 +511,7 @@ cdef class Machine:
             total += sizeof(Slot)
             for kind in range(KINDS):
                 total += s.slots[place].room[kind] * sizeof(int32_t)
-        total += s.node_room * sizeof(Node) + s.packet_room * sizeof(Packet) + s.message_room * sizeof(Message)
+        total += s.node_room * (sizeof(Node) + sizeof(int32_t)) + s.packet_room * sizeof(Packet) + s.message_room * sizeof(Message)
         return total
 
     def __dealloc__(self):

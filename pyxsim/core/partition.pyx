@@ -20,6 +20,7 @@ from pyxsim.core.state cimport (
     Launch,
     Link,
     Slot,
+    free_node,
     grown,
     new_node,
 )
@@ -84,7 +85,7 @@ cdef bint own(Team* team, Part* part, int32_t number) noexcept nogil:
     s.lane_active = <uint64_t*> calloc(s.lane_words + 1, sizeof(uint64_t))
     part.boxes = <Outbox*> calloc(2 * team.parts, sizeof(Outbox))
     forget(s)
-    s.nodes_pool, s.node_room, s.node_free = NULL, 0, NONE
+    s.nodes_pool, s.free_nodes, s.node_room, s.node_spare = NULL, NULL, 0, 0
     s.pending, s.pending_room = NULL, 0
     s.delivered, s.delivered_at, s.delivered_room = NULL, NULL, 0
     s.arrivals, s.arrival_room = NULL, 0
@@ -125,6 +126,7 @@ cdef void destroy_team(Team* team) noexcept:
         free(s.router_active)
         free(s.lane_active)
         free(s.nodes_pool)
+        free(s.free_nodes)
         free(s.pending)
         free(s.delivered)
         free(s.delivered_at)
@@ -220,9 +222,9 @@ cdef void move_nodes(Team* team, bint apart) noexcept nogil:
 cdef void empty_nodes(State* s) noexcept nogil:
     """All nodes of a pool are free."""
     cdef int32_t node
-    for node in range(s.node_room):
-        s.nodes_pool[node].next = node + 1 if node + 1 < s.node_room else NONE
-    s.node_free = 0 if s.node_room else NONE
+    s.node_spare = 0
+    for node in range(s.node_room - 1, -1, -1):
+        free_node(s, node)
 
 
 cdef void name_nobody(Team* team, bint apart) noexcept nogil:

@@ -12,7 +12,7 @@ from libc.stdlib cimport free
 
 from pyxsim.core.books cimport MessageBook, PacketBook, Rider, Stay, StayRow, Waited
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport KINDS, Arrival, Event, Launch, Message, Node, Note, Packet
+from pyxsim.core.state cimport KINDS, Arrival, Event, Launch, Message, Node, Note, Packet, grown
 from pyxsim.raw cimport loaded, saved
 
 
@@ -21,9 +21,10 @@ cdef dict taken(State* s):
         "time": (s.now, s.arrived, s.reported, s.flush, s.changed, s.won_count),
         "counts": (s.in_flight, s.draws, s.serials, s.joined, s.router_visits, s.packets_delivered,
                    s.messages_delivered, s.flits_delivered, s.latency_sum, s.network_latency_sum, s.hops_sum),
-        "lists": (s.node_free, s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message),
+        "lists": (s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message),
         "watched": (s.watch_serial, s.watch_packet),
         "nodes": saved(s.nodes_pool, s.node_room, sizeof(Node)),
+        "free_nodes": saved(s.free_nodes, s.node_spare, sizeof(int32_t)),
         "packets": saved(s.packets, s.packet_room, sizeof(Packet)),
         "messages": saved(s.messages, s.message_room, sizeof(Message)),
         "pending": saved(s.pending, s.pending_count, sizeof(int32_t)),
@@ -42,9 +43,12 @@ cdef int put_back(State* s, dict kept) except -1:
     s.now, s.arrived, s.reported, s.flush, s.changed, s.won_count = kept["time"]
     (s.in_flight, s.draws, s.serials, s.joined, s.router_visits, s.packets_delivered, s.messages_delivered,
      s.flits_delivered, s.latency_sum, s.network_latency_sum, s.hops_sum) = kept["counts"]
-    (s.node_free, s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message) = kept["lists"]
+    (s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message) = kept["lists"]
     s.watch_serial, s.watch_packet = kept["watched"]
     s.node_room = <int32_t> pool(<void**> &s.nodes_pool, kept["nodes"], sizeof(Node))
+    s.node_spare = <int32_t> pool(<void**> &s.free_nodes, kept["free_nodes"], sizeof(int32_t))
+    if s.node_room:   # all may be free at once
+        s.free_nodes = <int32_t*> grown(s, s.free_nodes, s.node_room, sizeof(int32_t))
     s.packet_room = <int32_t> pool(<void**> &s.packets, kept["packets"], sizeof(Packet))
     s.message_room = <int32_t> pool(<void**> &s.messages, kept["messages"], sizeof(Message))
     s.pending_room = s.pending_count = <int32_t> pool(<void**> &s.pending, kept["pending"], sizeof(int32_t))

@@ -426,7 +426,8 @@ cdef struct State:
     uint64_t* lane_active
     int32_t router_words, lane_words
     Node* nodes_pool
-    int32_t node_room, node_free
+    int32_t node_room, node_spare   # spare: how many are free,
+    int32_t* free_nodes             # [node_room] which these are: no list, as one would wait for the next
     Packet* packets
     int32_t packet_room, packet_free, packet_spare   # spare: how many are free
     Message* messages
@@ -504,19 +505,19 @@ cdef struct State:
 
 cdef inline int32_t new_node(State* s) noexcept nogil:
     cdef int32_t node
-    if s.node_free == NONE:
+    if s.node_spare == 0:
         more_nodes(s)
         if s.failed:
             return NONE
-    node = s.node_free
-    s.node_free = s.nodes_pool[node].next
+    s.node_spare -= 1
+    node = s.free_nodes[s.node_spare]
     s.nodes_pool[node].next = NONE
     return node
 
 
 cdef inline void free_node(State* s, int32_t node) noexcept nogil:
-    s.nodes_pool[node].next = s.node_free
-    s.node_free = node
+    s.free_nodes[s.node_spare] = node
+    s.node_spare += 1
 
 
 cdef inline int32_t new_packet(State* s) noexcept nogil:

@@ -24,12 +24,12 @@ cdef void more_nodes(State* s) noexcept nogil:
     cdef int32_t node
     cdef int32_t room = s.node_room * 2 if s.node_room else 1024
     s.nodes_pool = <Node*> grown(s, s.nodes_pool, room, sizeof(Node))
+    s.free_nodes = <int32_t*> grown(s, s.free_nodes, room, sizeof(int32_t))
     if s.failed:
         return
-    for node in range(s.node_room, room):
-        s.nodes_pool[node].next = node + 1
-    s.nodes_pool[room - 1].next = NONE
-    s.node_free = s.node_room
+    for node in range(room - 1, s.node_room - 1, -1):
+        s.free_nodes[s.node_spare] = node
+        s.node_spare += 1
     s.node_room = room
 
 
@@ -131,6 +131,7 @@ cdef void free_state(State* s) noexcept:
     free(s.slots)
     free(s.slot_used)
     free(s.nodes_pool)
+    free(s.free_nodes)
     free(s.packets)
     free(s.messages)
     free(s.pending)
