@@ -259,6 +259,8 @@ cdef class Machine:
 
     def _wire(self):
         cdef State* s = &self.s
+        cdef int32_t i, row
+        cdef Link* one
         link = self.records["link"]
         found = wire(s.routers, *(link[name].astype(np.int32) for name in ("src", "dst", "vcs")))
         s.in_links = self._ints("in_links", found["in_links"])
@@ -315,6 +317,12 @@ cdef class Machine:
         ranges = self._records("ranges", RANGE, s.vcs)
         s.ranges = <Range*> self._address(ranges)
         ranges["pick"] = NONE
+        for name in ("word", "base", "outlet"):
+            ranges[name] = link[name][at]
+        for i in range(s.links):
+            one = &s.link[i]
+            for row in range(one.range, one.range + s.vnets * one.classes):
+                s.ranges[one.base + s.low[row]].mask = s.range_mask[row]
 
     def _choose_switch(self, found):
         """SA by masks, where nothing but two round robins decides, and ports are few: switch_masks.pxd."""

@@ -33,7 +33,15 @@ OUT = {
     "send_left": "i4",
     "src": "i4",
 }
-RANGE = {"next": "i4", "requester": "i4", "pick": "i4"}
+RANGE = {
+    "next": "i4",
+    "requester": "i4",
+    "pick": "i4",
+    "word": "i4",
+    "mask": "u8",
+    "base": "i4",
+    "outlet": "i4",
+}
 LINK = {
     "free": "i8",
     "flits": "i8",
@@ -236,7 +244,7 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("words", "port_word", "port_words"),
         ),
     },
-    "Range": {"scratch": ("pick",)},
+    "Range": {"fixed": ("mask",), "scratch": ("pick",)},
     "Packet": {"fixed": ("exit", "vnet")},
     "Message": {"fixed": ("tag",)},
     "LinkBook": {"scratch": ("won",)},

@@ -16,8 +16,10 @@ cdef enum:
 cdef inline void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
     """The packet at the front of `vc` wants this link, in this class."""
     cdef Packet* p = &s.packets[s.vc[vc].packet]
+    cdef int32_t row = s.link[link].range + p.vnet * s.link[link].classes + vc_class
     s.vc[vc].want = link
-    s.vc[vc].row = s.link[link].range + p.vnet * s.link[link].classes + vc_class
+    s.vc[vc].row = row
+    s.vc[vc].hold = s.link[link].base + s.low[row]
 
 
 cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
@@ -86,6 +88,7 @@ cdef inline bint route_plainly(State* s, Vc* v, Packet* p) noexcept nogil:
     vc_class = ((v.vc_class & stays) | (vc_class & ~stays)) & ~at_exit
     v.want = link
     v.row = wire.range + p.vnet * wire.classes + vc_class
+    v.hold = wire.base + s.low[v.row]
     return True
 
 

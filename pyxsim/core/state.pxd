@@ -209,7 +209,7 @@ cdef struct Vc:
     int32_t occupancy        # flits in the buffer
     int32_t left             # flits of the front packet that have not left
     int32_t want             # output link of the front packet
-    int32_t hold             # output VC that it holds
+    int32_t hold             # output VC that it holds; of a waiting head the first VC of its range
     int32_t head             # packets in the VC, in order
     int32_t tail
     int32_t link             # fixed
@@ -237,6 +237,10 @@ cdef struct Range:
     int32_t next             # the VC number to try next
     int32_t requester        # the input VC to serve next
     int32_t pick             # scratch: who has it first, in stages the place in their list; or NONE
+    int32_t word             # fixed: of its link in the VC masks of senders
+    uint64_t mask            # fixed: its VCs there
+    int32_t base             # fixed: of its link
+    int32_t outlet           # fixed: of its link
 
 
 cdef struct Link:

@@ -26,7 +26,6 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
     cdef uint64_t bits, some, more
     cdef Seen* seen
     cdef Vc* v
-    cdef Link* wire
     b.heads[b.head_count] = 0
     bits = b.heads[0]
     while i < b.head_count:
@@ -34,10 +33,9 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
         vc = s.place[64 * seen.router + lowest(bits)].vc
         v = &s.vc[vc]
         if not seldom(v.want == NONE):
-            wire = &s.link[v.want]
-            some = (s.unheld[wire.word] & s.range_mask[v.row]) != 0
+            range_of = &s.ranges[v.hold]
+            some = (s.unheld[range_of.word] & range_of.mask) != 0
             seen.asked |= some
-            range_of = &s.ranges[wire.base + s.low[v.row]]
             before = range_of.pick
             first = <int32_t> some & (before >> 31)   # nobody asked before: NONE
             range_of.pick = asks if first else before
@@ -72,7 +70,7 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
         v = &s.vc[vc]
         seen = &b.seen[b.other_at[i]]
         wire = &s.link[v.want]
-        range_of = &s.ranges[wire.base + s.low[v.row]]
+        range_of = &s.ranges[v.hold]
         k = range_of.pick
         if k == NONE:
             count_once(s, wire, &seen.no_vc, 0)
@@ -89,7 +87,6 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
     cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
     cdef Vc* v
-    cdef Link* wire
     cdef Router* r
     cdef Range* range_of
     cdef Out* out
@@ -97,15 +94,14 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
     for i in range(b.ask_count):
         vc = b.ask[i]
         v = &s.vc[vc]
-        wire = &s.link[v.want]
         r = &s.router[v.router]
-        range_of = &s.ranges[wire.base + s.low[v.row]]
+        range_of = &s.ranges[v.hold]
         range_of.pick = NONE
-        unheld = s.unheld[wire.word] & s.range_mask[v.row]
+        unheld = s.unheld[range_of.word] & range_of.mask
         later = unheld & (~(<uint64_t> 0) << (range_of.next & 63)) & -<uint64_t> (range_of.next < 64)
         number = lowest(later | (unheld & -<uint64_t> (later == 0)))
-        target = wire.base + number
-        s.unheld[wire.word] &= ~(<uint64_t> 1 << number)
+        target = range_of.base + number
+        s.unheld[range_of.word] &= ~(<uint64_t> 1 << number)
         range_of.next = number + 1
         number = vc - r.base + 1
         range_of.requester = number & -<int32_t> (number < r.input_vcs)
@@ -123,8 +119,8 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
         inputs.heads &= ~bit
         inputs.holding |= bit
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
-        s.wants[wire.outlet] |= bit
-        s.place[v.spot].out = wire.outlet
+        s.wants[range_of.outlet] |= bit
+        s.place[v.spot].out = range_of.outlet
 
 
 cdef inline void allocate(State* s, Batch* b) noexcept nogil:
