@@ -519,7 +519,8 @@ cdef class Machine:
             total += sizeof(Slot)
             for kind in range(KINDS):
                 total += s.slots[place].room[kind] * sizeof(int32_t)
-        total += s.node_room * (sizeof(Node) + sizeof(int32_t)) + s.packet_room * sizeof(Packet) + s.message_room * sizeof(Message)
+        total += s.node_room * (sizeof(Node) + sizeof(int32_t))
+        total += s.packet_room * sizeof(Packet) + s.message_room * sizeof(Message)
         return total
 
     def __dealloc__(self):

@@ -244,7 +244,7 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("words", "port_word", "port_words"),
         ),
     },
-    "Range": {"fixed": ("mask",), "scratch": ("pick",)},
+    "Range": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
     "Packet": {"fixed": ("exit", "vnet")},
     "Message": {"fixed": ("tag",)},
     "LinkBook": {"scratch": ("won",)},
