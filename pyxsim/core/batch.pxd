@@ -13,8 +13,7 @@ cdef struct Seen:
     int32_t router
     uint64_t able        # could go
     uint64_t hungry      # lack a credit
-    uint64_t heads       # may try for a VC
-    uint64_t early       # may not yet
+    uint64_t early       # heads that may not try for a VC yet
     uint64_t asked       # whether any head could ask
     uint64_t no_vc       # outputs at which a head found no VC
     uint64_t lost        # or lost it to another one

@@ -44,13 +44,12 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         seen.able = able
         seen.hungry = held & ~able
         seen.early = early
-        seen.heads = inputs.heads & ~early
         seen.asked = seen.no_vc = seen.lost = 0
         b.pick[picks] = first_of_each(s, able, s.turn[router])
         b.router[picks] = router
-        b.heads[heads] = seen.heads
+        b.heads[heads] = inputs.heads & ~early
         b.with_picks[picks] = b.with_heads[heads] = b.hungry[hungry] = b.quiet[quiet] = count
-        heads += seen.heads != 0
+        heads += (inputs.heads & ~early) != 0
         hungry += seen.hungry != 0
         picks += able != 0
         quiet += able == 0
