@@ -84,6 +84,7 @@ cdef class Engine(Machine):
         m = &s.messages[index]
         m.lane = s.network_links + inject
         m.eject = s.network_links + s.injection_links + eject
+        m.exit = s.link[m.eject].src
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
         m.opened = m.delivered = 0
         m.klass = klass

@@ -112,7 +112,7 @@ cdef inline void open_packet(
     p.via = NONE
     p.last = message.plane
     p.eject = message.eject
-    p.exit = s.link[message.eject].src
+    p.exit = message.exit
     p.vnet = s.class_vnet[klass]
     p.key = packet_key(s.seed, message.serial, p.number) if s.keyed else 0
     p.hops = 0

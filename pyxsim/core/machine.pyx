@@ -152,6 +152,8 @@ cdef class Machine:
             raise ValueError(f"each message class has a priority of 0 to {MAX_PRIORITY}")
         if (vnet < 0).any() or (vnet >= s.vnets).any():
             raise ValueError("a message class names no virtual network")
+        if s.classes > MAX_NUMBER:
+            raise ValueError(f"more than {MAX_NUMBER} message classes")
         if s.speculative and not s.va:
             raise ValueError("speculation needs a VA stage")
         s.priorities = len(np.unique(priority)) > 1
@@ -171,6 +173,9 @@ cdef class Machine:
             raise ValueError("a link carries at most one flit per cycle: s_num / s_den must be at least 1")
         if count and ((delay < 1).any() or (credit < 1).any()):
             raise ValueError("delays and credit delays are at least one cycle")
+        longest = max(delay.max(initial=0), credit.max(initial=0))
+        if longest > LONGEST_DELAY:
+            raise ValueError(f"a delay of {longest} cycles is more than the engine's {LONGEST_DELAY}")
         depth = np.asarray(links.depth)
         if count and ((vcs < 1) | (depth < 1) | (classes < 1) | (classes > vcs)).any():
             raise ValueError("a link needs at least one VC per class, and a slot per VC")

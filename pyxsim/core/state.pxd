@@ -116,6 +116,7 @@ cdef struct Packet:
 cdef struct Message:
     int32_t lane       # injection link
     int32_t eject      # ejection link
+    int32_t exit       # the router at its beginning
     int32_t dst
     int32_t plane
     int32_t packets
@@ -123,9 +124,9 @@ cdef struct Message:
     int32_t last_flits
     int32_t opened
     int32_t delivered
-    int32_t klass      # message class
     int32_t next       # in the source queue, or in the list of unused records
-    int32_t tag        # counting: whose traffic it is
+    int16_t klass      # message class
+    int16_t tag        # counting: whose traffic it is
     int64_t serial     # the number of the call that sent it
     int64_t at         # deciding: when it joins its source queue
     int64_t hops       # counting: routers passed by its heads
@@ -244,28 +245,28 @@ cdef struct Range:
 
 
 cdef struct Link:
-    # --- what stages touch: one cache line ---
+    # --- what routing, a launch and stages touch: one cache line ---
     int64_t free             # in units of 1 / den
     int64_t flits            # counting
-    int64_t delay
+    int64_t num              # s = num / den cycles per flit
+    int64_t den
+    int32_t delay
     int32_t base             # its first VC
     int32_t word             # its words in the VC masks of senders: first, and how many
     int32_t outlet           # fixed: number of the output port among those of all routers
-    int32_t out_port         # number of the output port at its beginning
-    int32_t sink             # fixed: 1 if it ends at an interface
     int32_t range            # row of (virtual network 0, class 0) in low and high
-    int32_t classes          # VC classes
     int32_t group
-    int32_t src              # router, or NONE: an interface
     int32_t launch_pointer   # lanes: next VC to launch from
-    # --- what else the switch and a launch touch ---
-    int64_t num              # s = num / den cycles per flit
-    int64_t den
+    int16_t classes          # VC classes
+    uint8_t sink             # fixed: 1 if it ends at an interface
+    uint8_t queued           # 1: has an output queue
+    # --- the switch with all options, stalls ---
     int64_t pick_key         # scratch, SA: best candidate for this output
     int32_t pick_vc
     int32_t pick_port        # scratch, SA
     int32_t eligible         # scratch, SA: how many flits could go
-    int32_t queued           # 1: has an output queue
+    int32_t out_port         # number of the output port at its beginning
+    int32_t src              # router, or NONE: an interface
     int32_t dst
     int32_t vcs
     int32_t words
