@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from pyxsim import library, registry
 from pyxsim.cli.app import main
-from tests.cli.inputs import ASTRA, DEADLOCK, SMALL, Command, Ended, Start, environment
+from tests.cli.inputs import ASTRA, DEADLOCK, SMALL, Command, Ended, Start, environment, hear_signals
 
 
 @pytest.fixture
@@ -62,8 +61,7 @@ def start(folder: Path) -> Iterator[Start]:
 
     def begin(*words: str, **options: Any) -> subprocess.Popen[str]:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
-        hear = _hear_signals
-        process = subprocess.Popen([sys.executable, "-m", "pyxsim", *words], preexec_fn=hear, **options)
+        process = subprocess.Popen([sys.executable, "-m", "pyxsim", *words], preexec_fn=hear_signals, **options)
         started.append(process)
         return process
 
@@ -72,8 +70,3 @@ def start(folder: Path) -> Iterator[Start]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def _hear_signals() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -17,9 +18,21 @@ import pytest
 from pyxsim.cli.stop import SAME, Stop
 from pyxsim.output import hdf5
 from pyxsim.output.result import Result
-from tests.cli.inputs import SMALL, Command, Start, environment
+from tests.cli.inputs import SMALL, Command, Start, environment, hear_signals
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals are heard, whatever the shell of the tests has set: nohup, or a background job of a script."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def wait_for(condition: object, what: str) -> None:
@@ -119,7 +132,9 @@ def test_impatience() -> None:
 
 def test_the_terminal_goes_away(folder: Path) -> None:
     """What is shown while a run goes on is not worth its end; the system says SIGHUP."""
-    process = subprocess.Popen([sys.executable, "-c", _ON_A_TERMINAL], env=environment(TERM="xterm"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ON_A_TERMINAL], env=environment(TERM="xterm"), preexec_fn=hear_signals
+    )
     assert process.wait(timeout=60) == 0
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0

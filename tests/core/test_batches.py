@@ -77,7 +77,7 @@ def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, stops: 
 
 @pytest.mark.parametrize(("vcs", "depth", "flits"), [(1, 2, 1), (2, 3, 5), (3, 4, 2), (4, 8, 5)])
 def test_more_routers_than_a_batch_has_under_load(vcs: int, depth: int, flits: int) -> None:
-    """Two batches, and outputs that several flits want in most cycles. On rings packets keep their class (datelines)."""
+    """Two batches, and outputs that several flits want in most cycles; on rings packets keep their class."""
     net = grid([9, 9], wrap=[vcs > 1, vcs > 1])
     how = Style(vcs, depth)
     lanes = [(node, how) for node in range(len(net.homes))]
