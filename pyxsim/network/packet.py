@@ -91,7 +91,8 @@ class PacketNetwork(Between):
         )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
-        self.skips = skip and not open_traffic and threads in (None, 1)
+        self._every_cycle = _why_every_cycle(skip, open_traffic, threads)
+        self.skips = not self._every_cycle
         self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
         self.bytes_delivered = 0
         self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
@@ -251,12 +252,14 @@ class PacketNetwork(Between):
 
     @property
     def not_skipped(self) -> str | None:
-        """What it is that wants every cycle simulated; None: nothing."""
+        """Why no cycle was skipped; None: some were."""
+        if self.engine.skipped:
+            return None
         if self.attribution > 1:
-            return 'output.attribution = "messages"'
-        if self._every_step:
-            return "a trace"
-        return "a watched packet" if self.engine.watching else None
+            return 'output.attribution = "messages" wants every cycle simulated'
+        if self._every_step or self.engine.watching:
+            return f"a {'trace' if self._every_step else 'watched packet'} wants every cycle simulated"
+        return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:
         """Most flits ever in one VC buffer of each network link."""
@@ -312,6 +315,15 @@ class PacketNetwork(Between):
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._src[message], self._dst[message]
+
+
+def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None) -> str:
+    """What keeps the network from looking for periods, before anything has run; "": nothing."""
+    if not skip:
+        return "run.skip = false (--no-skip)"
+    if open_traffic:
+        return "open traffic does not repeat"
+    return f"run.threads = {threads} (--threads): several threads skip nothing" if threads not in (None, 1) else ""
 
 
 _MESSAGES = ("src", "dst", "bytes", "tag", "sent")

@@ -158,13 +158,13 @@ def _use(result: Result, name: str, links: Longs) -> Use:
 
 
 def _skipped(result: Result) -> Iterator[Fact]:
-    """How much of the time was not simulated, as it repeats what was; or what it is that wants all of it."""
+    """How much of the time was not simulated, as it repeats what was; or why all of it was."""
     skipped = int(result.counts.get("skipped_cycles", 0))
     if skipped:
         note = f"of the cycles, which repeat others; {result.time_cycles - skipped:,} were simulated"
         yield Fact("skipped", percent(skipped / result.time_cycles), note)
     elif why := result.counts.get("not_skipped"):
-        yield Fact("skipped", "nothing", f"{why} wants every cycle simulated")
+        yield Fact("skipped", "nothing", why)
 
 
 def _speed(result: Result) -> Fact:

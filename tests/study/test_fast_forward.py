@@ -142,6 +142,15 @@ def test_the_first_experiment_with_64_mib(tmp_path: Path) -> None:
     assert compare(experiment, tmp_path).counts["skipped_cycles"] > 0
 
 
+def why_nothing(result: Result) -> str:
+    """What the summary says of a run of which nothing was skipped."""
+    assert result.json()["skipped_cycles"] == 0
+    (fact,) = [each for each in facts(result) if each.label == "skipped"]
+    assert fact.value == "nothing"
+    assert fact.note == result.json()["not_skipped"]
+    return fact.note
+
+
 def test_a_ring_all_reduce_is_hardly_simulated(tmp_path: Path) -> None:
     """Six steps of 4096 flits each, a flit per cycle, in which nothing changes; the summary tells."""
     result = compare(PERIODIC, tmp_path)
@@ -149,6 +158,7 @@ def test_a_ring_all_reduce_is_hardly_simulated(tmp_path: Path) -> None:
     (fact,) = [each for each in facts(result) if each.label == "skipped"]
     assert fact.value.endswith("%")
     assert f"{result.time_cycles - result.counts['skipped_cycles']:,} were simulated" in fact.note
+    assert result.json()["not_skipped"] is None
 
 
 @pytest.mark.parametrize("window", ["1 cycle", "7 cycles", "64 cycles", "1 ms"])
@@ -166,8 +176,20 @@ def test_attribution_by_links_is_skipped_exactly(tmp_path: Path) -> None:
 
 def test_attribution_of_every_packet_wants_every_cycle() -> None:
     experiment = changed(output={"attribution": "messages"}, collective={"size": "64 KiB"})
-    result = run(experiment)
-    assert result.json()["skipped_cycles"] == 0
-    assert result.json()["not_skipped"] == 'output.attribution = "messages"'
-    (fact,) = [each for each in facts(result) if each.label == "skipped"]
-    assert fact.value == "nothing"
+    assert why_nothing(run(experiment)) == 'output.attribution = "messages" wants every cycle simulated'
+
+
+def test_why_nothing_was_skipped() -> None:
+    """Of what would be skipped, a few threads or `--no-skip` skip nothing; what is short has nothing to skip."""
+    assert "--no-skip" in why_nothing(run(changed(run={"skip": False})))
+    assert "run.threads = 2" in why_nothing(run(changed(run={"threads": 2})))
+    assert "nothing was found to repeat" in why_nothing(run(changed(collective={"size": "1 KiB"})))
+    traffic = {"load": 0.1, "measure": 200, "warmup": 50}
+    network = {"topology": "torus", "shape": [4], "flit": "64 B"}
+    assert "open traffic" in why_nothing(run({"network": network, "traffic": traffic}))
+
+
+def test_delays_have_no_cycles_to_skip() -> None:
+    result = run(PERIODIC, backend="analytical")
+    assert result.json()["not_skipped"] is None
+    assert not [fact for fact in facts(result) if fact.label == "skipped"]
