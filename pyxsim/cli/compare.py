@@ -17,6 +17,7 @@ from pyxsim.output.comparison_file import check_comparison, save
 from pyxsim.report import why
 from pyxsim.report.comparison import details, overview, said, times, told
 from pyxsim.report.files import check_outputs, check_plot
+from pyxsim.report.room import bound
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 from pyxsim.study.prepare import Prepared
 
@@ -62,7 +63,7 @@ def _ended(talk: Talk, found: Comparison, files: Sequence[str], plot: str | None
     shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
     talk.put(told(found))
-    talk.say(*_tables(found, talk.console.width, shown))
+    talk.say(*_tables(found, bound(talk.console), shown))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
     talk.say(*(["", f"wrote {written}"] if written else []))
@@ -101,7 +102,7 @@ def _written(found: Comparison, names: Sequence[str], plot: str | None, label: s
     return " and ".join(names)
 
 
-def _tables(found: Comparison, width: int, label: str | None) -> Iterator[Any]:
+def _tables(found: Comparison, width: int | None, label: str | None) -> Iterator[Any]:
     from rich.text import Text
 
     yield Text(found.title, style="bold")

@@ -13,6 +13,7 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.sweep import Sweep
 from pyxsim.output.sweep_table import columns_of, names_of
 from pyxsim.report.latency import number
+from pyxsim.report.room import bound
 from pyxsim.report.sheets import Sheet
 from pyxsim.report.style import need_matplotlib
 from pyxsim.report.sweep import file_name, save, short_names, text_of
@@ -46,7 +47,7 @@ def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str]
         written.append(f"{folder}/{file_name(wanted)}")
         save(found, written[-1], *wanted)
     talk.put({**_told(found), **_faults(found)})
-    talk.say(*_shown(found, watch.standing, talk.console.width), "", f"wrote {', '.join(written)}")
+    talk.say(*_shown(found, watch.standing, bound(talk.console)), "", f"wrote {', '.join(written)}")
     if failed := found.counts["failed"]:
         raise SimulationError(f"{failed} of {len(found)} points failed")
     if failed := sum(row["state"] == "failed" for row in found.answers):
@@ -187,7 +188,7 @@ def _others(found: Sweep, row: dict[str, Any]) -> str:
     return ", ".join(told) or found.title
 
 
-def _shown(found: Sweep, standing: Standing, width: int) -> Iterator[Any]:
+def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]:
     from rich.text import Text
 
     yield Text(found.title, style="bold")

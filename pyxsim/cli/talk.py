@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,10 @@ import typer
 from pyxsim.cli.ends import lines, silence, tell
 from pyxsim.cli.stop import Stop
 from pyxsim.errors import PyxsimError
+from pyxsim.report.room import room
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-WIDTH = 100
 
 
 class Talk:
@@ -54,11 +54,15 @@ class Talk:
 
     @property
     def console(self) -> Console:
-        """stderr for rich. A file has no width: rich would cut at 80 columns."""
+        """stderr for rich."""
+        return self._console(())
+
+    def _console(self, parts: Iterable[RenderableType]) -> Console:
+        """The same, as wide as these parts need. A file has no width: rich would cut at 80 columns."""
         from rich.console import Console
 
         console = Console(stderr=True, highlight=False)
-        console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+        console.width = room(console, parts)
         return console
 
     @property
@@ -69,9 +73,8 @@ class Talk:
     def say(self, *parts: RenderableType) -> None:
         """People's text, or rich's tables."""
         if not self.silent:
-            console = self.console
             for part in parts:
-                console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+                self._console([part]).print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
 
     def put(self, data: dict[str, Any]) -> None:
         """The JSON object of the command, if it is wanted."""

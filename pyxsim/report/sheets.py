@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyxsim.report.room import WIDTH
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-WIDTH, GAP, LEAST = 100, 2, 8
-"""Columns of a terminal, between two columns of a table, and that a text keeps."""
+GAP, LEAST = 2, 8
+"""Columns between two columns of a table, and that a text keeps."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Sheet:
     words: Sequence[str] = ()
     marked: frozenset[tuple[int, int]] = frozenset()
 
-    def rich(self, most: int | None = None, width: int = WIDTH) -> RenderableType:
-        """For a terminal of so many columns; at most so many rows. Too wide texts go on in the next line, names are cut
-        off, numbers are always whole."""
+    def rich(self, most: int | None = None, width: int | None = WIDTH) -> RenderableType:
+        """For a terminal of so many columns, or for a file (None); at most so many rows. Too wide texts go on in the
+        next line, names are cut off in a terminal, numbers are always whole."""
         from rich.table import Table
         from rich.text import Text
 
@@ -48,12 +49,16 @@ class Sheet:
     def _is_text(self, number: int) -> bool:
         return not number or self.head[number] in self.words
 
-    def _widths(self, width: int) -> list[int]:
-        """Of each column, in a terminal: the widest texts give way first, the names last."""
+    def _widths(self, width: int | None) -> list[int]:
+        """Of each column: the widest texts give way first, the names last, and in a terminal only."""
         columns = range(len(self.head))
         widths = [max(len(row[number]) for row in (self.head, *self.rows)) for number in columns]
-        for texts in ([number for number in columns[1:] if self._is_text(number)], [0]):
-            while sum(widths) + GAP * len(widths) > width and max((widths[i] for i in texts), default=0) > LEAST:
+        names = [] if width is None else [0]
+        for texts in ([number for number in columns[1:] if self._is_text(number)], names):
+            while (
+                sum(widths) + GAP * len(widths) > (width or WIDTH)
+                and max((widths[i] for i in texts), default=0) > LEAST
+            ):
                 widths[max(texts, key=lambda number: widths[number])] -= 1
         return widths
 

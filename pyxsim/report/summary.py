@@ -1,5 +1,5 @@
-"""What a person sees at the end of a run: at most 44 lines of 100 columns, on a terminal or in a file; 39 more of a
-workload, and 31 more where the run tells where the time went."""
+"""What a person sees at the end of a run: at most 45 lines of 100 columns on a terminal; 39 more of a workload, and 31
+more where the run tells where the time went. A file has the same lines, as wide as they are."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyxsim.report import attribution, layers, memory, work
 from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Fact, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
+from pyxsim.report.room import WIDTH, bound, room
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-WIDTH = 100
 MAX_DIMENSIONS = 5
 MAX_CLASSES = 4
 MAX_WARNINGS = 3
@@ -34,10 +34,14 @@ class Summary:
         self.result = result
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from self.parts(options.ascii_only, bound(console))
+
+    def parts(self, plain: bool = False, width: int | None = WIDTH) -> Iterator[RenderableType]:
+        """The head, the facts and the tables, one below the other. `plain`: in ASCII. `width`: see Sheet."""
         from rich.table import Table
         from rich.text import Text
 
-        result, plain = self.result, options.ascii_only
+        result = self.result
         by = f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}"
         head = Table.grid(expand=True)
         head.add_column(overflow="ellipsis", no_wrap=True, style="bold")
@@ -61,7 +65,7 @@ class Summary:
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
             yield class_table(result.traffic)
-        for table in (*layers.tables(result), *work.tables(result)):
+        for table in (*layers.tables(result), *work.tables(result, width)):
             yield Text()
             yield table
         found = list(tables(result))
@@ -177,7 +181,7 @@ def print_summary(result: Result, console: Console | None = None) -> None:
     if console is None:
         console = Console(stderr=True, highlight=False)
         # A file has no width: rich would cut at 80 columns.
-        console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+        console.width = room(console, Summary(result).parts(console.options.ascii_only, bound(console)))
     console.print(Summary(result), highlight=False)
 
 
@@ -186,7 +190,8 @@ def text(result: Result, width: int = WIDTH) -> str:
     from rich.console import Console
 
     out = io.StringIO()
-    console = Console(file=out, width=width, highlight=False, color_system=None, force_terminal=False)
+    console = Console(file=out, highlight=False, color_system=None, force_terminal=False)
+    console.width = max(width, room(console, Summary(result).parts(console.options.ascii_only, None)))
     console.print(Summary(result))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 

@@ -11,6 +11,7 @@ import numpy as np
 from pyxsim.output.result import Result
 from pyxsim.output.work import WHY, Work, alike
 from pyxsim.report.facts import Fact, percent, plural
+from pyxsim.report.room import WIDTH
 from pyxsim.report.sheets import Sheet
 from pyxsim.units import format_time_ns
 
@@ -36,15 +37,15 @@ _WHY = {
 }
 
 
-def tables(result: Result) -> Iterator[RenderableType]:
-    """The time of the NPUs; the critical path, by what it is made of, and its longest steps."""
+def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
+    """The time of the NPUs; the critical path, by what it is made of, and its longest steps. `width`: see Sheet."""
     work = result.work
     if work is None:
         return
-    yield _npus(result, work).rich()
+    yield _npus(result, work).rich(width=width)
     if work.totals:
-        yield _path(result, work).rich(MAX_TOTALS)
-        yield _steps(result, work).rich()
+        yield _path(result, work).rich(MAX_TOTALS, width)
+        yield _steps(result, work).rich(width=width)
 
 
 def facts(result: Result) -> list[Fact]:

@@ -20,6 +20,7 @@ from pyxsim.output.result import Result
 from pyxsim.report import comparison as tables
 from pyxsim.report import why
 from pyxsim.report.compare import figure, phases, ratios, save, times
+from pyxsim.report.room import room
 from pyxsim.report.sheets import Sheet
 from pyxsim.study.compare import compare
 
@@ -72,6 +73,17 @@ def test_a_sheet_is_shown_alike_on_a_terminal_and_in_a_page() -> None:
 def test_numbers_are_never_cut_off() -> None:
     sheet = Sheet(("name", "number"), [("n" * 80, "123456789")])
     assert shown(sheet.rich(width=30), 30)[1].endswith("n\u2026  123456789")
+
+
+def test_a_file_has_whole_names() -> None:
+    sheet = Sheet(("name", "number", "for"), [("n" * 120, "123456789", "a text of some words")], words=("for",))
+    table = sheet.rich(width=None)
+    console = Console(file=io.StringIO())
+    console.width = room(console, [table])
+    console.print(table)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "n" * 120 in printed
+    assert "123456789" in printed
 
 
 def test_texts_go_on_in_the_next_line() -> None:

@@ -142,12 +142,13 @@ def test_empty(empty: Result) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_fits_the_page(build: Callable[..., Result], encoding: str) -> None:
-    """Many dimensions, long names, many warnings: still 44 lines of 100 columns; and ASCII where there is no more."""
+    """Many dimensions, long names, many warnings: still 45 lines of 100 columns; and ASCII where there is no more."""
     dims = ", ".join('{block = "fully-connected", npus = 1024}' for _ in range(8))
     result = build(
         warnings=[f"warning {i}" for i in range(9)],
         experiment_toml=f'network.dims = [{dims}]\ncollective = {{kind = "all-reduce", size = "1 GiB"}}',
     )
+    result.counts["not_skipped"] = "nothing was found to repeat within the run"
     result.links.dim[:] = [0, 1, 2, 7]
     result.links.name[0] = "x" * 200
     result.links.name[3] = "[bold]no markup[/bold]"
@@ -155,7 +156,7 @@ def test_fits_the_page(build: Callable[..., Result], encoding: str) -> None:
     Console(file=out, width=100, legacy_windows=False).print(Summary(result))
     out.seek(0)
     lines = out.read().splitlines()
-    assert len(lines) <= 44
+    assert len(lines) <= 45
     assert all(len(line) <= 100 for line in lines)
     assert any("and 7 more warnings" in line for line in lines)
     assert any("[bold]no markup[/bold]" in line for line in lines)
@@ -178,6 +179,28 @@ def test_print_goes_to_stderr(result: Result, capsys: pytest.CaptureFixture[str]
     assert captured.out == ""
     assert "all-reduce of 1 KiB" in captured.err
     assert max(len(line) for line in captured.err.splitlines()) == 100
+
+
+LONG = "4.10 M router visits/s, 2 threads (asked for), resumed 12 times, 1234567.85 s in all, peak memory 123456 MB"
+
+
+def test_a_file_has_every_line_whole(
+    build: Callable[..., Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever COLUMNS say: they are of a terminal. On one, what is too long gives way."""
+    counts = {"router_visits": 41_000_000, "threads": 2, "threads_why": "asked for", "resumed": 12}
+    result = build(counts=counts, sim_cpu_s=10.0, total_cpu_s=1234567.85, peak_rss_mb=123456)
+    for columns in ("80", "40"):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_summary(result)
+        assert any(line.endswith(LONG) for line in capsys.readouterr().err.splitlines())
+    assert any(line.endswith(LONG) for line in text(result).splitlines())
+    for width, whole in ((80, False), (100, False), (180, True)):
+        out = io.StringIO()
+        print_summary(result, console := Console(file=out, width=width, force_terminal=True, color_system=None))
+        assert console.width == width
+        assert (LONG in out.getvalue()) == whole
+        assert all(len(line) <= width for line in out.getvalue().splitlines())
 
 
 def test_html(build: Callable[..., Result]) -> None:
