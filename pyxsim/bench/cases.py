@@ -118,6 +118,17 @@ def _with(tables: Tables, **changes: dict[str, Any]) -> Tables:
     return {name: {**tables.get(name, {}), **changes.get(name, {})} for name in {**tables, **changes}}
 
 
+def _larger(shape: list[int], chunks: int, size: str) -> Tables:
+    """The first experiment on more NPUs, every cycle of it, by one thread."""
+    return _with(
+        FIRST,
+        network={"shape": shape},
+        system={"chunks": chunks},
+        collective={"size": size},
+        run={"skip": False, "threads": 1},
+    )
+
+
 def _open(traffic: Open) -> partial[Run]:
     return partial(simulate, traffic)
 
@@ -131,6 +142,10 @@ CASES: dict[str, Case] = {
     "torus8x8-hotspot": Case("8x8 torus, 5 % of the packets to node 0: congested", _open(Open(8, 0.4, 8000, hot=0.05))),
     "ring16-direct-all-reduce": Case("4 MiB on a ring of 16, all at once: congested", partial(run_tables, DIRECT)),
     "torus4x4x4-all-reduce": Case("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", partial(run_tables, FIRST)),
+    "torus8x8x8-all-reduce": Case("the same on 512 NPUs, 2 MiB", partial(run_tables, _larger([8, 8, 8], 8, "2 MiB"))),
+    "torus16x16x16-all-reduce": Case(
+        "the same on 4096 NPUs, 256 KiB in 4 chunks", partial(run_tables, _larger([16, 16, 16], 4, "256 KiB"))
+    ),
     "torus4x4x4-all-reduce-attribution": Case(
         'the same with attribution = "links"',
         partial(run_tables, _with(FIRST, output={"attribution": "links"})),

@@ -13,6 +13,7 @@ from pyxsim.bench.measure import Row, skipped
 from pyxsim.bench.recorded import RECORDED
 from pyxsim.report.facts import percent, rounded
 
+ELSEWHERE = "recorded: on another machine, which may be faster or slower than this one"
 MARKS = {"slower": "SLOWER", "faster": "faster", "same": ""}
 
 
@@ -26,15 +27,16 @@ def tables(rows: Sequence[Row], changes: Sequence[Change | None] | None = None) 
             table.add_column(head, justify="right", no_wrap=True)
         if changes is not None:
             table.add_column("before", justify="right", no_wrap=True)
-        parts = []
+        parts, others = [], False
         for number, row in enumerate(rows):
             if CASES[row["name"]].unit != unit:
                 continue
             _add(table, row, () if changes is None else (_told(row, changes[number]),))
+            others = others or any(other.case == row["name"] for other in RECORDED)
             if skipped(row):
                 parts.append(f"{percent(skipped(row))} of {row['name']}")
-        if parts:
-            table.caption = f"* cycles that repeat others are skipped: {', '.join(parts)}"
+        notes = [f"* cycles that repeat others are skipped: {', '.join(parts)}"] if parts else []
+        table.caption = "\n".join([*notes, *([ELSEWHERE] if others else [])]) or None
         found.append(table)
     return found
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyxsim.bench import cases
+from pyxsim.bench.case import Run
 from pyxsim.bench.cases import CASES, FIRST, LARGE, Tables, run_tables
-from pyxsim.bench.expect import expected, ring_visits
+from pyxsim.bench.expect import SPEED_OF, expected, ring_visits
+from pyxsim.bench.measure import once
 from pyxsim.bench.recorded import RECORDED
 from pyxsim.settings import load_experiment
 
@@ -23,6 +25,11 @@ OLD = {
     "torus16x16x16-analytical-congestion",
     "torus16x16x16-flow",
 }
+
+
+def rate(run: Run) -> float:
+    """Router visits in a CPU second."""
+    return run.work / run.cpu_s
 
 
 def test_the_names_stay() -> None:
@@ -72,9 +79,24 @@ def test_what_is_expected_is_what_happens() -> None:
     """The closed form of router visits, against a run."""
     small = {**FIRST, "collective": {"kind": "all-reduce", "size": "512 KiB"}}
     assert run_tables(small).work == ring_visits(64, 1 << 19)
-    first = next(iter(expected(1e6)))
+    speeds = {"torus4x4x4-all-reduce": 1e6, "torus8x8x8-all-reduce": 8e5, "torus16x16x16-all-reduce": 3e5}
+    found = list(expected(speeds))
+    first = found[0]
     assert (first.npus, first.size, first.router_visits) == (64, "1 MiB", 2 * 64 * 2 * 63 * 64)
     assert first.cpu_s == pytest.approx(first.router_visits / 1e6)
+    of_4096 = [each for each in found if each.npus == 4096]
+    assert len(of_4096) == 3
+    assert all(each.cpu_s == pytest.approx(each.router_visits / 3e5) for each in of_4096)
+
+
+@pytest.mark.slow
+def test_expected_times_are_right_within_a_third() -> None:
+    """Each shape at the speed of its own case, against runs of another size, every cycle of them."""
+    speeds = {name: rate(once(name)[0]) for name in SPEED_OF.values()}
+    sizes = {(4, 4, 4): "8 MiB", (8, 8, 8): "4 MiB", (16, 16, 16): "1 MiB"}
+    for shape, size in sizes.items():
+        run = run_tables(cases._larger(list(shape), 8, size))
+        assert run.work / speeds[SPEED_OF[shape]] == pytest.approx(run.cpu_s, rel=0.4)
 
 
 def test_what_is_recorded_belongs_to_a_case() -> None:

@@ -14,9 +14,13 @@ from tests.cli.inputs import Command
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case takes a second for two million, and no time."""
-    run = Run(2_000_000, 100, 1.0, 1.5, {"network_mb": 10.24})
-    monkeypatch.setattr(measure, "once", lambda *_: (run, 50.0))
+    """A case takes a second for two million, the largest one for half a million, and no time."""
+
+    def once(name: str, *_: object) -> tuple[Run, float]:
+        work = 500_000 if name == "torus16x16x16-all-reduce" else 2_000_000
+        return Run(work, 100, 1.0, 1.5, {"network_mb": 10.24}), 50.0
+
+    monkeypatch.setattr(measure, "once", once)
 
 
 def test_the_list(pyxsim: Command) -> None:
@@ -41,6 +45,8 @@ def test_what_follows(pyxsim: Command) -> None:
     data = json.loads(pyxsim("bench", "--json").out)
     row = next(row for row in data["expected"] if (row["npus"], row["size"]) == (64, "1 GiB"))
     assert row["cpu_s"] == pytest.approx(1024 * 1_032_192 / 2e6)
+    row = next(row for row in data["expected"] if (row["npus"], row["size"]) == (4096, "1 MiB"))
+    assert row["cpu_s"] == pytest.approx(row["router_visits"] / 5e5)
     spoken = pyxsim("bench")
     assert spoken.code == 0
     assert "8.8 minutes" in spoken.err
@@ -52,9 +58,21 @@ def test_what_is_no_case(pyxsim: Command) -> None:
     assert ended.code == 2
     assert len(ended.lines) == 1
     assert ended.lines[0].endswith("did you mean 'torus4x4x4-all-reduce'?")
+    (line,) = pyxsim("bench", "nonsense").lines
+    assert line == "pyxsim: bench: no case 'nonsense'; allowed: what `pyxsim bench --list` tells"
+
+
+@pytest.mark.usefixtures("quick")
+def test_quiet_and_no_json_tells_nobody(pyxsim: Command) -> None:
+    ended = pyxsim("bench", "-q", "torus4x4x4-all-reduce")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.lines == ["pyxsim: --quiet: nobody would be told what was measured; allowed: with --json"]
+    assert json.loads(pyxsim("bench", "-q", "torus4x4x4-all-reduce", "--json").out)["cases"]
 
 
 def test_no_runs(pyxsim: Command) -> None:
     ended = pyxsim("bench", "--repeat", "0")
     assert (ended.code, len(ended.lines)) == (2, 1)
-    assert "--repeat: 0 runs; allowed: from 1 to 1000" in ended.lines[0]
+    assert "--repeat: 0 is out of range; allowed: a whole number from 1 to 1000" in ended.lines[0]
+    (line,) = pyxsim("bench", "--repeat", "x").lines
+    assert line.startswith("pyxsim: --repeat: 'x' is no number; allowed: a whole number from 1 to 1000")
