@@ -19,12 +19,13 @@ from pyxsim.study.finite import BatchRun, TraceRun
 from pyxsim.study.observe import Grid, Observer
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.record import record
-from pyxsim.study.steady import Method, Outcome, Rules
+from pyxsim.study.steady import PACKETS_LOOKED_AT, Method, Outcome, Rules
 from pyxsim.study.theory import Theory, bound, zero_load
 from pyxsim.traffic import Pattern, Place, Source
 from pyxsim.traffic.trace import read_trace
 
 LIMIT = 15  # times the zero-load latency: more is called saturated
+MOST_TRIALS = 10**11  # of a node in a cycle, each some ns, to know rare packets well enough: about a quarter of an hour
 
 
 def settings_of(experiment: Experiment) -> Settings:
@@ -64,10 +65,22 @@ def check_traffic(prepared: PreparedTraffic) -> None:
     offered, settings = study.settings.offered, study.settings
     if offered is None:
         return
+    _check_rare(settings)
     for each in settings.resolved:
         if (each.load or 0.0) > each.mean_flits:
             most = f"a packet of {each.mean_flits:g} flits in every cycle"
             prepared.warnings.append(f"traffic.load: {each.load:g} flits per node and cycle are more than {most}")
+
+
+def _check_rare(settings: Settings) -> None:
+    """Raise InputError for packets so rare that it would take hours to draw as many as are looked at."""
+    rate = sum((each.load or 0.0) / each.mean_flits for each in settings.resolved)  # packets of a node in a cycle
+    if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= PACKETS_LOOKED_AT:
+        return
+    offered = settings.offered or 0.0
+    problem = f"{offered:g} is too rare to be measured until it is known well enough"
+    least = offered / rate * PACKETS_LOOKED_AT / MOST_TRIALS
+    raise InputError(problem, key="traffic.load", allowed=f"from {least:.1e}; or give traffic.max_cycles")
 
 
 class Study:

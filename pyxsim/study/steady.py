@@ -24,6 +24,7 @@ LONGEST = 200_000  # cycles of a run, if no other number is given; or so many ba
 MOST = 400
 LEAST = 100  # batches of a run with a limit
 FLIGHTS = 2  # mean zero-load latencies: by then what was created first has arrived over the longest routes, too
+PACKETS_LOOKED_AT = FIRST_LOOK * GROWTH * PACKETS  # at the second look, the first after which a run may end
 MAX_LENGTH = 1 << 32
 ACCEPTED = 0.97  # of the load that was created: less is saturated
 

@@ -298,8 +298,33 @@ def test_a_load_above_what_a_node_can_send() -> None:
     assert result.traffic.summary["saturated"]
 
 
+@pytest.mark.parametrize("times", [{"max_cycles": 20_000}, {"warmup": 0, "measure": 5000}, {"measure": 5000}])
+def test_a_load_without_packets_in_a_given_time(times: dict[str, Any]) -> None:
+    """Who says how long gets what there is: nothing."""
+    result = simulate(load=1e-9, **times)
+    assert result.traffic is not None
+    assert result.traffic.summary["measured_packets"] == 0
+
+
+def test_the_least_load_that_is_allowed_is_told() -> None:
+    """Just above it the run begins, just below it does not."""
+    from pyxsim.settings import load_experiment
+
+    with pytest.raises(InputError, match="allowed: from ") as fault:
+        simulate(load=1e-12, packet_flits=5)
+    assert isinstance(fault.value.allowed, str)
+    least = float(fault.value.allowed.removeprefix("from ").partition(";")[0])
+    # 1200 packets of 5 flits in 10^11 trials.
+    assert least == pytest.approx(1200 * 5 / 1e11)
+    with pytest.raises(InputError, match="too rare"):
+        simulate(load=0.9 * least, packet_flits=5)
+    prepare(load_experiment({"network": TORUS, "traffic": {"load": 1.1 * least, "packet_flits": 5}}))
+
+
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: is missing: the pattern 'hotspot' needs it"),
+    ({"load": 1e-9}, "traffic.load: 1e-09 is too rare to be measured until it is known well enough; allowed: from 1."),
+    ({"load": 1e-300, "warmup": 100}, "traffic.load: 1e-300 is too rare to be"),
     ({"trace": "no.csv"}, "traffic.trace: no.csv: no such file"),
 ]
 
