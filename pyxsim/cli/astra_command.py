@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from pyxsim.cli.counts import count
 from pyxsim.cli.options import File, Json, NoSkip, Plot, Quiet, Settings, Threads, overriding
 from pyxsim.cli.talk import Talk
 
@@ -99,8 +100,8 @@ def astra(
     backend: Annotated[
         str | None, typer.Option(metavar="NAME", help="As of run; else that of the network file.")
     ] = None,
-    total_stat_rows: Annotated[int, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = 1,
-    stat_row: Annotated[int, typer.Option(metavar="N", help="Which of these this run fills.")] = 0,
+    total_stat_rows: Annotated[str, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = "1",
+    stat_row: Annotated[str, typer.Option(metavar="N", help="Which of these this run fills.")] = "0",
     logging_folder: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of log.log: what stdout has.")
     ] = None,
@@ -154,8 +155,8 @@ def astra(
                 rendezvous=rendezvous_protocol,
                 backend=backend,
                 overrides=tuple(overriding(settings, no_skip, threads)),
-                rows=total_stat_rows,
-                row=stat_row,
+                rows=count(total_stat_rows, "--total-stat-rows"),
+                row=count(stat_row, "--stat-row", 0),
                 log=logging_folder,
                 log_settings=logging_configuration,
                 synthetic=synthetic,

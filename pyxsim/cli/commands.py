@@ -9,6 +9,7 @@ import typer
 
 from pyxsim import __version__
 from pyxsim.cli.astra_command import AstraCommand, astra
+from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import (
     AllowDeadlock,
     Backend,
@@ -150,7 +151,7 @@ def resume(
 
 
 _Workers = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Processes; as many as there are processors if left out.")
+    str | None, typer.Option(metavar="N", help="Processes; as many as there are processors if left out.")
 ]
 
 
@@ -220,8 +221,8 @@ def sweep(
         typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786, or local."),
     ] = None,
     retry: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How often a point is tried again whose process has died.")
-    ] = 1,
+        str, typer.Option(metavar="N", help="How often a point is tried again whose process has died.")
+    ] = "1",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
     no_skip: NoSkip = False,
@@ -243,9 +244,9 @@ def sweep(
             plot=plot,
             overrides=overriding(settings, no_skip, threads),
             backend=backend,
-            workers=workers,
+            workers=maybe(workers, "--workers"),
             dask=dask,
-            retry=retry,
+            retry=count(retry, "--retry", 0),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
         )
@@ -286,7 +287,7 @@ def curve(
             file=file,
             plot=plot,
             overrides=overriding(settings, False, threads),
-            workers=workers,
+            workers=maybe(workers, "--workers"),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
         )
@@ -322,7 +323,7 @@ def saturation(
             resolution=resolution,
             file=file,
             overrides=overriding(settings, False, threads),
-            workers=workers,
+            workers=maybe(workers, "--workers"),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
         )
@@ -475,7 +476,7 @@ def timeline(
         ),
     ] = None,
     most: Annotated[
-        int | None, typer.Option("--max-events", metavar="N", help="What is more is left out, and told; 150000.")
+        str | None, typer.Option("--max-events", metavar="N", help="What is more is left out, and told; 150000.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -488,7 +489,7 @@ def timeline(
         from pyxsim.cli.timeline import write_timeline
         from pyxsim.output.timeline import View
 
-        some = View.most_events if most is None else most
+        some = View.most_events if most is None else count(most, "--max-events", 0)
         view = View(begin, end, npus, links or View.links, counters or View.counters, some)
         write_timeline(talk, result, view, file)
 
@@ -539,7 +540,7 @@ def validate(
         list[str] | None, typer.Argument(metavar="NAME", help="Cases, families, or patterns such as 'ring/*'.")
     ] = None,
     list_only: Annotated[bool, typer.Option("--list", help="Tell what would be run.")] = False,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Processes; else one per processor.")] = None,
+    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; else one per processor.")] = None,
     folder: Annotated[
         str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Pictures, results.json.")
     ] = None,
@@ -556,13 +557,14 @@ def validate(
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.validate import validate as run_validation
 
-        run_validation(talk, names or (), workers=workers, folder=folder, list_only=list_only, write=write)
+        number = maybe(workers, "--workers")
+        run_validation(talk, names or (), workers=number, folder=folder, list_only=list_only, write=write)
 
 
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; else a few, and a table.")] = None,
-    repeat: Annotated[int, typer.Option(metavar="N", help="Runs of each; the median counts.")] = 3,
+    repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each; the median counts.")] = "3",
     list_only: Annotated[bool, typer.Option("--list", help="Tell what can be run.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -572,9 +574,10 @@ def bench(
     Runs fixed cases, and tells how long experiments will take.
     """
     with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.bench import MOST_REPEAT
         from pyxsim.cli.bench import bench as run_bench
 
-        run_bench(talk, names or (), repeat=repeat, list_only=list_only)
+        run_bench(talk, names or (), repeat=count(repeat, "--repeat", most=MOST_REPEAT), list_only=list_only)
 
 
 app.add_typer(workload, name="workload")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from pyxsim.errors import InputError
 
-DIGITS = 9
+MOST = 10**9 - 1
 
 
-def count(text: str, option: str) -> int:
+def count(text: str, option: str, least: int = 1, most: int = MOST) -> int:
     """The number behind an option. Raises InputError."""
-    if not text.isascii() or not text.isdigit() or len(text) > DIGITS or not int(text):
-        raise InputError(f"'{text}' is no number", key=option, allowed=f"a whole number from 1 to {10**DIGITS - 1}")
+    allowed = f"a whole number from {least} to {most}"
+    if not text.isascii() or not text.isdigit():
+        raise InputError(f"'{text}' is no number", key=option, allowed=allowed)
+    if len(text) > len(str(most)) or not least <= int(text) <= most:
+        raise InputError(f"{text} is out of range", key=option, allowed=allowed)
     return int(text)
+
+
+def maybe(text: str | None, option: str, least: int = 1, most: int = MOST) -> int | None:
+    """The same of an option that may be left out."""
+    return None if text is None else count(text, option, least, most)

@@ -16,7 +16,6 @@ import typer
 from pyxsim.cli.ends import lines, silence, tell
 from pyxsim.cli.stop import Stop
 from pyxsim.errors import PyxsimError
-from pyxsim.report.room import room
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -60,6 +59,8 @@ class Talk:
     def _console(self, parts: Iterable[RenderableType]) -> Console:
         """The same, as wide as these parts need. A file has no width: rich would cut at 80 columns."""
         from rich.console import Console
+
+        from pyxsim.report.room import room
 
         console = Console(stderr=True, highlight=False)
         console.width = room(console, parts)

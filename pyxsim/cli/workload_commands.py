@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import Json, Plot, Settings
 from pyxsim.cli.options import name as _name
 from pyxsim.cli.talk import Talk
@@ -27,14 +28,14 @@ Source = Annotated[
     ),
 ]
 Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="Of a text: NPUs per dimension.")]
-Npus = Annotated[int | None, typer.Option(metavar="N", help="Of a text: NPUs, in one dimension.")]
+Npus = Annotated[str | None, typer.Option(metavar="N", help="Of a text: NPUs, in one dimension.")]
 OfNetwork = Annotated[
     str | None,
     typer.Option(
         "--network", metavar="FILE", callback=_name, help="Of a text: an experiment, or a network of ASTRA-sim."
     ),
 ]
-Passes = Annotated[int, typer.Option(metavar="N", help="Of a text: how often.")]
+Passes = Annotated[str, typer.Option(metavar="N", help="Of a text: how often.")]
 CommScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all bytes.")]
 ComputeScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all compute times.")]
 First = Annotated[
@@ -54,14 +55,14 @@ def workloads(context: typer.Context) -> None:
 def show_workloads(
     workload: Source,
     plot: Plot = None,
-    rank: Annotated[int | None, typer.Option(metavar="N", help="Whose graph is drawn; else that of the first.")] = None,
+    rank: Annotated[str | None, typer.Option(metavar="N", help="Whose graph is drawn; else that of the first.")] = None,
     json: Json = False,
 ) -> None:
     """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
     with Talk(json=json) as talk:
         from pyxsim.cli.workload import show_workload
 
-        show_workload(talk, workload, plot=plot, rank=rank)
+        show_workload(talk, workload, plot=plot, rank=maybe(rank, "--rank", 0))
 
 
 @workload.command(name="check")
@@ -84,8 +85,9 @@ def check_workloads(
     with Talk(json=json) as talk:
         from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import check_workload
+        from pyxsim.settings.network import MAX_NPUS
 
-        check_workload(talk, workload, Loop(shape, npus, network), groups=groups)
+        check_workload(talk, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
 
 
 @workload.command(name="convert")
@@ -97,7 +99,7 @@ def convert_workloads(
     shape: Shape = None,
     npus: Npus = None,
     network: OfNetwork = None,
-    passes: Passes = 1,
+    passes: Passes = "1",
     comm_scale: CommScale = "1",
     compute_scale: ComputeScale = "1",
     scheduling: First = "LIFO",
@@ -111,8 +113,10 @@ def convert_workloads(
     with Talk(json=json) as talk:
         from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import convert_workload
+        from pyxsim.settings.network import MAX_NPUS
 
-        loop = Loop(shape, npus, network, passes, comm_scale, compute_scale, scheduling)
+        of = maybe(npus, "--npus", most=MAX_NPUS)
+        loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, compute_scale, scheduling)
         convert_workload(talk, workload, target, loop)
 
 

@@ -118,7 +118,7 @@ def test_a_picture(pyxsim: Command, folder: Path) -> None:
         (("rnig",), "unknown collective algorithm 'rnig'"),
         (("ring", "--kind", "barier"), "--kind: unknown collective 'barier'"),
         (("bruck", "--kind", "gather"), "--kind: bruck cannot do gather; allowed: all-reduce"),
-        (("ring", "--npus", "0"), "--npus: '0' is no number; allowed: a whole number from 1"),
+        (("ring", "--npus", "0"), "--npus: 0 is out of range; allowed: a whole number from 1"),
         (("ring", "--size", "3 q"), "--size: 'q' in '3 q' is no unit of size"),
         (("ring", "--plot", "ring.foo"), "ring.foo: '.foo' is no format of a picture"),
         (("--plot", "ring.png"), "--plot: needs the name of an algorithm"),

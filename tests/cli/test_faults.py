@@ -377,7 +377,7 @@ def test_a_missing_file_of_astra_sim(pyxsim: Command, folder: Path, file: str) -
 
 
 ASTRA_OPTIONS = {
-    "no passes": (["--num-passes", "0"], "--num-passes: '0' is no number; allowed: a whole number from 1"),
+    "no passes": (["--num-passes", "0"], "--num-passes: 0 is out of range; allowed: a whole number from 1"),
     "scale": (["--comm-scale", "much"], "--comm-scale: 'much' is no number"),
     "zero scale": (["--compute-scale", "0"], "--compute-scale: '0' is no scale"),
     "--set": (["--set", "network.router.vcs=0"], "--set: network.router.vcs: 0 is too small"),

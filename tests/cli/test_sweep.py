@@ -102,3 +102,18 @@ def test_how_far_it_is_in_words() -> None:
     assert _words(standing) == "122 of 200 points, 2 failed, 1 running, 22 were there, 1:18 left"
     assert _words(Standing(3, done=3, seconds=1)) == "3 of 3 points"
     assert _words(Standing(3, checking=True)) == "looking whether every point can be run"
+
+
+@pytest.mark.parametrize("command", ["sweep", "curve", "saturation", "validate"])
+def test_workers_are_a_number(pyxsim: Command, ring: Path, command: str) -> None:
+    words = () if command == "validate" else ("ring.toml",)
+    more = ("-o", "out") if command == "sweep" else ()
+    for given, what in (("x", "'x' is no number"), ("0", "0 is out of range"), ("-1", "'-1' is no number")):
+        ended = pyxsim(command, *words, *more, "--workers", given)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.lines == [f"pyxsim: --workers: {what}; allowed: a whole number from 1 to 999999999"]
+
+
+def test_a_sweep_tries_again_a_number_of_times(pyxsim: Command, ring: Path) -> None:
+    (line,) = pyxsim("sweep", "ring.toml", "-o", "out", "--retry", "often").lines
+    assert line == "pyxsim: --retry: 'often' is no number; allowed: a whole number from 0 to 999999999"
