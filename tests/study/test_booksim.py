@@ -379,6 +379,22 @@ def test_a_file_with_assignments_and_overrides(tmp_path: Path) -> None:
     assert not notes
 
 
+def test_a_file_that_says_nothing_is_named(tmp_path: Path) -> None:
+    """And one that leaves out what there is no default for."""
+    file = tmp_path / "net.cfg"
+    for text in ("", "// nothing\n"):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"net\.cfg: has no assignments; allowed: "):
+            booksim_experiment(file)
+    with pytest.raises(InputError, match=r"^stdin: has no assignments"):
+        booksim_experiment("-", text="")
+    with pytest.raises(InputError, match=r"net\.cfg: routing_function: is missing"):
+        booksim_experiment(file, ["topology=torus"])
+    # What the command line says is not the fault of the file.
+    with pytest.raises(InputError, match=r"^num_vcs: 0 is none"):
+        booksim_experiment(file, ["topology=torus", "routing_function=dim_order", "num_vcs=0"])
+
+
 def test_zero_load_latency_is_booksims() -> None:
     """7 + 6 * links + (flits - 1) on a torus with the defaults, at a load that is next to none."""
     told = run(translate({**TORUS, "packet_size": 5, "injection_rate": 0.0002, "sample_period": 20000}).tables).json()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim import library
+from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.study.booksim.config import Config
 from pyxsim.study.booksim.network import network_table
@@ -40,14 +41,18 @@ def booksim_experiment(
     """
     if text is None:
         text = "" if path is None else read_text(path, "a configuration of BookSim2")
-    found = translate({**read_entries(text, str(path or "stdin")), **read_overrides(words)})
+    file = "stdin" if path in (None, "-") else str(path)
+    entries = {**read_entries(text, file), **read_overrides(words)}
+    if not entries:
+        raise InputError("has no assignments", file=file, allowed="lines of BookSim2 such as 'topology = torus;'")
+    found = translate(entries, file)
     library.load_all()
     return load_experiment(found.tables, overrides), found.notes
 
 
-def translate(entries: Mapping[str, Entry | str | int | float]) -> Translation:
-    """The experiment of assignments. Raises InputError with everything that is wrong."""
-    config = Config({key: _entry(key, value) for key, value in entries.items()})
+def translate(entries: Mapping[str, Entry | str | int | float], file: str | None = None) -> Translation:
+    """The experiment of assignments, in a file or from elsewhere. Raises InputError with everything that is wrong."""
+    config = Config({key: _entry(key, value) for key, value in entries.items()}, file)
     network, routing, nodes = network_table(config)
     router = router_table(config)
     traffic, virtual_networks = traffic_table(config, nodes)

@@ -15,10 +15,14 @@ _OWN = Entry("", "BookSim2's default")
 
 
 class Config:
-    """What the files and the command line say; defaults are those of BookSim2. `notes`: what people should know."""
+    """What the files and the command line say; defaults are those of BookSim2. `notes`: what people should know.
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    `file`: the one that is at fault where a key is not given at all.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], file: str | None = None) -> None:
         self.entries = dict(entries)
+        self.file = file
         self.faults: list[InputError] = []
         self.notes: list[str] = []
         self._values: dict[str, Value | None] = {}
@@ -49,7 +53,8 @@ class Config:
         """Collect a fault of a key."""
         entry = self.entries.get(key, _OWN)
         words = allowed if allowed is None or isinstance(allowed, str) else tuple(allowed)
-        self.faults.append(InputError(problem, file=_file(key, entry), key=key, allowed=words, given=given or None))
+        file = _file(key, entry) if key in self.entries else self.file
+        self.faults.append(InputError(problem, file=file, key=key, allowed=words, given=given or None))
 
     def note(self, key: str, text: str) -> None:
         """Collect a line for people."""
