@@ -70,8 +70,10 @@ def run(
     the present folder, from which `pyxsim.resume` goes on; it is gone when the run has ended (docs/checkpoint.md).
 
     Raises InputError for what is wrong with it; SimulationError (DeadlockError, UnreachableError) when the simulated
-    system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt ends the run early: the
-    result is then marked incomplete (`result.complete`).
+    system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt (Ctrl-C) ends the run
+    early: the result is then marked incomplete (`result.complete`). SIGTERM ends Python as everywhere, and what was
+    simulated without checkpoints is gone; after `signal.signal(signal.SIGTERM, signal.default_int_handler)` it is like
+    Ctrl-C, and the result can be saved.
     """
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
@@ -136,8 +138,9 @@ def with_checkpoints(prepared: Prepared | PreparedTraffic, rest: Rest, path: str
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Inside, the first of Ctrl-C and SIGTERM only goes into the list; the second is impatient. Whoever has other
-    handlers than Python's own, or another thread, sees to that himself."""
+    """Inside, the first of Ctrl-C and SIGTERM only goes into the list; the second is impatient. A SIGTERM that would
+    have ended Python does so afterwards. Whoever has other handlers than Python's own, or another thread, sees to that
+    himself."""
     heard: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -146,8 +149,10 @@ def _signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
 
     ours = threading.current_thread() is threading.main_thread()
-    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    taken = {number: usual[number] for number in usual if ours and signal.getsignal(number) == usual[number]}
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in _ENDS}
+    taken = {number: before[number] for number in _ENDS if ours and before[number] == signal.default_int_handler}
+    if ours and before[signal.SIGTERM] == signal.SIG_DFL:
+        taken[signal.SIGTERM] = signal.SIG_DFL
     for number in taken:
         signal.signal(number, note)
     try:
@@ -155,8 +160,11 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in taken.items():
             signal.signal(number, handler)
-        if signal.SIGTERM in heard:
+        if signal.SIGTERM in heard and taken[signal.SIGTERM] == signal.SIG_DFL:
             signal.raise_signal(signal.SIGTERM)
+
+
+_ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Meter:
@@ -257,13 +265,15 @@ def check_bytes(prepared: Prepared) -> None:
 
 @contextmanager
 def at_safe_points(network: Backend) -> Iterator[None]:
-    """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not.
+    """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not. So does SIGTERM, where
+    it has Ctrl-C's handler: else it ends Python, as everywhere.
 
     Python's own handler would raise anywhere, mostly before anybody has heard what arrived, or in the middle of the
     statistics. Whoever has another handler, or another thread, sees to that himself.
     """
     ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    taken = [number for number in _ENDS if ours and signal.getsignal(number) is signal.default_int_handler]
+    if not taken:
         yield
         return
     tick, heard = network.tick, False
@@ -280,11 +290,13 @@ def at_safe_points(network: Backend) -> Iterator[None]:
             raise KeyboardInterrupt
 
     network.tick = obey
-    signal.signal(signal.SIGINT, note)
+    for number in taken:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in taken:
+            signal.signal(number, signal.default_int_handler)
         network.tick = tick
 
 

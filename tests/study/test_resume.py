@@ -40,9 +40,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 class Impatient:
-    """Presses Ctrl-C when it is first told how far a run is."""
+    """Presses Ctrl-C, or sends another signal, when it is first told how far a run is."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, number: signal.Signals = signal.SIGINT) -> None:
+        self.number = number
         clock = iter(range(10_000_000))
         monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))  # it is told at once
         self.pressed = False
@@ -50,7 +51,7 @@ class Impatient:
     def __call__(self, now: pyxsim.study.Progress) -> None:
         if not self.pressed:
             self.pressed = True
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(self.number)
 
 
 def test_ctrl_c_leaves_a_checkpoint_that_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +70,18 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on(here: Path, monkeypatch: pytest
         each.pop("@experiment")  # which tells the time of the checkpoints
     assert_same(found, wanted)
     assert not (here / "run.checkpoint").exists()
+
+
+def test_sigterm_made_like_ctrl_c_gives_the_result_back(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            result = pyxsim.run(RING, progress=Impatient(patch, signal.SIGTERM))
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not result.complete
+    assert pyxsim.resume("run.checkpoint").complete
 
 
 SCRIPT = f"""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pyxsim.study.compare import compare
 from pyxsim.study.curve import points_of
 from pyxsim.study.sweep import sweep
 
+TREE = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {
     # A flit per cycle.
     "network": {
@@ -129,18 +132,21 @@ def test_interrupted_at_any_tick(after: int, router: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that sends signals")
-def test_interrupted_by_a_signal() -> None:
-    """Ctrl-C strikes anywhere, mostly when the engine comes back: before anybody has heard what it brought."""
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_by_a_signal(end: signal.Signals) -> None:
+    """Ctrl-C strikes anywhere, mostly when the engine comes back: before anybody has heard what it brought. So does
+    SIGTERM where somebody made it the same."""
 
     def strike(number: int, frame: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(end)
 
     # Many windows: to be interrupted while they are written would tear the statistics.
     # And long enough: without skipping what repeats itself.
     tables = SMALL | {"collective": {"kind": "all-reduce", "size": "4 MB"}, "output": {"window": "20 cycles"}}
     tables |= {"run": {"skip": False}}
     before = signal.signal(signal.SIGVTALRM, strike)
-    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job of a script
+    ours = signal.signal(end, signal.default_int_handler)  # ignored in a background job of a script
+    incomplete = 0
     try:
         for delay in range(1, 60):
             prepared = prepare(load_experiment(tables))
@@ -149,11 +155,34 @@ def test_interrupted_by_a_signal() -> None:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             if not result.complete:
                 consistent(prepared, result)
-            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+                incomplete += 1
+            assert signal.getsignal(end) is signal.default_int_handler
+        assert incomplete
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-        signal.signal(signal.SIGINT, ours)
+        signal.signal(end, ours)
+
+
+def test_sigterm_ends_python_where_nobody_asked_for_more(tmp_path: Path) -> None:
+    """As it does without a simulation: the handler of whoever calls is left as it is."""
+    script = f"""
+import signal
+import pyxsim
+def progress(now):
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    signal.raise_signal(signal.SIGTERM)
+from pyxsim.study.run import Meter
+Meter.tick = lambda self: self.prepared and progress(None)  # at once
+pyxsim.run({SMALL!r})
+print("not reached")
+"""
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(TREE)}, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_interrupted_by_the_progress_function(monkeypatch: pytest.MonkeyPatch) -> None:
