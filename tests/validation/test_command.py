@@ -46,7 +46,8 @@ def test_validate_lists(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["rings"], "did you mean 'ring'"),
         (["ring", "--write", "torus.cfg"], "the page is about all cases"),
         (["--write", "nothing.md"], "no such page"),
-        (["ring/kinds", "--workers", "0"], "0 processes"),
+        (["ring/kinds", "--workers", "0"], "--workers: 0 is out of range; allowed: a whole number from 1"),
+        (["ring/kinds", "--workers", "1025"], "--workers: 1025 processes; allowed: from 1 to 1024"),
         (["ring/kinds", "-o", "torus.cfg/out"], "cannot be made"),
     ],
 )
