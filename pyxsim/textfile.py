@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyxsim.errors import InputError, closest
 
+HDF5 = b"\x89HDF\r\n\x1a\n"  # how our own results begin, which are taken for an experiment easily
 MAX_FILE = 16 * 2**20  # bytes; a larger file is no input of ours, and reading a device would never end
 
 
@@ -24,6 +25,8 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
         raise InputError("may not be read (permission denied)", file=file) from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
+    if raw.startswith(HDF5):
+        raise InputError("is HDF5, as results are, and no text", file=file, allowed=what)
     if len(raw) > MAX_FILE:
         raise InputError(f"is too large for {what}", file=file, allowed=f"at most {MAX_FILE} bytes")
     try:

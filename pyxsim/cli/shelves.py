@@ -51,7 +51,7 @@ def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] =
     libraries = list(libraries)
     files = library.data_files(extra_dirs=libraries)
     if what is not None and what not in _TITLES and what not in files:
-        _show_model(talk, what, on, files)
+        _show_model(talk, what, on, files, libraries)
         return
     if on is not None:
         raise InputError("nothing is computed here", key="--device", allowed="with the name of a model")
@@ -84,15 +84,20 @@ def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] =
     talk.put(found if what is None else {what: found[what]})
 
 
-def _show_model(talk: Talk, name: str, on: str | None, systems: Iterable[str]) -> None:
+def _show_model(talk: Talk, name: str, on: str | None, systems: Iterable[str], libraries: Iterable[str]) -> None:
     try:
         show_model(talk, name, on)
     except InputError as error:
         if error.key != "model":
             raise
+        library.load_all(libraries)
+        shown = {"topology": topologies, "collective": collectives}
+        known = [f"`pyxsim {command} {name}`" for command, shelf in shown.items() if name in shelf]
+        if known:
+            raise InputError(f"'{name}' is shown elsewhere", key="list", allowed=" or ".join(known)) from None
         allowed = [*_TITLES, *model_files(), *systems, "a file, .csv or .toml"]
         raise InputError(
-            f"there is no shelf, model or system '{name}'", key="WHAT", allowed=allowed, given=name
+            f"there is no shelf, model or system '{name}'", key="list", allowed=allowed, given=name
         ) from None
 
 

@@ -114,10 +114,12 @@ def read(path: Path_) -> Result:
                 raise InputError(f"is a {other}, not the result of a run", file=os.fspath(path), allowed=_RESULTS)
             return read_result(file)
     except OSError as error:
-        known = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
-        what = _RESULTS if isinstance(error, IsADirectoryError) else None
-        problem = _reason(error) if known else "is no readable HDF5 file"
-        raise InputError(problem, file=os.fspath(path), allowed=what) from error
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise InputError(_reason(error), file=os.fspath(path)) from error
+        problem = _reason(error) if isinstance(error, IsADirectoryError) else "is no readable HDF5 file"
+        if os.fspath(path).endswith(".toml"):
+            problem = "is an experiment by its name, not the result of one"
+        raise InputError(problem, file=os.fspath(path), allowed=_RESULTS) from error
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise

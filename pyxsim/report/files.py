@@ -16,6 +16,8 @@ from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
 
 Check = Callable[[str], Any]
+OTHERS = (".csv", ".htm", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".toml", ".txt")
+"""Ends of names that are not those of HDF5 files: whoever opened one would not find what it says."""
 
 
 class Tables(NamedTuple):
@@ -65,6 +67,10 @@ class Outputs:
         files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
         files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
         check_outputs([(name, check) for name, check in files if name is not None], inputs)
+        suffix = "" if self.file is None else Path(self.file).suffix.lower()
+        if suffix in OTHERS:
+            problem = f"'{suffix}' is no name for HDF5, which is what is written"
+            raise InputError(problem, file=self.file, allowed="OUT.h5; --json prints JSON, --plot draws")
 
     def write(self, result: Result) -> str:
         """Write them; returns their names. Raises InputError."""

@@ -52,7 +52,9 @@ def find(patterns: Sequence[str]) -> list[Case]:
         if not mine:
             known = [*(family.name for family in FAMILIES), *cases]
             allowed = ", ".join(family.name for family in FAMILIES) + ", or a case (--list)"
-            raise InputError(f"no case is called '{pattern}'", key="NAME", allowed=allowed + _closest(pattern, known))
+            raise InputError(
+                f"no case is called '{pattern}'", key="validate", allowed=allowed + _closest(pattern, known)
+            )
         chosen |= mine
     return [case for name, case in cases.items() if name in chosen]
 

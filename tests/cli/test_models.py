@@ -54,7 +54,9 @@ def test_a_table_of_the_user(pyxsim: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("mdels",), "WHAT: there is no shelf, model or system 'mdels'; allowed: topologies, "),
+        (("mdels",), "list: there is no shelf, model or system 'mdels'; allowed: topologies, "),
+        (("torus",), "pyxsim: list: 'torus' is shown elsewhere; allowed: `pyxsim topology torus`"),
+        (("ring",), "`pyxsim topology ring` or `pyxsim collective ring`"),
         (("gpt3-175",), "did you mean 'gpt3-175b'?"),
         (("no.csv",), "no.csv: no such file"),
         (("dlrm", "--device", "h10"), "--device: unknown device 'h10'; allowed: v100, "),

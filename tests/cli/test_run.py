@@ -222,3 +222,19 @@ def test_a_workload_counts_from_the_folder_of_its_experiment(pyxsim: Command, fo
     (folder / "deep" / "e.toml").write_text(text, encoding="utf-8")
     ended = pyxsim("run", "deep/e.toml", "--json")
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("command", ["run", "check", "compare"])
+def test_a_result_is_no_experiment(pyxsim: Command, command: str) -> None:
+    assert pyxsim("run", "small.toml", "-o", "out.h5").code == 0
+    ended = pyxsim(command, "out.h5")
+    assert ended.code == 2
+    assert ended.lines == ["pyxsim: out.h5: is HDF5, as results are, and no text; allowed: a TOML file"]
+
+
+def test_a_name_that_says_something_else_than_hdf5(pyxsim: Command, folder: Path) -> None:
+    """Before anything is simulated."""
+    (line,) = pyxsim("run", "small.toml", "-o", "out.json").lines
+    assert line.startswith("pyxsim: out.json: '.json' is no name for HDF5, which is what is written; allowed: OUT.h5")
+    assert not (folder / "out.json").exists()
+    assert pyxsim("run", "small.toml", "-o", "out.result").code == 0
