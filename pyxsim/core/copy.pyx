@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.orbit cimport Orbit
-from pyxsim.core.state cimport KINDS, Link, Node, Packet, Slot, Vc, free_node, grown
+from pyxsim.core.state cimport KINDS, Link, Node, Packet, Queued, Slot, Vc, free_node, grown
 
 
 cdef struct Pools:
@@ -47,6 +47,8 @@ cdef int64_t size_of(State* s, int64_t entries) noexcept nogil:
     for i in range(s.orbit.block_count):
         size += s.orbit.blocks[i].size
     size += s.node_room * (sizeof(Node) + sizeof(int32_t)) + s.packet_room * sizeof(Packet)
+    if s.queues:
+        size += s.node_room * sizeof(Queued)
     return size + (s.slot_mask + 1) * KINDS * sizeof(int32_t) + entries * sizeof(int32_t)
 
 
@@ -78,6 +80,8 @@ cdef void copy_records(State* s, Picture* p) noexcept nogil:
     for i in range(o.block_count):
         at = take(at, o.blocks[i].begin, o.blocks[i].size)
     at = take(at, s.nodes_pool, s.node_room * sizeof(Node))
+    if s.queues:
+        at = take(at, s.queued_pool, s.node_room * sizeof(Queued))
     at = take(at, s.free_nodes, s.node_spare * sizeof(int32_t))
     at = take(at, s.packets, s.packet_room * sizeof(Packet))
     for offset in range(s.slot_mask + 1):   # as seen from now
@@ -107,6 +111,8 @@ cdef void put_back(State* s, Picture* p) noexcept nogil:
     for i in range(o.block_count):
         at = give(at, o.blocks[i].begin, o.blocks[i].size)
     at = give(at, s.nodes_pool, pools.node_room * sizeof(Node))
+    if s.queues:
+        at = give(at, s.queued_pool, pools.node_room * sizeof(Queued))
     at = give(at, s.free_nodes, pools.node_spare * sizeof(int32_t))
     s.node_spare = pools.node_spare
     for i in range(pools.node_room, s.node_room):   # made since

@@ -49,7 +49,6 @@ cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
     v.hold = s.link[v.want].base + free_vc(s, v.want, s.low[v.row], s.high[v.row], s.packets[packet].flits)
     hold_vc(s, v.hold, packet)
     v.state = HOLDING
-    s.router[v.router].waiting -= 1
     inputs_of(s, vc).heads &= ~bit_of(s, vc)
     if masked:
         holds(s, vc, v.hold)

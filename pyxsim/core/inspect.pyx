@@ -9,7 +9,7 @@ from pyxsim.core.bits cimport has_bit
 from pyxsim.core.buffer cimport bit_of, inputs_of, vc_at
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.state cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
-from pyxsim.core.routing cimport offers
+from pyxsim.core.routing cimport front_time, offers
 
 
 cdef list calendar_entries(State* s):
@@ -75,7 +75,7 @@ cdef list stuck_flits(State* s):
             "high": s.high[s.vc[vc].row],
             "asks": asks,
             "own": bool(asks and s.flow and s.vc[vc].many),   # and only slots of their own count
-            "front": s.front[vc],
+            "front": front_time(s, vc),
             "message": s.messages[s.packets[packet].message].serial,
             "packet": s.packets[packet].number,
             "left": s.vc[vc].left,
@@ -86,12 +86,11 @@ cdef list stuck_flits(State* s):
 
 cdef int prove_invariants(State* s) except -1:
     """AssertionError names the place that breaks an invariant of docs/router.md."""
-    cdef int32_t link, number, vc, node, router
+    cdef int32_t link, number, vc, node
     cdef int64_t flying = 0
     cdef int32_t borrowed
     on_the_way = [0] * s.vcs
     coming_back = [0] * s.vcs
-    waiting = [0] * s.routers
     for _, kind, index in calendar_entries(s):
         if kind <= LAST:
             on_the_way[index] += 1
@@ -102,7 +101,7 @@ cdef int prove_invariants(State* s) except -1:
         borrowed = 0
         node = s.link[link].queue_head
         while node != NONE:
-            on_the_way[s.nodes_pool[node].vc] += 1
+            on_the_way[s.queued_pool[node].vc] += 1
             node = s.nodes_pool[node].next
         for number in range(s.link[link].vcs):
             vc = s.link[link].base + number
@@ -115,16 +114,10 @@ cdef int prove_invariants(State* s) except -1:
                 prove_masks(s, where, vc)
             flying += s.vc[vc].occupancy + on_the_way[vc]
             prove_owner(s, where, link, vc)
-            router = s.link[link].dst
-            if router != NONE and s.vc[vc].state == WAITING:
-                waiting[router] += 1
         where = f"link {link} in cycle {s.now}"
         left = s.link[link].pool_left
         require(borrowed + left == s.pool[link], f"{where}: {borrowed} slots of the pool are taken, {left} left")
         require(s.link[link].pool_left >= 0, f"{where}: more slots of the pool are taken than it has")
-    for router in range(s.routers):
-        counted = s.router[router].waiting
-        require(waiting[router] == counted, f"router {router} counts {counted} waiting heads, has {waiting[router]}")
     require(s.books.unexplained == 0, f"{s.books.unexplained} packets whose latency is not the sum of its parts")
     require(flying == s.in_flight, f"{s.in_flight} flits counted in flight, {flying} found in cycle {s.now}")
     return 0

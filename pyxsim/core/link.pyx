@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.core.state cimport LAUNCH, Node, free_node, new_node
+from pyxsim.core.state cimport LAUNCH, Node, Queued, free_node, new_node
 from pyxsim.core.wait cimport catch_up, is_queued
 
 
@@ -13,10 +13,10 @@ cdef void enqueue(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit
     if s.failed:
         return
     s.nodes_pool[node].packet = packet
-    s.nodes_pool[node].vc = vc
-    s.nodes_pool[node].flit = flit
-    s.nodes_pool[node].at = enter
-    s.nodes_pool[node].kind = kind
+    s.queued_pool[node].vc = vc
+    s.queued_pool[node].flit = flit
+    s.queued_pool[node].at = enter
+    s.queued_pool[node].kind = kind
     if s.attribution:
         is_queued(s, link, node)
     if s.link[link].queue_head == NONE:
@@ -38,14 +38,15 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     """The first flit of the output queue starts."""
     cdef int32_t node = s.link[link].queue_head
     cdef Node entry = s.nodes_pool[node]
+    cdef Queued flit = s.queued_pool[node]
     if s.attribution:
         catch_up(s, link, t)
     s.link[link].queue_head = entry.next
     free_node(s, node)
-    launch(s, entry.vc, link, <Event> entry.kind, entry.packet, entry.flit, t, True, False)
+    launch(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
     s.link[link].stall_serial += t - s.link[link].queued_since
     if entry.next != NONE:
-        await_launch(s, link, max(t, s.nodes_pool[entry.next].at))
+        await_launch(s, link, max(t, s.queued_pool[entry.next].at))
 
 
 cdef int64_t in_use(State* s, int32_t link) noexcept nogil:

@@ -28,6 +28,7 @@ from pyxsim.core.state cimport (
     Out,
     Packet,
     Place,
+    Queued,
     Range,
     Router,
     Slot,
@@ -189,6 +190,7 @@ cdef class Machine:
         queued = np.asarray(links.output_queue) != 0
         if s.ticks > 1:   # a switch that is faster than its links
             queued |= np.asarray(links.src) >= 0
+        s.queues = bool(queued.any())
         s.pool = self._ints("pool", links.pool)
         s.low = self._ints("low", links.low)
         s.high = self._ints("high", links.high)
@@ -357,6 +359,7 @@ cdef class Machine:
             and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
             and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
             and bool((link["vcs"] <= 64).all()) and bool((self.records["router"]["output_vcs"] <= 64).all())
+            and bool((self.records["router"]["port_words"] == 1).all())
             and not (self.arrays["plane_select"] == SELECT_EACH).any()
         )
         s.plain_lanes = s.plain and s.classes == 1
@@ -419,7 +422,7 @@ cdef class Machine:
         s.open_count = self._ints("open_count", np.zeros(s.injection_links * s.classes))
         s.unheld = self._mask("unheld", words)
         s.opened = self._mask("opened", words)
-        s.front = self._longs("front", per_vc)
+        s.front = self._longs("front", np.zeros(0 if s.plain else s.vcs))
         s.rank = self._longs("rank", np.zeros(s.vcs if s.priorities else 0))
         s.closing = self._bytes("closing", s.vcs)
         s.bid = self._longs("bid", bids - 1)
@@ -524,7 +527,7 @@ cdef class Machine:
             total += sizeof(Slot)
             for kind in range(KINDS):
                 total += s.slots[place].room[kind] * sizeof(int32_t)
-        total += s.node_room * (sizeof(Node) + sizeof(int32_t))
+        total += s.node_room * (sizeof(Node) + sizeof(int32_t) + (sizeof(Queued) if s.queues else 0))
         total += s.packet_room * sizeof(Packet) + s.message_room * sizeof(Message)
         return total
 

@@ -85,7 +85,7 @@ cdef bint own(Team* team, Part* part, int32_t number) noexcept nogil:
     s.lane_active = <uint64_t*> calloc(s.lane_words + 1, sizeof(uint64_t))
     part.boxes = <Outbox*> calloc(2 * team.parts, sizeof(Outbox))
     forget(s)
-    s.nodes_pool, s.free_nodes, s.node_room, s.node_spare = NULL, NULL, 0, 0
+    s.nodes_pool, s.queued_pool, s.free_nodes, s.node_room, s.node_spare = NULL, NULL, NULL, 0, 0
     s.pending, s.pending_room = NULL, 0
     s.delivered, s.delivered_at, s.delivered_room = NULL, NULL, 0
     s.arrivals, s.arrival_room = NULL, 0
@@ -126,6 +126,7 @@ cdef void destroy_team(Team* team) noexcept:
         free(s.router_active)
         free(s.lane_active)
         free(s.nodes_pool)
+        free(s.queued_pool)
         free(s.free_nodes)
         free(s.pending)
         free(s.delivered)
@@ -193,8 +194,9 @@ cdef int32_t move_list(State* source, State* goal, int32_t node, int32_t* tail) 
         copy = new_node(goal)
         if goal.failed:
             return head
-        goal.nodes_pool[copy] = source.nodes_pool[node]
-        goal.nodes_pool[copy].next = NONE
+        goal.nodes_pool[copy].packet = source.nodes_pool[node].packet
+        if source.queues:
+            goal.queued_pool[copy] = source.queued_pool[node]
         if head == NONE:
             head = copy
         else:

@@ -97,9 +97,7 @@ ROUTER = {
     "words": "i4",
     "port_word": "i4",
     "port_words": "i4",
-    "waiting": "i4",
     "unrouted": "i4",
-    "stalled": "i4",
     "looked": "i8",
 }
 
@@ -191,7 +189,7 @@ COUNTING = {
         "stall_serial",
         "stall_arbitration",
     },
-    "router": {"stalled", "looked"},
+    "router": {"looked"},
     **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
 }
 

@@ -155,7 +155,7 @@ cdef void meet_link_book(State* s, Walk* w, int32_t number) noexcept nogil:
         n = &s.nodes_pool[node]
         seen = seen and node != b.unseen
         same(s, w, seen)
-        if n.flit == s.packets[n.packet].flits - 1:
+        if s.queued_pool[node].flit == s.packets[n.packet].flits - 1:
             p = &s.books.packets[n.packet]
             clocks(s, w, &p.left)
             same(s, w, p.spare)

@@ -36,14 +36,15 @@ from pyxsim.core.state cimport (
     NONE,
     Link,
     Message,
-    Node,
     Out,
     Packet,
+    Queued,
     Router,
     Slot,
     Vc,
     grown,
 )
+from pyxsim.core.stats cimport is_stalled
 from pyxsim.core.walking cimport (
     ADVANCE,
     COMPARE,
@@ -170,8 +171,11 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         name(s, w, v.packet)
         same(s, w, both(v.want, v.hold))
         same(s, w, v.row)
-        moves(s, w, &v.ready, s.ticks)
-        shifts(s, w, &s.front[vc], s.ticks)
+        if s.plain:
+            shifts(s, w, &v.ready, s.ticks)
+        else:
+            moves(s, w, &v.ready, s.ticks)
+            shifts(s, w, &s.front[vc], s.ticks)
     while node != NONE and not w.differs:
         name(s, w, s.nodes_pool[node].packet)
         # A packet stands in several VCs. It is met where its head is.
@@ -185,7 +189,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
 cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
     cdef Link* link = &s.link[number]
     cdef int32_t index = link.queue_head
-    cdef Node* node
+    cdef Queued* queued
     moves(s, w, &link.free, link.den)
     if s.attribution:
         meet_link_book(s, w, number)
@@ -194,11 +198,11 @@ cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
     if index != NONE:
         shifts(s, w, &link.queued_since, 1)
     while index != NONE and not w.differs:
-        node = &s.nodes_pool[index]
-        name(s, w, node.packet)
-        same(s, w, both(node.vc, node.kind))
-        shifts(s, w, &node.at, 1)
-        index = node.next
+        queued = &s.queued_pool[index]
+        name(s, w, s.nodes_pool[index].packet)
+        same(s, w, both(queued.vc, queued.kind))
+        shifts(s, w, &queued.at, 1)
+        index = s.nodes_pool[index].next
     same(s, w, NONE)
     counts(s, w, &link.flits)
     counts(s, w, &link.stall_vc)
@@ -209,9 +213,8 @@ cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
 
 cdef void meet_router(State* s, Walk* w, int32_t number) noexcept nogil:
     cdef Router* r = &s.router[number]
-    same(s, w, both(r.waiting, r.unrouted))
-    same(s, w, r.stalled)
-    if r.stalled:
+    same(s, w, r.unrouted)
+    if is_stalled(s, r):   # at which ports is met as an array
         shifts(s, w, &r.looked, 1)
 
 

@@ -24,7 +24,7 @@ cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil
     cdef int64_t switch_again
     if s.router[router].unrouted:
         find_routes(s, router, u)
-    if s.va and s.router[router].waiting:
+    if s.va:
         again = allocate_vcs(s, router, u)
     switch_again = allocate_switch(s, router, t, u)
     return switch_again if switch_again < again else again

@@ -22,13 +22,17 @@ cdef inline void aim(State* s, int32_t vc, int32_t link, int32_t vc_class) noexc
     s.vc[vc].hold = s.link[link].base + s.low[row]
 
 
+cdef inline int64_t front_time(State* s, int32_t vc) noexcept nogil:
+    """The tick from which on the front packet of a VC has been there."""
+    return s.vc[vc].ready - (s.rc + s.va - 1) if s.plain else s.front[vc]
+
+
 cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
     cdef int64_t ready = u + s.rc + (s.va - 1 if s.va else 0)
     s.vc[vc].state = WAITING
     s.vc[vc].ready = ready
     if s.masked:
         is_early(s, vc, ready)
-    s.router[s.vc[vc].router].waiting += 1
 
 
 cdef inline void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
@@ -41,7 +45,8 @@ cdef inline void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     if s.priorities:
         s.rank[vc] = rank_of(s, packet)
     inputs_of(s, vc).heads |= bit_of(s, vc)
-    s.front[vc] = u
+    if not s.plain:
+        s.front[vc] = u
     if s.lazy:
         v.state = ROUTING
         v.ready = u
@@ -110,8 +115,6 @@ cdef inline void come_to_fronts(State* s, int32_t* vcs, int32_t count, int64_t u
         v.many = 0
         v.state = WAITING
         v.ready = ready
-        s.front[vcs[i]] = u
-        s.router[v.router].waiting += 1
         bit = <uint64_t> 1 << (v.spot & 63)
         inputs = &s.inputs[v.router]
         inputs.heads |= bit

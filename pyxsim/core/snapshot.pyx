@@ -12,7 +12,7 @@ from libc.stdlib cimport free
 
 from pyxsim.core.books cimport MessageBook, PacketBook, Rider, Stay, StayRow, Waited
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport KINDS, Arrival, Event, Launch, Message, Node, Note, Packet, grown
+from pyxsim.core.state cimport KINDS, Arrival, Event, Launch, Message, Node, Note, Packet, Queued, grown
 from pyxsim.raw cimport loaded, saved
 
 
@@ -24,6 +24,7 @@ cdef dict taken(State* s):
         "lists": (s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message),
         "watched": (s.watch_serial, s.watch_packet),
         "nodes": saved(s.nodes_pool, s.node_room, sizeof(Node)),
+        "queued": saved(s.queued_pool, s.node_room if s.queues else 0, sizeof(Queued)),
         "free_nodes": saved(s.free_nodes, s.node_spare, sizeof(int32_t)),
         "packets": saved(s.packets, s.packet_room, sizeof(Packet)),
         "messages": saved(s.messages, s.message_room, sizeof(Message)),
@@ -46,6 +47,7 @@ cdef int put_back(State* s, dict kept) except -1:
     (s.packet_free, s.packet_spare, s.message_free, s.next_message, s.last_message) = kept["lists"]
     s.watch_serial, s.watch_packet = kept["watched"]
     s.node_room = <int32_t> pool(<void**> &s.nodes_pool, kept["nodes"], sizeof(Node))
+    pool(<void**> &s.queued_pool, kept["queued"], sizeof(Queued))
     s.node_spare = <int32_t> pool(<void**> &s.free_nodes, kept["free_nodes"], sizeof(int32_t))
     if s.node_room:   # all may be free at once
         s.free_nodes = <int32_t*> grown(s, s.free_nodes, s.node_room, sizeof(int32_t))

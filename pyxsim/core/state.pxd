@@ -86,12 +86,16 @@ cdef enum:
 
 
 cdef struct Node:
-    # An entry of a FIFO: packet of a VC, or flit of an output queue (`vc` and `flit` are of use there only).
+    # An entry of a FIFO: packet of a VC, or flit of an output queue.
     int32_t packet
+    int32_t next
+
+
+cdef struct Queued:
+    # What a node of an output queue has besides.
+    int64_t at         # the cycle in which the flit enters it
     int32_t vc
     int32_t flit
-    int32_t next
-    int64_t at         # the cycle in which a flit enters an output queue
     int32_t kind       # Event: of its arrival
 
 
@@ -204,7 +208,7 @@ cdef struct Outbox:
 
 cdef struct Vc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
-    int64_t ready            # tick of its next try
+    int64_t ready            # tick of its next try; with `masked` of its first one
     int32_t packet           # the front packet
     int32_t spot             # fixed: its bit in the masks of input VCs
     int32_t occupancy        # flits in the buffer
@@ -300,9 +304,7 @@ cdef struct Router:
     int32_t words
     int32_t port_word        # its words in the mask of output ports
     int32_t port_words
-    int32_t waiting          # heads without an output VC
     int32_t unrouted         # heads to be routed
-    int32_t stalled          # counting: any of its outputs is
     int64_t looked           # counting: last cycle looked at
 
 
@@ -351,6 +353,7 @@ cdef struct State:
     int32_t masked               # SA by masks (switch_masks.pxd)
     int32_t plain                # and nothing beyond one word per router, links of a flit per cycle, VA by ranges
     int32_t plain_lanes          # and one message class: lanes can go through their cycle in stages
+    int32_t queues               # any link has an output queue
     int32_t keyed                # packets may need random numbers
     int32_t shift                # with `masked`: 2^shift places per input port
     int32_t most_words           # words of input VCs of a router, at most
@@ -421,7 +424,7 @@ cdef struct State:
     int64_t* rank                # [vcs] of the front packet, where there is more than one priority
     uint64_t* unheld             # VCs of a link that no packet holds
     uint64_t* opened             # lanes: VCs with a packet that still has flits to launch
-    int64_t* front               # [vcs] front time (tick) of the front packet
+    int64_t* front               # [vcs] front time (tick) of the front packet; follows from `ready` where `plain`
     int64_t* bid                 # [vcs] tick of its last speculative bid
     int32_t* bid_link            # [vcs] for which output
     int32_t* asked_link          # [vcs] VA, matrix: link of its first candidate with a free VC
@@ -431,6 +434,7 @@ cdef struct State:
     uint64_t* lane_active
     int32_t router_words, lane_words
     Node* nodes_pool
+    Queued* queued_pool             # [node_room]; NULL where no link has an output queue
     int32_t node_room, node_spare   # spare: how many are free,
     int32_t* free_nodes             # [node_room] which these are: no list, as one would wait for the next
     Packet* packets

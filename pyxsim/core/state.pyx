@@ -24,6 +24,8 @@ cdef void more_nodes(State* s) noexcept nogil:
     cdef int32_t node
     cdef int32_t room = s.node_room * 2 if s.node_room else 1024
     s.nodes_pool = <Node*> grown(s, s.nodes_pool, room, sizeof(Node))
+    if s.queues:
+        s.queued_pool = <Queued*> grown(s, s.queued_pool, room, sizeof(Queued))
     s.free_nodes = <int32_t*> grown(s, s.free_nodes, room, sizeof(int32_t))
     if s.failed:
         return
@@ -131,6 +133,7 @@ cdef void free_state(State* s) noexcept:
     free(s.slots)
     free(s.slot_used)
     free(s.nodes_pool)
+    free(s.queued_pool)
     free(s.free_nodes)
     free(s.packets)
     free(s.messages)

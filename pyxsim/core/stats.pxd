@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pyxsim.core.bits cimport set_bit
-from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, Link, State
+from pyxsim.core.bits cimport any_bit, set_bit
+from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, Link, Router, State
 
 
 cdef enum:
@@ -27,6 +27,11 @@ cdef inline void stall(State* s, int32_t out, int32_t cause) noexcept nogil:
         return
     link.stalled |= <unsigned char> cause
     set_bit(&s.stalled_ports[s.router[link.src].port_word], link.out_port)
+
+
+cdef inline bint is_stalled(State* s, Router* r) noexcept nogil:
+    """Whether a flit stalled at any output in the last cycle that was looked at."""
+    return any_bit(&s.stalled_ports[r.port_word], r.port_words)
 
 
 cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil

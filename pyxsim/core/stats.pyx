@@ -39,7 +39,7 @@ cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil:
     cdef uint64_t* ports = &s.stalled_ports[r.port_word]
     cdef int32_t word
     cdef uint64_t bits
-    if r.stalled:
+    if is_stalled(s, r):
         count_sleep(s, router, t - 1)
         for word in range(r.port_words):
             bits = ports[word]
@@ -47,7 +47,6 @@ cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil:
             while bits:
                 s.link[s.out_links[r.out_start + word * 64 + lowest(bits)]].stalled = 0
                 bits &= bits - 1
-        r.stalled = 0
     r.looked = t
 
 
@@ -72,7 +71,6 @@ cdef void end_look(State* s, int32_t router) noexcept nogil:
             bits &= bits - 1
             count(s, out, s.link[out].stalled | s.link[out].stalled_before, 1)
             s.link[out].stalled_before = 0
-            r.stalled = 1
 
 
 cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, int64_t t) noexcept nogil:
@@ -80,7 +78,6 @@ cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, in
     cdef Router* r = &s.router[router]
     s.link[s.out_links[r.out_start + port]].stalled = causes
     set_bit(&s.stalled_ports[r.port_word], port)
-    r.stalled = 1
     r.looked = t
 
 
@@ -106,7 +103,7 @@ cdef void settle(State* s) noexcept nogil:
     cdef int32_t i
     add_up(s)
     for i in range(s.routers):
-        if s.router[i].stalled:
+        if is_stalled(s, &s.router[i]):
             count_sleep(s, i, s.now - 1)
     for i in range(s.links):
         if s.link[i].queued and s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:

@@ -32,7 +32,7 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
     while bits:
         router = word * 64 + lowest(bits)
         bits &= bits - 1
-        if seldom(s.router[router].stalled):
+        if seldom(s.stalled_ports[router]):   # all its outputs are in one word
             begin_look(s, router, t)
         seen = &b.seen[count]
         inputs = &s.inputs[router]

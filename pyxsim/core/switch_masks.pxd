@@ -37,7 +37,7 @@ from pyxsim.core.state cimport (
     State,
     Vc,
 )
-from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_look, fall_asleep, stall
+from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_look, fall_asleep, is_stalled, stall
 from pyxsim.core.vc_allocator cimport allocate_vcs, ask_range, free_vc, grant, grant_ranges
 from pyxsim.core.wait cimport asks, is_hindered, lacks_vc, lose_switch
 
@@ -280,12 +280,21 @@ cdef inline void follow_tails(State* s, int32_t count, int64_t t) noexcept nogil
     """`follow_tail` where `State.plain`: the next packets come to the front together."""
     cdef int32_t fronts = 0
     cdef int32_t i, vc
+    cdef uint64_t bit
     cdef Vc* v
+    cdef Link* wire
+    cdef Inputs* inputs
     for i in range(count):
         vc = s.gone[i]
         v = &s.vc[vc]
-        lets_go(s, vc, v.hold)
-        release_vc(s, v.hold)
+        wire = &s.link[v.want]
+        inputs = &s.inputs[v.spot >> 6]
+        bit = <uint64_t> 1 << (v.spot & 63)
+        inputs.holding &= ~bit
+        inputs.credit &= ~bit
+        s.wants[wire.outlet] &= ~bit
+        s.unheld[wire.word] |= <uint64_t> 1 << (v.hold - wire.base)
+        s.out[v.hold].holder = s.nobody
         pop_packet(s, vc)
         v.state = IDLE
         s.fronts[fronts] = vc
@@ -411,7 +420,7 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
     cdef int64_t again = INT64_MAX
     cdef int64_t va_again = INT64_MAX
     cdef bint asleep, stalled
-    if seldom(r.stalled):
+    if seldom(is_stalled(s, r)):
         begin_look(s, router, t)
     if seldom(r.unrouted):
         find_routes(s, router, t)
@@ -433,7 +442,7 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
     if s.va and s.va_allocator == ROTATING:
         if allocate_ranges(s, r, router, look.heads, t, words):
             va_again = t + 1
-    elif s.va and r.waiting:
+    elif s.va:
         va_again = allocate_vcs(s, router, t)
     if tell and s.attribution:
         keep_books(s, r, &look, words)

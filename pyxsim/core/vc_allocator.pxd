@@ -85,11 +85,11 @@ cdef inline void grant(State* s, int32_t router, int32_t vc, int32_t target, int
     hold_vc(s, target, packet)
     s.vc[vc].hold = target
     s.vc[vc].state = HOLDING
-    s.vc[vc].ready = u + 1
-    s.router[router].waiting -= 1
     inputs_of(s, vc).heads &= ~bit_of(s, vc)
     if s.masked:
         holds(s, vc, target)
+    else:
+        s.vc[vc].ready = u + 1
     if s.attribution:
         runs(s, vc, s.now)
     if s.watch_serial >= 0:

@@ -109,7 +109,6 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
             post(s, s.receiver[v.want], 0, target, v.packet, HEAD)
         else:
             push_packet(s, target, v.packet)
-        r.waiting -= 1
         v.hold = target
         v.state = HOLDING
         out = &s.out[target]

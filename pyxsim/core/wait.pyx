@@ -392,16 +392,16 @@ cdef void catch_up(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef int32_t packet
     cdef int64_t serial, at, own
     cdef Rider* rider
-    while book.unseen != NONE and s.nodes_pool[book.unseen].at <= t:
+    while book.unseen != NONE and s.queued_pool[book.unseen].at <= t:
         packet = s.nodes_pool[book.unseen].packet
-        at = s.nodes_pool[book.unseen].at
+        at = s.queued_pool[book.unseen].at
         serial = serial_of(s, packet)
         rider = rider_of(s, link, serial)
         own = rider.own + (at - book.at if serial == book.serial else 0)
         if rider.inside == 0:
             rider.begun, rider.base = at, own
         rider.inside += 1
-        if s.nodes_pool[book.unseen].flit == s.packets[packet].flits - 1:
+        if s.queued_pool[book.unseen].flit == s.packets[packet].flits - 1:
             s.books.packets[packet].own = own
             s.books.packets[packet].queued = at - rider.begun - (own - rider.base)
         book.unseen = s.nodes_pool[book.unseen].next

@@ -12,7 +12,7 @@ from pyxsim.core.records import SAME, UNMET
 from tests.core.test_repeat import engine_of_ring
 
 CORE = Path(__file__).parents[2] / "pyxsim" / "core"
-RECORDS = ("Vc", "Out", "Range", "Link", "Router", "Packet", "Message", "Node")
+RECORDS = ("Vc", "Out", "Range", "Link", "Router", "Packet", "Message", "Node", "Queued")
 BOOKS = (
     *("VcBook", "VcMargin", "LinkBook", "LaneBook", "Owner", "MessageBook", "PacketBook"),
     *("Stay", "Rider", "Waited"),
