@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint64_t
 
 cdef enum:
     ROUTERS = 64       # of a batch
-    MOST_PORTS = 64    # of a router
+    MOST_PLACES = 64   # of a router
 
 
 cdef struct Seen:
@@ -31,7 +31,7 @@ cdef struct Batch:
     uint64_t places[ROUTERS + 1]
     int32_t some[ROUTERS + 1]
     int32_t pick_count, head_count, hungry_count, quiet_count
-    int32_t ask[ROUTERS * MOST_PORTS]         # input VCs whose heads ask for a VC that is free
-    int32_t other[ROUTERS * MOST_PORTS]       # those that do not have what they ask for, or have rivals
-    int32_t other_at[ROUTERS * MOST_PORTS]    # the numbers of their routers in the list at hand
+    int32_t ask[ROUTERS * MOST_PLACES]         # input VCs whose heads ask for a VC that is free
+    int32_t other[ROUTERS * MOST_PLACES]       # those that do not have what they ask for, or have rivals
+    int32_t other_at[ROUTERS * MOST_PLACES]    # the numbers of their routers in the list at hand
     int32_t ask_count, other_count

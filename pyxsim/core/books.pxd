@@ -40,7 +40,7 @@ cdef struct VcBook:
     int64_t since            # from here on it does what it does, for this culprit
     int64_t waited           # the last cycle of its last wait that is over and was somebody's fault
     int32_t coming           # flits of the packet that is arriving that are still to come
-    int32_t node             # the packet that arrived last, or is arriving; NONE: it has left
+    int32_t place            # in the list of its packets: that which arrived last, or is arriving; NONE: it has left
     int8_t doing
     int8_t by                # who makes it wait now (for credits: known when the wait is over)
     int8_t culprit[CAUSES]   # since `base`: who made it wait last, by cause

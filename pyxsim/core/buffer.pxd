@@ -2,8 +2,9 @@
 
 A buffer needs no flits, only a count, and the packets they belong to. Flits of a VC arrive in the order in which they
 were sent, and a packet holds its VC until its tail is sent. So the buffer's content follows from the list of packets
-that were granted the VC (`head`), the number of flits in it (`occupancy`) and how many of the front packet have not
-left (`left`). A packet joins the list when it is granted the VC, before its head arrives.
+that were granted the VC, the number of flits in it (`occupancy`) and how many of the front packet have not
+left (`left`). A packet joins the list when it is granted the VC, before its head arrives. The first one stands in the
+VC itself (`packet`): most of the time there is no other.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -51,26 +52,58 @@ cdef inline int32_t next_input(uint64_t* mask, int32_t start, int32_t stop) noex
 
 cdef inline int32_t vc_at(State* s, Router* r, int32_t place) noexcept nogil:
     """The input VC at a place of the masks of a router. By masks, each port has 2^shift places, its VCs the first."""
-    return s.place[64 * r.word + place].vc if s.masked else r.base + place
+    return r.base + (s.input_at[(64 * r.word & s.apart) + place] if s.masked else place)
+
+
+# --- the list of packets of a VC: a place in it is FRONT, a node, or NONE behind the last one -------------------------
+
+cdef enum:
+    FRONT = -2
+
+
+cdef inline int32_t first_place(State* s, int32_t vc) noexcept nogil:
+    return FRONT if s.vc[vc].packet != NONE else NONE
+
+
+cdef inline int32_t next_place(State* s, int32_t vc, int32_t place) noexcept nogil:
+    return s.vc[vc].head if place == FRONT else s.nodes_pool[place].next
+
+
+cdef inline int32_t packet_at(State* s, int32_t vc, int32_t place) noexcept nogil:
+    return s.vc[vc].packet if place == FRONT else s.nodes_pool[place].packet
+
+
+cdef inline int32_t last_packet(State* s, int32_t vc) noexcept nogil:
+    """Or NONE."""
+    return s.vc[vc].packet if s.vc[vc].head == NONE else s.nodes_pool[s.vc[vc].tail].packet
 
 
 cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogil:
-    cdef int32_t node = new_node(s)
-    cdef size_t alone, goes_on
     cdef Vc* v = &s.vc[vc]
+    cdef int32_t node
+    if v.packet == NONE:
+        v.packet = packet
+        return
+    node = new_node(s)
     if s.failed:
         return
-    # Whether it is the only one is not guessed: its number is written to where the list begins, or goes on.
-    alone = -<size_t> (v.head == NONE)
-    goes_on = <size_t> &s.nodes_pool[v.tail].next
     s.nodes_pool[node].packet = packet
-    (<int32_t*> ((<size_t> &v.head & alone) | (goes_on & ~alone)))[0] = node
+    if v.head == NONE:
+        v.head = node
+    else:
+        s.nodes_pool[v.tail].next = node
     v.tail = node
 
 
 cdef inline int32_t pop_packet(State* s, int32_t vc) noexcept nogil:
-    cdef int32_t node = s.vc[vc].head
-    cdef int32_t packet = s.nodes_pool[node].packet
-    s.vc[vc].head = s.nodes_pool[node].next
-    free_node(s, node)
+    """The first packet leaves the list, and the next one takes its place."""
+    cdef Vc* v = &s.vc[vc]
+    cdef int32_t packet = v.packet
+    cdef int32_t node = v.head
+    if node == NONE:
+        v.packet = NONE
+    else:
+        v.packet = s.nodes_pool[node].packet
+        v.head = s.nodes_pool[node].next
+        free_node(s, node)
     return packet

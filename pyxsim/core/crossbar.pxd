@@ -39,7 +39,7 @@ cdef inline bint complete(State* s, int32_t vc) noexcept nogil:
     """May the first packet of a buffer come to the front? In store-and-forward its tail must be there, too."""
     if s.flow != STORE_AND_FORWARD:
         return True
-    return s.vc[vc].occupancy >= s.packets[s.nodes_pool[s.vc[vc].head].packet].flits
+    return s.vc[vc].occupancy >= s.packets[s.vc[vc].packet].flits
 
 
 cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:

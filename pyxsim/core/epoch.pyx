@@ -7,6 +7,7 @@ known when the epoch before is planned. Deliveries are: their last flits are on 
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
+from pyxsim.core.buffer cimport first_place, next_place, packet_at
 from pyxsim.core.calendar cimport next_scheduled
 from pyxsim.core.cycle cimport (
     DEADLOCK,
@@ -243,16 +244,16 @@ cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nog
 
 cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
     """Can a message be complete at a sink when so many more packets have come, at the most?"""
-    cdef int32_t node = s.vc[vc].head
+    cdef int32_t place = first_place(s, vc)
     cdef int32_t _packet
     cdef Message* m
     for _packet in range(packets):
-        if node == NONE:
+        if place == NONE:
             return False
-        m = &s.messages[s.packets[s.nodes_pool[node].packet].message]
+        m = &s.messages[s.packets[packet_at(s, vc, place)].message]
         if m.packets - m.delivered <= packets:
             return True
-        node = s.nodes_pool[node].next
+        place = next_place(s, vc, place)
     return False
 
 

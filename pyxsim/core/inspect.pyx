@@ -6,7 +6,7 @@ Only the debug build proves every cycle; elsewhere it is asked for (`Engine.chec
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.bits cimport has_bit
-from pyxsim.core.buffer cimport bit_of, inputs_of, vc_at
+from pyxsim.core.buffer cimport bit_of, first_place, inputs_of, next_place, packet_at, vc_at
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.state cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
 from pyxsim.core.routing cimport front_time, offers
@@ -39,11 +39,11 @@ cdef list pending_messages(State* s):
 
 cdef list packets_of(State* s, int32_t vc):
     """The packets of a VC, in order: those with flits in the buffer, on the link, or still to be sent."""
-    cdef int32_t node = s.vc[vc].head
+    cdef int32_t place = first_place(s, vc)
     found = []
-    while node != NONE:
-        found.append(s.nodes_pool[node].packet)
-        node = s.nodes_pool[node].next
+    while place != NONE:
+        found.append(packet_at(s, vc, place))
+        place = next_place(s, vc, place)
     return found
 
 

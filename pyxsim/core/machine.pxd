@@ -1,6 +1,6 @@
 """The arrays of one network: see machine.pyx."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.state cimport State
 
@@ -20,6 +20,7 @@ cdef class Machine:
     cdef object _own(self, str name, values, dtype, bint deciding)
     cdef int32_t* _ints(self, str name, values, bint deciding=*) except NULL
     cdef int64_t* _longs(self, str name, values, bint deciding=*) except NULL
+    cdef int16_t* _shorts(self, str name, values) except NULL
     cdef uint64_t* _mask(self, str name, int64_t words) except NULL
     cdef uint8_t* _bytes(self, str name, int64_t count, bint deciding=*) except NULL
     cdef int _allocate_scratch(self, State* s) except -1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc
 
 from pyxsim.core.bits cimport set_bit
@@ -20,6 +20,7 @@ from pyxsim.core.state cimport (
     ROUTE_SHIFT,
     SELECT_EACH,
     SELECT_RANDOM,
+    Bounds,
     InPort,
     Inputs,
     Link,
@@ -27,7 +28,6 @@ from pyxsim.core.state cimport (
     Node,
     Out,
     Packet,
-    Place,
     Queued,
     Range,
     Router,
@@ -37,7 +37,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS
 
-from pyxsim.core.records import BOOKS, IN_PORT, INPUTS, LINK, OUT, PLACE, RANGE, ROUTER, VC, check_size
+from pyxsim.core.records import BOOKS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
 
 LONGEST_DELAY = 1 << 24
@@ -52,7 +52,7 @@ NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by looking ahead than it gains
 
 
-SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort), "place": sizeof(Place), "vc": sizeof(Vc),
+SIZES = {"inputs": sizeof(Inputs), "in_port": sizeof(InPort), "bounds": sizeof(Bounds), "vc": sizeof(Vc),
          "out": sizeof(Out), "ranges": sizeof(Range), "link": sizeof(Link), "router": sizeof(Router),
          "owner": sizeof(Owner),
          "vc_book": sizeof(VcBook), "vc_margin": sizeof(VcMargin), "link_book": sizeof(LinkBook),
@@ -121,6 +121,10 @@ cdef class Machine:
 
     cdef int64_t* _longs(self, str name, values, bint deciding=True) except NULL:
         cdef int64_t[::1] view = self._own(name, values, np.int64, deciding)
+        return &view[0]
+
+    cdef int16_t* _shorts(self, str name, values) except NULL:
+        cdef int16_t[::1] view = self._own(name, values, np.int16, False)
         return &view[0]
 
     cdef uint64_t* _mask(self, str name, int64_t words) except NULL:
@@ -300,8 +304,6 @@ cdef class Machine:
         offset = np.where(s.masked, link["port"][at] << s.shift, link["vc_offset"][at]) + number
         vc = self._records("vc", VC, s.vcs)
         s.vc = <Vc*> self._address(vc)
-        place = self._records("place", PLACE, 64 * s.words if s.masked else 0)
-        s.place = <Place*> self._address(place)
         for name, values in {
             "want": NONE, "hold": NONE, "head": NONE, "tail": NONE, "packet": NONE, "link": at,
             "router": ends, "spot": np.where(ends < 0, NONE, 64 * router["word"][ends] + offset),
@@ -311,8 +313,8 @@ cdef class Machine:
                 self.arrays["high"]),
         }.items():
             vc[name] = values
-        if s.masked:
-            place["vc"][vc["spot"][ends >= 0]] = np.flatnonzero(ends >= 0)
+        self._name_places(vc[ends >= 0], np.flatnonzero(ends >= 0))
+        self._choose_stages()
         out = self._records("out", OUT, s.vcs)
         s.out = <Out*> self._address(out)
         for name, values in {
@@ -330,6 +332,39 @@ cdef class Machine:
             one = &s.link[i]
             for row in range(one.range, one.range + s.vnets * one.classes):
                 s.ranges[one.base + s.low[row]].mask = s.range_mask[row]
+
+    def _name_places(self, vc, number):
+        """Which input VC has which place: one table for all routers, where that holds for all; else one for each."""
+        cdef State* s = &self.s
+        router = self.records["router"]
+        bounds = self._records("bounds", BOUNDS, s.routers)
+        s.bounds = <Bounds*> self._address(bounds)
+        for name in ("base", "input_vcs", "out_start"):
+            bounds[name] = router[name]
+        bounds["in_ports"] = router["in_end"] - router["in_start"]
+        at, there = vc["spot"] - 64 * router["word"][vc["router"]], number - router["base"][vc["router"]]
+        shared = np.zeros(64 * s.most_words, np.int16)
+        if s.masked:
+            shared[at] = there
+            s.apart = NONE if (shared[at] != there).any() else 0
+        if s.apart:
+            shared = np.zeros(64 * s.words, np.int16)
+            shared[vc["spot"]] = there
+        s.input_at = self._shorts("input_at", shared)
+
+    def _choose_stages(self):
+        """Whether the routers go through a cycle together, stage by stage (switch_batch.pxd), and the lanes, too."""
+        cdef State* s = &self.s
+        link, words = self.records["link"], self.records["router"]["words"]
+        s.plain = (
+            s.masked and not s.apart and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING
+            and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
+            and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
+            and bool((link["vcs"] <= 64).all()) and bool((self.records["router"]["output_vcs"] <= 64).all())
+            and bool((self.records["router"]["port_words"] == 1).all())
+            and not (self.arrays["plane_select"] == SELECT_EACH).any()
+        )
+        s.plain_lanes = s.plain and s.classes == 1
 
     def _choose_switch(self, found):
         """SA by masks, where nothing but two round robins decides, and ports are few: switch_masks.pxd."""
@@ -354,15 +389,6 @@ cdef class Machine:
         s.words = int(words.sum())
         s.most_words = int(words.max(initial=1)) if s.masked else 1
         link = self.records["link"]
-        s.plain = (
-            s.masked and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING
-            and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
-            and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
-            and bool((link["vcs"] <= 64).all()) and bool((self.records["router"]["output_vcs"] <= 64).all())
-            and bool((self.records["router"]["port_words"] == 1).all())
-            and not (self.arrays["plane_select"] == SELECT_EACH).any()
-        )
-        s.plain_lanes = s.plain and s.classes == 1
         in_links = self.arrays["in_links"][: s.routers and int(self.records["router"]["in_end"][s.routers - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
         ports["base"] = link["base"][in_links]
@@ -396,7 +422,7 @@ cdef class Machine:
         link, router = self.records["link"], self.records["router"]
         cdef int64_t words = int(link["words"].sum())
         cdef int32_t i, number
-        per_link, per_vc = np.zeros(s.links, dtype=np.int32), np.zeros(s.vcs, dtype=np.int32)
+        per_link = np.zeros(s.links, dtype=np.int32)
         per_input = np.zeros(len(self.arrays["in_links"]) * s.parts)
         s.in_pointer = self._ints("in_pointer", per_input)
         s.out_pointer = self._ints("out_pointer", np.zeros(s.out_ports))
@@ -404,6 +430,7 @@ cdef class Machine:
         if s.masked:
             self.arrays["turn"][:] = self.arrays["places"]
         s.wants = self._mask("wants", <int64_t> s.out_ports * s.most_words if s.masked else 0)
+        s.out_at = self._bytes("out_at", 64 * s.words if s.masked else 0, False)
         s.busy = self._mask("busy", s.routers)
         s.stalls = self._mask("stalls", s.out_ports)
         for name in ("wants", "busy", "stalls"):

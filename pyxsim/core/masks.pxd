@@ -3,7 +3,7 @@
 `State.masked` tells whether it is used. All of this follows from the rest of the state: `rederive` makes it anew.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of
 from pyxsim.core.state cimport NONE, Inputs, Out, Router, State
@@ -21,7 +21,7 @@ cdef inline uint64_t* wants_of(State* s, Router* r, int32_t vc, int32_t link) no
 cdef inline void aims_at(State* s, int32_t vc, int32_t link) noexcept nogil:
     """From now on an input VC asks for an output."""
     wants_of(s, &s.router[s.vc[vc].router], vc, link)[0] |= bit_of(s, vc)
-    s.place[s.vc[vc].spot].out = s.link[link].outlet
+    s.out_at[s.vc[vc].spot] = <uint8_t> s.link[link].out_port
 
 
 cdef inline void is_early(State* s, int32_t vc, int64_t ready) noexcept nogil:

@@ -83,7 +83,7 @@ LINK = {
     "pool_left": "i4",
 }
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
-PLACE = {"vc": "i4", "out": "i4"}
+BOUNDS = {"base": "i4", "input_vcs": "i4", "out_start": "i4", "in_ports": "i4"}
 IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4", "following": "i4"}
 ROUTER = {
     "in_start": "i4",
@@ -106,7 +106,7 @@ VC_BOOK = {
     "since": "i8",
     "waited": "i8",
     "coming": "i4",
-    "node": "i4",
+    "place": "i4",
     "doing": "i1",
     "by": "i1",
     "culprit": "4i1",
@@ -153,7 +153,7 @@ NEVER = -(2**62)
 BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "vc_book": (
         VC_BOOK,
-        dict.fromkeys(("by", "culprit", "whom", "serial", "node"), -1) | {"waited": NEVER},
+        dict.fromkeys(("by", "culprit", "whom", "serial", "place"), -1) | {"waited": NEVER},
     ),
     "vc_margin": (
         VC_MARGIN,
@@ -165,7 +165,7 @@ BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 }
 
 # Fields that follow from the others (`rederive` in masks.pyx): they help to decide quickly.
-DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "place": {"out"}}
+DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}}
 
 # Fields that only count, or are scratch: they do not decide what happens next.
 COUNTING = {
@@ -174,7 +174,7 @@ COUNTING = {
     "ranges": {"pick"},
     "inputs": set(),
     "in_port": set(),
-    "place": set(),
+    "bounds": set(),
     "link": {
         "pick_vc",
         "pick_port",
@@ -224,9 +224,10 @@ SAME = (
 COPIED = ("front", "out", "ranges", "router", "inputs")
 
 # What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
-# cycle, is derived from what is met, or only ever becomes more and is seen by nobody else.
+# cycle, is derived from what is met, is a place in a list that is met (buffer.pxd), or only ever becomes more and is
+# seen by nobody else.
 UNMET: dict[str, dict[str, tuple[str, ...]]] = {
-    "Vc": {"fixed": ("spot", "port", "vc_class"), "counts": ("occupancy_max",)},
+    "Vc": {"fixed": ("spot", "port", "vc_class"), "counts": ("occupancy_max",), "places": ("head", "tail")},
     "Out": {"derived": ("holder",)},
     "Link": {
         "fixed": (

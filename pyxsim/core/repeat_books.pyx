@@ -30,6 +30,7 @@ from pyxsim.core.books cimport (
     VcMargin,
     Waited,
 )
+from pyxsim.core.buffer cimport FRONT, last_packet, next_place, packet_at
 from pyxsim.core.orbit cimport RATES
 from pyxsim.core.repeat cimport sum_of
 from pyxsim.core.state cimport ACTIVE, NONE, Message, Node
@@ -170,7 +171,7 @@ cdef int32_t sending(State* s, int32_t number, int32_t packet) noexcept nogil:
     """On which VC of a link the packet is being sent, or NONE: then another may have its record by now."""
     cdef int32_t vc
     for vc in range(s.link[number].base, s.link[number].base + s.link[number].vcs):
-        if s.vc[vc].head != NONE and s.nodes_pool[s.vc[vc].tail].packet == packet:
+        if last_packet(s, vc) == packet:
             return vc
     return NONE
 
@@ -182,7 +183,7 @@ cdef void meet_vc_book(State* s, Walk* w, int32_t vc) noexcept nogil:
     cdef VcMargin* m = &s.books.margin[vc]
     cdef bint grows = False
     cdef int64_t grown
-    cdef int32_t i, node
+    cdef int32_t i, place
     same(s, w, s.books.owner[vc].serial)
     same(s, w, both(s.books.owner[vc].by, b.sequence != 0))
     if b.sequence == 0:   # nothing ever came
@@ -216,26 +217,26 @@ cdef void meet_vc_book(State* s, Walk* w, int32_t vc) noexcept nogil:
     clocks(s, w, &m.noted)
     clocks(s, w, &m.waited)
     clocks(s, w, &m.aimed)
-    node = s.vc[vc].head if b.node != NONE else NONE
-    while node != NONE and not w.differs:
-        meet_arrived(s, w, vc, node)
-        node = s.nodes_pool[node].next if node != b.node else NONE
+    place = FRONT if b.place != NONE else NONE
+    while place != NONE and not w.differs:
+        meet_arrived(s, w, vc, place)
+        place = next_place(s, vc, place) if place != b.place else NONE
     same(s, w, NONE)
     counts_int(s, w, &b.sequence)
     counts_int(s, w, &b.run)
 
 
-cdef void meet_arrived(State* s, Walk* w, int32_t vc, int32_t node) noexcept nogil:
+cdef void meet_arrived(State* s, Walk* w, int32_t vc, int32_t place) noexcept nogil:
     """A packet whose head has come, and perhaps its tail."""
     cdef VcBook* b = &s.books.vc[vc]
-    cdef int32_t packet = s.nodes_pool[node].packet
+    cdef int32_t packet = packet_at(s, vc, place)
     cdef PacketBook* p = &s.books.packets[packet]
     cdef int32_t i
     name(s, w, packet)
-    if node != s.vc[vc].head or s.vc[vc].state != ACTIVE:   # else it has a number in the next VC, or needs none
+    if place != FRONT or s.vc[vc].state != ACTIVE:   # else it has a number in the next VC, or needs none
         same(s, w, b.sequence - p.sequence)
         counts_int(s, w, &p.sequence)
-    if node == b.node and b.coming:
+    if place == b.place and b.coming:
         return
     clocks(s, w, &p.arrived)
     for i in range(CAUSES):

@@ -17,6 +17,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.bits cimport has_bit
+from pyxsim.core.buffer cimport FRONT, first_place, next_place, packet_at
 from pyxsim.core.draw cimport packet_key
 from pyxsim.core.orbit cimport Member, Orbit
 from pyxsim.core.order cimport sort_numbers
@@ -95,7 +96,7 @@ cdef void number(State* s, Walk* w, int32_t message) noexcept nogil:
 
 cdef void number_messages(State* s, Walk* w) noexcept nogil:
     """Those at the heads of their source queues and behind them, and those with packets inside."""
-    cdef int32_t i, _turn, message, node
+    cdef int32_t i, _turn, message, place
     s.orbit.walks += 1
     s.orbit.who_count = 0
     for i in range(s.injection_links * s.classes):
@@ -107,10 +108,10 @@ cdef void number_messages(State* s, Walk* w) noexcept nogil:
                 message = s.messages[message].next
         same(s, w, message != NONE)
     for i in range(s.vcs):
-        node = s.vc[i].head
-        while node != NONE and not (w.differs or s.failed):
-            number(s, w, s.packets[s.nodes_pool[node].packet].message)
-            node = s.nodes_pool[node].next
+        place = first_place(s, i)
+        while place != NONE and not (w.differs or s.failed):
+            number(s, w, s.packets[packet_at(s, i, place)].message)
+            place = next_place(s, i, place)
 
 
 cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
@@ -153,8 +154,7 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
     cdef Vc* v = &s.vc[vc]
     cdef Out* out = &s.out[vc]
     cdef Link* link = &s.link[v.link]
-    cdef int32_t node = v.head
-    cdef bint first = True
+    cdef int32_t place = first_place(s, vc)
     same(s, w, both(out.credit, v.occupancy))
     same(s, w, both(s.ranges[vc].next, s.ranges[vc].requester))
     if s.attribution:
@@ -163,12 +163,11 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         same(s, w, out.send_left)
         if has_bit(&s.opened[link.word], vc - link.base):
             name(s, w, out.send_packet)
-    if node == NONE:
+    if place == NONE:
         same(s, w, NONE)
         return
     same(s, w, both(v.left, v.state | v.many << 8))
     if v.state != IDLE:
-        name(s, w, v.packet)
         same(s, w, both(v.want, v.hold))
         same(s, w, v.row)
         if s.plain:
@@ -176,13 +175,12 @@ cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
         else:
             moves(s, w, &v.ready, s.ticks)
             shifts(s, w, &s.front[vc], s.ticks)
-    while node != NONE and not w.differs:
-        name(s, w, s.nodes_pool[node].packet)
+    while place != NONE and not w.differs:
+        name(s, w, packet_at(s, vc, place))
         # A packet stands in several VCs. It is met where its head is.
-        if not (first and v.router != NONE and v.state & (HOLDING | ACTIVE)):
-            meet_packet(s, w, s.nodes_pool[node].packet)
-        first = False
-        node = s.nodes_pool[node].next
+        if not (place == FRONT and v.router != NONE and v.state & (HOLDING | ACTIVE)):
+            meet_packet(s, w, packet_at(s, vc, place))
+        place = next_place(s, vc, place)
     same(s, w, NONE)
 
 

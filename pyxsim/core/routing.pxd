@@ -38,8 +38,7 @@ cdef inline void wait_for_vc(State* s, int32_t vc, int64_t u) noexcept nogil:
 cdef inline void to_front(State* s, int32_t vc, int64_t u) noexcept nogil:
     """The head of the next packet is at the front of its input VC from tick `u` on."""
     cdef Vc* v = &s.vc[vc]
-    cdef int32_t packet = s.nodes_pool[v.head].packet
-    v.packet = packet
+    cdef int32_t packet = v.packet
     v.left = s.packets[packet].flits
     s.packets[packet].hops += 1
     if s.priorities:
@@ -107,9 +106,8 @@ cdef inline void come_to_fronts(State* s, int32_t* vcs, int32_t count, int64_t u
     cdef Inputs* inputs
     for i in range(count):
         v = &s.vc[vcs[i]]
-        packet = s.nodes_pool[v.head].packet
+        packet = v.packet
         p = &s.packets[packet]
-        v.packet = packet
         v.left = p.flits
         p.hops += 1
         v.many = 0

@@ -86,7 +86,7 @@ cdef enum:
 
 
 cdef struct Node:
-    # An entry of a FIFO: packet of a VC, or flit of an output queue.
+    # An entry of a FIFO: packet of a VC behind the first one, or flit of an output queue.
     int32_t packet
     int32_t next
 
@@ -209,13 +209,13 @@ cdef struct Outbox:
 cdef struct Vc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router stand together.
     int64_t ready            # tick of its next try; with `masked` of its first one
-    int32_t packet           # the front packet
+    int32_t packet           # the first packet, whose head may still be on its way; NONE: there is none
     int32_t spot             # fixed: its bit in the masks of input VCs
     int32_t occupancy        # flits in the buffer
     int32_t left             # flits of the front packet that have not left
     int32_t want             # output link of the front packet
     int32_t hold             # output VC that it holds; of a waiting head the first VC of its range
-    int32_t head             # packets in the VC, in order
+    int32_t head             # the other packets of the VC, in order
     int32_t tail
     int32_t link             # fixed
     int32_t router           # fixed; NONE: a sink
@@ -325,10 +325,12 @@ cdef struct InPort:
     int32_t following        # fixed: number, at the router, of the port behind it; behind the last one comes the first
 
 
-cdef struct Place:
-    # Of the masks of input VCs.
-    int32_t vc               # fixed; the input VC that has it
-    int32_t out              # derived, with `masked`: the output port (`outlet`) that it wants
+cdef struct Bounds:
+    # Of a router, again: what stages read for every flit, of four routers in a cache line.
+    int32_t base             # its first input VC
+    int32_t input_vcs
+    int32_t out_start
+    int32_t in_ports
 
 
 cdef struct State:
@@ -351,7 +353,7 @@ cdef struct State:
     int32_t far                  # the records do not fit into the nearest caches: fetch them ahead
     int32_t lazy                 # routes depend on credits: they are found in the router's step
     int32_t masked               # SA by masks (switch_masks.pxd)
-    int32_t plain                # and nothing beyond one word per router, links of a flit per cycle, VA by ranges
+    int32_t plain                # and nothing beyond a word per router, alike, links of a flit per cycle, VA by ranges
     int32_t plain_lanes          # and one message class: lanes can go through their cycle in stages
     int32_t queues               # any link has an output queue
     int32_t keyed                # packets may need random numbers
@@ -374,7 +376,9 @@ cdef struct State:
     int32_t* out_links
     InPort* in_port              # [input ports]
     uint64_t* places             # [words] places with a VC
-    Place* place                 # [words * 64] with `masked`
+    int16_t* input_at            # [places], with `masked`: the number of the input VC there, at its router
+    int32_t apart                # -1: [words * 64], as the routers differ; 0: of a router, as one is like the other
+    Bounds* bounds               # [routers]
     int32_t* home                # [nodes] router
     int32_t* resident            # [routers] one of its nodes, or NONE
     int32_t* digits              # [nodes, dims]
@@ -456,6 +460,7 @@ cdef struct State:
 
     # --- derived, with `masked`: made anew from the above by `rederive` (masks.pyx), as are some fields of records ---
     uint64_t* wants              # [output ports * most_words] input VCs that hold a VC of an output
+    uint8_t* out_at              # [words * 64] the output that the input VC at a place wants
     uint64_t* busy               # [routers] outputs whose link may not be available
 
     # --- what only counts ---

@@ -11,7 +11,7 @@ from pyxsim.core.arbiter cimport distance
 from pyxsim.core.batch cimport ROUTERS, Batch, Seen
 from pyxsim.core.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Place, Router, State, Vc
+from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Router, State, Vc
 from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, begin_look, fall_asleep
 from pyxsim.core.switch_masks cimport first_of_each, next_try, turned
 from pyxsim.core.vc_batch cimport allocate
@@ -65,15 +65,17 @@ cdef inline void win(State* s, Batch* b) noexcept nogil:
     cdef int32_t rivals = 0
     cdef int32_t before, first
     cdef uint64_t bits, more
-    cdef Place* at
+    cdef int32_t router, place, outlet
     b.pick[b.pick_count] = 0
     bits = b.pick[0]
     while i < b.pick_count:
-        at = &s.place[64 * b.router[i] + lowest(bits)]
-        before = s.out_pick[at.out]
+        router = b.router[i]
+        place = lowest(bits)
+        outlet = s.bounds[router].out_start + s.out_at[64 * router + place]
+        before = s.out_pick[outlet]
         first = before >> 31 & 1   # nobody before: NONE
-        s.out_pick[at.out] = count if first else before
-        s.won[count] = b.other[rivals] = at.vc
+        s.out_pick[outlet] = count if first else before
+        s.won[count] = b.other[rivals] = s.bounds[router].base + s.input_at[place]
         b.other_at[rivals] = i
         count += first
         rivals += 1 - first
@@ -84,26 +86,24 @@ cdef inline void win(State* s, Batch* b) noexcept nogil:
     s.won_count, b.other_count = count, rivals
 
 
-cdef inline int32_t turn_of(State* s, Router* r, Vc* v, int32_t pointer) noexcept nogil:
+cdef inline int32_t turn_of(State* s, Vc* v, int32_t pointer) noexcept nogil:
     """How far the input port of a VC is behind the pointer of an output."""
-    return distance(v.port - r.in_start, pointer, r.in_end - r.in_start)
+    return distance((v.spot & 63) >> s.shift, pointer, s.bounds[v.router].in_ports)
 
 
 cdef inline void collide(State* s, Batch* b) noexcept nogil:
     """Of several that want an output it grants the one that is nearest behind its pointer."""
     cdef int32_t i, k, outlet, pointer, loser
-    cdef Router* r
     cdef Vc* v
     cdef Vc* other
     for i in range(b.other_count):
         v = &s.vc[b.other[i]]
-        r = &s.router[v.router]
         outlet = s.link[v.want].outlet
         pointer = s.out_pointer[outlet]
         k = s.out_pick[outlet]
         other = &s.vc[s.won[k]]
         loser = v.spot
-        if turn_of(s, r, v, pointer) < turn_of(s, r, other, pointer):
+        if turn_of(s, v, pointer) < turn_of(s, other, pointer):
             loser = other.spot
             s.won[k] = b.other[i]
         b.pick[b.other_at[i]] &= ~(<uint64_t> 1 << (loser & 63))
@@ -115,7 +115,7 @@ cdef inline void count_each(
     """At each of these routers a cause counts once for each output that a VC of these places wants, but for those where
     a head has lost (`Seen.lost`): it has counted for them."""
     cdef int32_t i = 0
-    cdef int32_t outlet, port
+    cdef int32_t port
     cdef uint64_t bits, counted, more
     cdef Seen* seen
     places[count] = 0
@@ -124,9 +124,8 @@ cdef inline void count_each(
     counted = b.seen[seen_by[0]].lost
     while i < count:
         seen = &b.seen[seen_by[i]]
-        outlet = s.place[64 * seen.router + lowest(bits)].out
-        port = outlet - s.router[seen.router].out_start
-        s.stalls[outlet] += (~counted >> port & 1) << shift
+        port = s.out_at[64 * seen.router + lowest(bits)]
+        s.stalls[s.bounds[seen.router].out_start + port] += (~counted >> port & 1) << shift
         counted |= <uint64_t> 1 << port
         bits &= bits - 1
         more = -<uint64_t> (bits != 0)

@@ -31,7 +31,6 @@ from pyxsim.core.state cimport (
     Inputs,
     Link,
     Out,
-    Place,
     Range,
     Router,
     State,
@@ -66,7 +65,7 @@ cdef inline uint64_t from_place(int32_t place) noexcept nogil:
 
 cdef inline int32_t vc_in(State* s, Router* r, int32_t place) noexcept nogil:
     """The input VC at a place."""
-    return s.place[64 * r.word + place].vc
+    return r.base + s.input_at[(64 * r.word & s.apart) + place]
 
 
 cdef inline uint64_t ports_of(State* s, uint64_t places) noexcept nogil:
@@ -249,14 +248,14 @@ cdef inline void win(State* s, Router* r, int32_t out, int32_t word, uint64_t bi
     """An output grants the input of a VC."""
     cdef int32_t place = 64 * word + lowest(bit)
     cdef int32_t* pointer = &s.out_pointer[r.out_start + out]
-    s.won[s.won_count] = s.place[64 * r.word + place].vc
+    s.won[s.won_count] = vc_in(s, r, place)
     s.won_count += 1
     pointer[0] = next_port(r, pointer[0] if s.step_arbiter else place >> s.shift)
 
 
 cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
     """Each output that an input picked a VC for grants one of these inputs."""
-    cdef Place* places = &s.place[64 * r.word]
+    cdef uint8_t* wanted_at = &s.out_at[64 * r.word]
     cdef uint64_t* wants = &s.wants[r.out_start * s.most_words]
     cdef uint64_t wanted = 0
     cdef uint64_t bits
@@ -264,7 +263,7 @@ cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept
     for word in range(words):
         bits = look.pick[word]
         while bits:
-            wanted |= <uint64_t> 1 << (places[64 * word + lowest(bits)].out - r.out_start)
+            wanted |= <uint64_t> 1 << wanted_at[64 * word + lowest(bits)]
             bits &= bits - 1
     while wanted:
         out = lowest(wanted)
@@ -351,14 +350,14 @@ cdef inline void count_cause(
     State* s, Router* r, uint64_t* places, int32_t words, int32_t shift, uint64_t ports
 ) noexcept nogil:
     """A cause counts once for each output that a VC at one of these places wants; it has counted for these ports."""
-    cdef Place* place = &s.place[64 * r.word]
+    cdef uint8_t* wanted_at = &s.out_at[64 * r.word]
     cdef uint64_t* stalls = &s.stalls[r.out_start]
     cdef uint64_t bits
     cdef int32_t word, port
     for word in range(words):
         bits = places[word]
         while bits:
-            port = place[64 * word + lowest(bits)].out - r.out_start
+            port = wanted_at[64 * word + lowest(bits)]
             stalls[port] += (~ports >> port & 1) << shift
             ports |= <uint64_t> 1 << port
             bits &= bits - 1

@@ -4,14 +4,14 @@ Who asks, who finds no VC and who gets one is three lists; what is done for each
 Only heads that want the same range as another one in the same cycle are settled one by one.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.arbiter cimport distance
 from pyxsim.core.batch cimport Batch, Seen
 from pyxsim.core.bits cimport lowest, seldom
 from pyxsim.core.buffer cimport push_packet
 from pyxsim.core.mailbox cimport post
-from pyxsim.core.state cimport HEAD, HOLDING, NONE, Inputs, Link, Out, Range, Router, State, Vc
+from pyxsim.core.state cimport HEAD, HOLDING, NONE, Bounds, Inputs, Link, Out, Range, State, Vc
 from pyxsim.core.stats cimport ARBITRATION_BITS
 
 
@@ -30,7 +30,7 @@ cdef inline void ask(State* s, Batch* b) noexcept nogil:
     bits = b.heads[0]
     while i < b.head_count:
         seen = &b.seen[b.with_heads[i]]
-        vc = s.place[64 * seen.router + lowest(bits)].vc
+        vc = s.bounds[seen.router].base + s.input_at[lowest(bits)]
         v = &s.vc[vc]
         if not seldom(v.want == NONE):
             range_of = &s.ranges[v.hold]
@@ -64,7 +64,7 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
     cdef Vc* v
     cdef Link* wire
     cdef Seen* seen
-    cdef Router* r
+    cdef Bounds* r
     for i in range(b.other_count):
         vc = b.other[i]
         v = &s.vc[vc]
@@ -75,7 +75,7 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
         if k == NONE:
             count_once(s, wire, &seen.no_vc, 0)
             continue
-        r = &s.router[v.router]
+        r = &s.bounds[v.router]
         pointer = range_of.requester
         if distance(vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
             b.ask[k] = vc
@@ -87,14 +87,14 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
     cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
     cdef Vc* v
-    cdef Router* r
+    cdef Bounds* r
     cdef Range* range_of
     cdef Out* out
     cdef Inputs* inputs
     for i in range(b.ask_count):
         vc = b.ask[i]
         v = &s.vc[vc]
-        r = &s.router[v.router]
+        r = &s.bounds[v.router]
         range_of = &s.ranges[v.hold]
         range_of.pick = NONE
         unheld = s.unheld[range_of.word] & range_of.mask
@@ -119,7 +119,7 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
         inputs.holding |= bit
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
         s.wants[range_of.outlet] |= bit
-        s.place[v.spot].out = range_of.outlet
+        s.out_at[v.spot] = <uint8_t> (range_of.outlet - r.out_start)
 
 
 cdef inline void allocate(State* s, Batch* b) noexcept nogil:

@@ -32,7 +32,7 @@ from pyxsim.core.books cimport (
     VcBook,
     VcMargin,
 )
-from pyxsim.core.buffer cimport vcs_of
+from pyxsim.core.buffer cimport FRONT, next_place, packet_at, vcs_of
 from pyxsim.core.ledger cimport free_rider, new_rider, new_stay
 from pyxsim.core.state cimport (
     ACTIVE,
@@ -124,8 +124,8 @@ cdef inline void rebase(VcBook* b) noexcept nogil:
 cdef void head_comes(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef VcBook* b = &s.books.vc[vc]
     cdef int32_t packet
-    b.node = s.vc[vc].head if b.node == NONE else s.nodes_pool[b.node].next
-    packet = s.nodes_pool[b.node].packet
+    b.place = FRONT if b.place == NONE else next_place(s, vc, b.place)
+    packet = packet_at(s, vc, b.place)
     b.coming = s.packets[packet].flits
     if serial_of(s, packet) != b.serial:
         b.serial, b.first = serial_of(s, packet), t
@@ -143,7 +143,7 @@ cdef void finds_it_empty(State* s, int32_t vc, int64_t t) noexcept nogil:
 cdef void tail_comes(State* s, int32_t vc, int64_t t) noexcept nogil:
     """What the VC has waited for so far, and what of this the flits before the tail have."""
     cdef VcBook* b = &s.books.vc[vc]
-    cdef PacketBook* p = &s.books.packets[s.nodes_pool[b.node].packet]
+    cdef PacketBook* p = &s.books.packets[packet_at(s, vc, b.place)]
     cdef int64_t until = t
     cdef int32_t i
     p.arrived = t
@@ -167,7 +167,7 @@ cdef void is_first(State* s, int32_t vc, int64_t t) noexcept nogil:
     """From cycle `t` on the next packet is the first of its VC."""
     cdef VcBook* b = &s.books.vc[vc]
     cdef VcMargin* m = &s.books.margin[vc]
-    cdef int32_t packet = s.nodes_pool[s.vc[vc].head].packet
+    cdef int32_t packet = s.vc[vc].packet
     if s.books.packets[packet].sequence != b.run:
         b.run = s.books.packets[packet].sequence
         b.begun = t
@@ -321,8 +321,10 @@ cdef void tail_leaves(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil
     stay.parts[SERIALISATION] += max(switching - s.books.pipeline, 0)
     stay.parts[HOPS] += min(switching, s.books.pipeline)
     p.left = t + switching
-    if b.node == s.vc[vc].head:
-        b.node = NONE
+    if b.place == FRONT:
+        b.place = NONE
+    elif b.place == s.vc[vc].head:   # it will be the first
+        b.place = FRONT
 
 
 cdef bint share(Stay* stay, int64_t* before, int64_t rest) noexcept nogil:
