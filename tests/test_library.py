@@ -234,6 +234,7 @@ def announce(monkeypatch: pytest.MonkeyPatch, content: object) -> None:
         return [FakePoint(content)]
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.setattr(library, "_points", library._points.__wrapped__)  # what is kept is of this process
 
 
 def test_an_installed_package_can_bring_shelves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -243,6 +244,32 @@ def test_an_installed_package_can_bring_shelves(monkeypatch: pytest.MonkeyPatch,
     announce(monkeypatch, package)
     library.load_all()
     assert topologies.names() == ["star"]
+
+
+def test_what_is_installed_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Packages are not looked at again for every experiment, but as soon as one has come."""
+    site = tmp_path / "packages"
+    put(tmp_path / "pkg" / "topologies", "star.py", RING.format(name="star"))
+    put(site, "announced.py", f"__path__ = [{str(tmp_path / 'pkg')!r}]\n")
+    os.utime(site, (1, 1))
+    monkeypatch.syspath_prepend(site)
+    looked: list[str] = []
+    look = importlib.metadata.entry_points
+
+    def counted(*, group: str) -> importlib.metadata.EntryPoints:
+        looked.append(group)
+        return look(group=group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", counted)
+    for _ in range(3):
+        library.load_all()
+    assert (topologies.names(), len(looked)) == ([], 1)
+    put(site / "announced-1.dist-info", "entry_points.txt", "[pyxsim.library]\nmine = announced\n")
+    put(site / "announced-1.dist-info", "METADATA", "Name: announced\nVersion: 1\n")
+    for _ in range(3):
+        library.load_all()
+    assert (topologies.names(), len(looked)) == (["star"], 2)
+    del sys.modules["announced"]
 
 
 def test_an_installed_module_without_shelves_is_just_imported(monkeypatch: pytest.MonkeyPatch) -> None:
