@@ -12,7 +12,7 @@ import pytest
 
 from pyxsim import library, registry
 from pyxsim.cli.app import main
-from tests.cli.inputs import ASTRA, DEADLOCK, SMALL, Command, Ended, Start, environment, hear_signals
+from tests.cli.inputs import ASTRA, DEADLOCK, SMALL, UNDER_WAY, Command, Ended, Start, environment, hear_signals
 
 
 @pytest.fixture
@@ -56,12 +56,14 @@ def pyxsim(folder: Path, capfd: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Start a command in a process of its own, which hears Ctrl-C whatever the shell of the tests has set."""
+    """Start a command in a process of its own, which hears Ctrl-C whatever the shell of the tests has set. `told`: a
+    file that the process makes as soon as a long run is under way."""
     started = []
 
-    def begin(*words: str, **options: Any) -> subprocess.Popen[str]:
+    def begin(*words: str, told: Path | None = None, **options: Any) -> subprocess.Popen[str]:
+        program = ["-m", "pyxsim"] if told is None else [str(UNDER_WAY), str(told)]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
-        process = subprocess.Popen([sys.executable, "-m", "pyxsim", *words], preexec_fn=hear_signals, **options)
+        process = subprocess.Popen([sys.executable, *program, *words], preexec_fn=hear_signals, **options)
         started.append(process)
         return process
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,17 @@ def environment(**more: str) -> dict[str, str]:
     before = [more.pop("PYTHONPATH")] if "PYTHONPATH" in more else []
     paths = [*before, here, os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}
+
+
+UNDER_WAY = Path(__file__).with_name("under_way.py")
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a function says yes, however slow the machine is; what never happens is a fault all the same."""
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.02)
 
 
 def hear_signals() -> None:

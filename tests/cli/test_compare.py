@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import h5py
 import pytest
 
-from tests.cli.inputs import SMALL, Command, Start
+from tests.cli.inputs import SMALL, Command, Start, wait_for
 
 OTHERS = ("analytical", "analytical-congestion", "flow")
 STUDY = (
@@ -171,13 +170,9 @@ def test_ctrl_c_keeps_what_was_compared(start: Start, folder: Path) -> None:
     (folder / "long.toml").write_text(
         SMALL + '[sweep]\n"collective.size" = ["4 KiB", "100 GiB", "8 KiB"]\n', encoding="utf-8"
     )
-    process = start(
-        "compare", "long.toml", "-o", "all.json", "-o", "all.h5", "--set", "network.packet=64 KiB", "--no-skip"
-    )
-    for _ in range(600):
-        time.sleep(0.05)
-        if _cpu(process.pid) > 2.5:
-            break
+    words = ("-o", "all.json", "-o", "all.h5", "--set", "network.packet=64 KiB", "--no-skip")
+    process = start("compare", "long.toml", *words, told=folder / "begun")
+    wait_for((folder / "begun").exists, "the simulation of the second point")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -189,9 +184,3 @@ def test_ctrl_c_keeps_what_was_compared(start: Start, folder: Path) -> None:
     assert all(row["time_ns"] for row in told["points"][0]["backends"])
     with h5py.File(folder / "all.h5") as file:
         assert file.attrs["complete"] == 0
-
-
-def _cpu(pid: int) -> float:
-    """Seconds of the processor that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100

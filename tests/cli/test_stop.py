@@ -18,7 +18,7 @@ import pytest
 from pyxsim.cli.stop import SAME, Stop
 from pyxsim.output import hdf5
 from pyxsim.output.result import Result
-from tests.cli.inputs import SMALL, Command, Start, environment, hear_signals
+from tests.cli.inputs import SMALL, UNDER_WAY, Command, Start, environment, hear_signals, wait_for
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
 
@@ -35,36 +35,16 @@ def heard() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def wait_for(condition: object, what: str) -> None:
-    """Wait until a function says yes."""
-    assert callable(condition)
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    pytest.fail(f"{what} did not happen")
-
-
 def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     return process.returncode, out, err
 
 
-def running(process: subprocess.Popen[str]) -> bool:
-    """Whether the simulation has begun: it has used more than a second of the processor, all else takes half of one."""
-    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK") > 1.5
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="sees by /proc how far a process is")
-
-
-@needs_proc
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, number: signal.Signals, code: int) -> None:
-    process = start(*LONG, "-o", "out.h5", "--quiet")
-    wait_for(lambda: running(process), "the simulation")
+    process = start(*LONG, "-o", "out.h5", "--quiet", told=folder / "begun")
+    wait_for((folder / "begun").exists, "the simulation")
     process.send_signal(number)
     assert end(process) == (
         code,
@@ -154,10 +134,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 129)
 """
 
 
-@needs_proc
-def test_json_of_a_run_that_is_ended(start: Start) -> None:
-    process = start(*LONG, "--json")
-    wait_for(lambda: running(process), "the simulation")
+def test_json_of_a_run_that_is_ended(start: Start, folder: Path) -> None:
+    process = start(*LONG, "--json", told=folder / "begun")
+    wait_for((folder / "begun").exists, "the simulation")
     process.send_signal(signal.SIGINT)
     code, out, err = end(process)
     data = json.loads(out)
@@ -192,10 +171,9 @@ def test_ctrl_c_while_python_is_still_importing(start: Start, folder: Path) -> N
     assert end(process) == (130, "", "pyxsim: interrupted\n")
 
 
-@needs_proc
 def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
     """As under nohup, or for a background job of a script."""
-    words = [sys.executable, "-m", "pyxsim", *LONG, "--quiet"]
+    words = [sys.executable, str(UNDER_WAY), "begun", *LONG, "--quiet"]
     process = subprocess.Popen(
         words,
         env=environment(),
@@ -205,7 +183,7 @@ def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
         text=True,
     )
     try:
-        wait_for(lambda: running(process), "the simulation")
+        wait_for((folder / "begun").exists, "the simulation")
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
@@ -244,11 +222,10 @@ def test_progress_on_a_terminal(start: Start, folder: Path) -> None:
     assert " left" not in rest
 
 
-@needs_proc
 @pytest.mark.parametrize("words", [(), pytest.param(("--json",), marks=pytest.mark.slow)])
-def test_no_progress_without_a_terminal(start: Start, words: tuple[str, ...]) -> None:
-    process = start(*LONG, *words)
-    wait_for(lambda: running(process), "the simulation")
+def test_no_progress_without_a_terminal(start: Start, folder: Path, words: tuple[str, ...]) -> None:
+    process = start(*LONG, *words, told=folder / "begun")
+    wait_for((folder / "begun").exists, "the simulation")
     time.sleep(2.2)
     process.send_signal(signal.SIGINT)
     _, _, err = end(process)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import signal
-import time
 from pathlib import Path
 
 import h5py
@@ -13,7 +12,7 @@ import pytest
 
 from pyxsim.cli.curves import read_loads
 from pyxsim.errors import InputError
-from tests.cli.inputs import Command, Start
+from tests.cli.inputs import Command, Start, wait_for
 
 TRAFFIC = """
 [network]
@@ -32,6 +31,19 @@ buffer = 8
 load = 0.2
 packet_flits = 5
 precision = 0.05
+"""
+# A torus that tells which process has built it.
+TOLD = """
+import os
+from pathlib import Path
+from pyxsim.registry import topologies
+from pyxsim_library.topologies.torus import torus
+
+@topologies.register("told")
+def told(shape):
+    with (Path(__file__).parents[2] / "built").open("a") as file:
+        file.write(f"{os.getpid()}\\n")
+    return torus(shape)
 """
 DEADLOCK = """
 [network]
@@ -237,9 +249,16 @@ def test_faults(pyxsim: Command, words: tuple[str, ...], text: str) -> None:
 
 
 def test_ctrl_c_keeps_the_points_that_are_there(start: Start, folder: Path) -> None:
-    slow = ("--set", "traffic.precision=0.00001", "--set", "traffic.max_cycles=100000000")
-    process = start("curve", "traffic.toml", "--loads", "0.3,0.31", "--workers", "2", "-o", "curve.json", *slow)
-    time.sleep(4)
+    """Ended once each of the two workers has built its network."""
+    shelf = folder / "mine" / "topologies"
+    shelf.mkdir(parents=True)
+    (shelf / "told.py").write_text(TOLD, encoding="utf-8")
+    slow = ("traffic.precision=0.00001", "traffic.max_cycles=100000000", "network.topology=told")
+    words = ("--loads", "0.3,0.31", "--workers", "2", "-o", "curve.json", "--library", "mine")
+    process = start("curve", "traffic.toml", *words, *(word for each in slow for word in ("--set", each)))
+    built = folder / "built"
+    built.touch()
+    wait_for(lambda: len({*built.read_text().split()} - {str(process.pid)}) == 2, "the beginning of both points")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
