@@ -11,8 +11,9 @@ DEBUG := PYXSIM_EXPECT_BUILD=debug
 DEBUG_SITE := build/debug/site
 # As many tests at a time as there are cores; tests of one file stay together where they can: some share what they run.
 PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
-# What a developer's shell has set is not for the build that everything below relies on.
-unexport PYXSIM_DEBUG PYTHONPATH
+# What a developer's shell has set is not for the build that everything below relies on; and a process that may not keep
+# what it has compiled takes twice as long to start, of which the tests start some hundreds.
+unexport PYXSIM_DEBUG PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test validate bench lint debug docs wheel clean
 .DELETE_ON_ERROR:
