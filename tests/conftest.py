@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from pyxsim import library
 from pyxsim.registry import blocks, collectives, topologies
+from tests import examples
 
 # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
 settings.register_profile("local", deadline=None)
@@ -24,6 +25,10 @@ os.environ.setdefault("PYXSIM_CACHE", "")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    examples.draw(whole=config.getoption("--slow"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import CAUSES, CUT_THROUGH, MOST_TAGS, STORE_AND_FORWARD, WORMHOLE
+from tests.examples import part_of
 from tests.oracle.cases import Case, adaptive_nets, cases, risky_nets
 from tests.oracle.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style
 
 FAR = 6_000
 NOBODY = -1
-few = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(80), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 every_case = st.one_of(
     cases(limit=12),
     cases(of=risky_nets(), vcs=st.integers(1, 2), limit=16),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import RouterOptions
 from tests.core.test_invariants import engine_of, run
+from tests.examples import part_of
 from tests.oracle.cases import Case, cases, plain_nets, risky_nets
 from tests.oracle.networks import Style, grid, options
 
@@ -56,7 +57,7 @@ def counted(engine: Engine, messages: int) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=part_of(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     case=st.one_of(cases(of=plain_nets(), limit=40), cases(of=risky_nets(), vcs=st.integers(1, 2), limit=16)),
     rc=st.integers(0, 1),

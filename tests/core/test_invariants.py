@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
+from tests.examples import part_of
 from tests.oracle.cases import Case, cases, risky_nets
 
 FAR = 50_000
-few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 every_case = st.one_of(cases(), cases(of=risky_nets(), vcs=st.integers(1, 2), limit=16))
 
 Launch = tuple[int, int, int, int, int, int]

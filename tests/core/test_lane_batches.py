@@ -18,6 +18,7 @@ from pyxsim.core.engine import Engine
 from pyxsim.core.options import RouterOptions
 from tests.core.test_invariants import engine_of, run
 from tests.core.test_oracle import counts
+from tests.examples import part_of
 from tests.oracle.cases import Case, Send
 from tests.oracle.machine import Oracle
 from tests.oracle.networks import BOOKSIM, Net, Style, crowd, grid, hub, line, options, ring, star
@@ -87,7 +88,7 @@ def of_lanes(engine: Engine) -> dict[str, Any]:
     return {name: state[name].tolist() for name in (*OF_LANES, *OF_VCS)}
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=part_of(120), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(case=cases(), cuts=st.lists(st.builds(Cut, st.integers(1, 30), st.booleans()), max_size=8))
 def test_stages_are_the_oracle_and_the_lanes_one_by_one(case: Case, cuts: list[Cut]) -> None:
     engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)

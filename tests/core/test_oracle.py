@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine, build_info
 from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
+from tests.examples import part_of
 from tests.oracle.cases import (
     Case,
     adaptive_nets,
@@ -29,7 +30,7 @@ FAR = 8_000  # whoever is not done by then goes round in circles (relations at r
 AFTER = 40  # cycles after a deadlock in which the oracle must not move either
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
-few = settings(max_examples=100, suppress_health_check=EVERYWHERE)
+few = settings(max_examples=part_of(100), suppress_health_check=EVERYWHERE)
 many = settings(max_examples=4000, suppress_health_check=EVERYWHERE)
 
 
@@ -167,7 +168,7 @@ def test_engine_agrees_with_the_oracle(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=60)
+@settings(few, max_examples=part_of(60))
 @given(case=cases(), which=st.integers(0, 50))
 def test_watched_packets(case: Case, which: int) -> None:
     watched_run(case, which)
@@ -184,32 +185,32 @@ def test_engine_agrees_at_every_stop(case: Case, slices: list[int], window: int,
     sliced_run(case, slices, window, slack)
 
 
-@settings(few, max_examples=40)
+@settings(few, max_examples=part_of(40))
 @given(case=cases(of=risky_nets(), vcs=st.integers(1, 2), limit=20))
 def test_deadlocks(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=25)
+@settings(few, max_examples=part_of(25))
 @given(case=cases(of=classed_nets(), vcs=st.integers(2, 7), limit=25))
 def test_vc_classes(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=30)
+@settings(few, max_examples=part_of(30))
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=16, how=ranked_options))
 def test_ranks(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=50)
+@settings(few, max_examples=part_of(50))
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=whole_options, longest=5))
 def test_room(case: Case) -> None:
     """Heads that may choose, where packets are buffered as a whole."""
     whole_run(case)
 
 
-@settings(few, max_examples=60)
+@settings(few, max_examples=part_of(60))
 @given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=16, how=speculative_options, longest=3))
 def test_speculation(case: Case) -> None:
     whole_run(case)
@@ -248,7 +249,7 @@ def test_many_ports(nodes: int, stages: Stages, how: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(build_info["kind"] == "debug", reason="the debug build looks at every cycle, also at idle ones")
-@settings(few, max_examples=30)
+@settings(few, max_examples=part_of(30))
 @given(case=cases(), start=st.sampled_from([2**31 - 20, 2**33]))
 def test_late_in_time(case: Case, start: int) -> None:
     """Nothing happens for long: the oracle is told so, the engine passes over it."""

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.records import DERIVED
 from tests.core.test_oracle import FAR, counts
+from tests.examples import part_of
 from tests.oracle.cases import Case, adaptive_nets, cases, nets, ranked_options, risky_nets, whole_options
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
-few = settings(max_examples=60, deadline=None, suppress_health_check=EVERYWHERE)
+few = settings(max_examples=part_of(60), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
 
 NUMBERED = {"vc.head", "vc.tail", "link.queue_head", "link.queue_tail", "fifo"}  # of FIFO nodes: any will do

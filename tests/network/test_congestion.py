@@ -15,6 +15,7 @@ from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.congestion import CongestionNetwork
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.settings import Network
+from tests.examples import part_of
 from tests.network.delayed import OTHERS, delay, dims, drain, network, topology_of
 
 WHOLE = {"forwarding": "store-and-forward"}
@@ -54,7 +55,7 @@ WITH_LINKS = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=part_of(120), deadline=None)
 @given(data=st.data(), table=st.one_of(PRODUCTS, WITH_LINKS), size=st.integers(1, 2**40))
 def test_alone_it_is_the_analytical_backend_to_the_cycle(data: st.DataObject, table: Any, size: int) -> None:
     topology = topology_of(table)

@@ -12,6 +12,7 @@ from pyxsim.errors import DeadlockError
 from pyxsim.network.deadlock import deadlock_error
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import prove
+from tests.examples import part_of
 from tests.network.machines import drain, packet_network
 
 
@@ -95,7 +96,7 @@ def test_enough_vcs_hide_it() -> None:
     pipeline=st.sampled_from(["booksim", "garnet"]),
     output_queue=st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 def test_a_torus_never_deadlocks(
     shape: list[int],
     bidirectional: bool,

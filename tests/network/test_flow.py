@@ -23,6 +23,7 @@ from pyxsim.routing import expected_loads
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
+from tests.examples import part_of
 
 library.load_all()
 
@@ -85,7 +86,7 @@ NETWORKS = PRODUCTS | st.sampled_from(WHOLE).map(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=part_of(80), deadline=None)
 @given(data=st.data(), table=NETWORKS, sizes=st.lists(st.integers(1, 2**40), min_size=1, max_size=5))
 def test_alone_a_message_takes_what_the_analytical_backend_says(
     data: st.DataObject, table: dict[str, Any], sizes: list[int]

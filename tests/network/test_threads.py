@@ -125,7 +125,7 @@ def everything(network: PacketNetwork) -> dict[str, Any]:
     for at in (0, 40, 900):
         src, dst = rng.integers(0, network.npus, (2, 60))
         apart = src != dst
-        sizes = rng.integers(1, 3000, 60)
+        sizes = rng.integers(1, 1000, 60)
         at = max(at, network.now)
         network.send_many(src[apart], dst[apart], sizes[apart], np.zeros(apart.sum(), np.int64), at)
         for _ in range(10):

@@ -17,6 +17,7 @@ from pyxsim.network.deadlock import Room, Waits
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import minimal_adaptive
 from pyxsim.routing.relation import Relation
+from tests.examples import part_of
 from tests.network.machines import cycles, drain, machine_of, packet_network
 
 Entry = dict[str, Any]
@@ -337,7 +338,7 @@ def outcome(network: PacketNetwork) -> DeadlockError | None:
 
 
 @given(cases(), st.integers(5, 60))
-@settings(max_examples=150)
+@settings(max_examples=part_of(150))
 def test_what_is_told_is_so(case: tuple[Mapping[str, Any], list[tuple[int, int, int, int]]], watchdog: int) -> None:
     """Against the same network without a watchdog: no alarm where all arrives; who is said to be stuck never moves."""
     words, messages = case

@@ -23,6 +23,7 @@ from pyxsim.core.options import (
     WORMHOLE,
     RouterOptions,
 )
+from tests.examples import part_of
 from tests.oracle.attribution import Attribution, Blame
 from tests.oracle.cases import (
     Case,
@@ -47,7 +48,7 @@ OWN = ("serialisation", "hops")  # what nobody else is to blame for
 Parts = dict[str, int]
 
 FAR = 6_000  # who is not done by then goes round in circles
-few = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=part_of(40), suppress_health_check=list(HealthCheck))
 many = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
 
 

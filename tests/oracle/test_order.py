@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import part_of
 from tests.oracle.cases import Case, cases, free_nets
 from tests.oracle.machine import Oracle
 
@@ -36,7 +37,7 @@ def any_order(case: Case, seed: int) -> None:
     assert outcome(case, shuffle=random.Random(seed).shuffle, every=50) == outcome(case)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=part_of(40), suppress_health_check=list(HealthCheck))
 @given(case=cases(of=free_nets()), seed=st.integers(0, 999))
 def test_the_order_of_visits_cannot_matter(case: Case, seed: int) -> None:
     any_order(case, seed)

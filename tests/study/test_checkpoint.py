@@ -22,6 +22,7 @@ from pyxsim.settings import load_experiment
 from pyxsim.study import prepare, simulate
 from pyxsim.study.checkpoint import file
 from pyxsim.study.checkpoint.keeper import Keeper
+from tests.examples import part_of
 from tests.study.experiments import networks
 
 TREE = Path(__file__).parents[2]
@@ -239,7 +240,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     return tables
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(experiments(), st.sampled_from(["packet", *DELAYS]), st.integers(0, 2**20), st.integers(0, 2**20))
 def test_random_experiments_left_twice(
     tmp_path: Path, tables: dict[str, Any], backend: str, first: int, second: int

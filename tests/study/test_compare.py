@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -21,6 +21,7 @@ from pyxsim.settings import load_experiment
 from pyxsim.study import run
 from pyxsim.study.compare import compare, plan_of
 from pyxsim.study.compare.alone import cheap, delays
+from tests.examples import part_of
 
 OTHERS = ("analytical", "analytical-congestion", "flow")
 WIRES = {"bandwidth": "64 GB/s", "flit": "64 B", "latency": "20 ns"}
@@ -97,6 +98,7 @@ TOPOLOGIES = st.sampled_from(
 )
 
 
+@settings(max_examples=part_of(100))
 @given(
     TOPOLOGIES,
     st.sampled_from(["ring", "direct"]),

@@ -16,6 +16,7 @@ from pyxsim.output.result import Result
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, simulate
 from pyxsim.system import System
+from tests.examples import part_of
 from tests.study.experiments import experiments
 
 FRUGAL = {("ring", kind) for kind in ("all-reduce", "reduce-scatter", "all-gather")}
@@ -51,7 +52,7 @@ def arrays(result: Result) -> dict[str, Any]:
 
 
 @given(experiments())
-@settings(max_examples=100)
+@settings(max_examples=part_of(100))
 def test_every_experiment(tables: dict[str, Any]) -> None:
     check(tables)
 
@@ -114,7 +115,7 @@ def check_plan(system: System, npus: int) -> None:
 
 
 @given(experiments(most=8), st.sampled_from([1, 3, 64, 10**6]))
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 def test_the_same_experiment_twice_is_the_same_to_the_bit(tables: dict[str, Any], window: int) -> None:
     prepared, first = run(tables)
     _, second = run(tables)

@@ -33,6 +33,7 @@ from pyxsim.system import Options, System
 from pyxsim.system.options import SharedBus
 from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
+from tests.examples import part_of
 from tests.oracle.system import Oracle
 from tests.system.ideal import Ideal
 from tests.system.ideal import options as plain
@@ -42,7 +43,7 @@ library.load_all()
 STRANGE = ("strange-waits", "strange-data")  # see `strange`
 Shape = tuple[int, ...]
 WINDOWED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}  # what direct:W can do
-few = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 many = settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 

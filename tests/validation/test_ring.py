@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.closed_form import is_exact, neighbour_time, packet_flits, ring_all_reduce_time, ring_time
 from pyxsim.study import run
+from tests.examples import part_of
 
 CLOCK = 10**9
 
@@ -94,7 +95,7 @@ WIDTHS = st.one_of(st.just(Fraction(1)), st.integers(1, 12).map(Fraction), st.fr
     arbiter=st.sampled_from(["round-robin", "step"]),
     injection=st.sampled_from(["packet", "interleaved"]),
 )
-@settings(max_examples=100)
+@settings(max_examples=part_of(100))
 # A byte; fewer bytes than NPUs; blocks that differ by a packet; a single VC per class; packets of one flit.
 @example(2, 1, Fraction(1), 4, 1, 0, 1, 1, 0, 0, True, PIPELINES[0], 4, "round-robin", "packet")
 @example(16, 15, Fraction(3, 2), 1, 4, 0, 20, 1, 3, 2, False, PIPELINES[0], 4, "round-robin", "packet")

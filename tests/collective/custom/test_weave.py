@@ -13,6 +13,7 @@ from pyxsim.collective.custom.program import Instruction, Layout, Program, Threa
 from pyxsim.collective.custom.weave import woven
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import ScheduleError
+from tests.examples import part_of
 
 Value = Counter[int]  # how often the contribution of each rank is in it
 PLACES = 3  # of each rank: at the start, all of them are names of block 0; at the end, the first is
@@ -103,7 +104,7 @@ def run(s: CompiledSchedule, draw: random.Random) -> list[Value]:
     return [each[0] for each in cells]
 
 
-@settings(max_examples=300)
+@settings(max_examples=part_of(300))
 @given(programs(), st.randoms(use_true_random=False))
 def test_what_is_woven_does_what_the_program_does(program: Program, draw: random.Random) -> None:
     try:

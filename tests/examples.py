@@ -1,0 +1,20 @@
+"""How many examples a property test draws that takes seconds: a third of them in `make test`, and other ones every time
+(in CI always the same ones); all of them with --slow, as `make validate` has it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+LEAST = 15
+
+_told = SimpleNamespace(whole=False)
+
+
+def draw(*, whole: bool) -> None:
+    """What pytest was told. Said by tests/conftest.py before the tests are collected, which then ask `part_of`."""
+    _told.whole = whole
+
+
+def part_of(number: int) -> int:
+    """For `max_examples` of a test that takes seconds: how many of so many."""
+    return number if _told.whole else min(number, max(LEAST, number // 3))
