@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -24,15 +25,21 @@ def heads(path: str, annotation: object) -> list[str]:
     return [*([f"[{path}]"] if not several or MANY in str(annotation) else []), *([f"[[{path}]]"] if several else [])]
 
 
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What pydantic tells of a model. It takes 60 ms for an experiment, and is asked for with every override."""
+    return model.model_json_schema()
+
+
 def words_of(model: type[BaseModel], key: str) -> str:
     """What a key may be, in words: "a size such as '4 KiB'"."""
-    schema = model.model_json_schema()
+    schema = _schema(model)
     return _words(schema["properties"][key], schema.get("$defs", {}))
 
 
 def list_words(model: type[BaseModel], key: str, path: str) -> str:
     """What a key may be that only a list can be, with an example. `path`: of the key in the file."""
-    schema = model.model_json_schema()["properties"][key]
+    schema = _schema(model)["properties"][key]
     items = next(option for option in schema.get("anyOf", [schema]) if option.get("type") == "array")["items"]
     if "$ref" in items:
         return f"a table [[{path}]] for each entry"
