@@ -19,6 +19,7 @@ from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, run, simulate
 from pyxsim.study.attribution import traffic_names
 from pyxsim.study.curve import curve, points_of
+from tests.examples import part_of
 from tests.study.experiments import GRAPHS, experiments, graph
 from tests.study.test_run import RISKY
 
@@ -126,7 +127,7 @@ def crowds(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(crowds())
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 def test_sums_are_exact_whatever_is_run(tables: dict[str, Any]) -> None:
     try:
         plain = run(tables)

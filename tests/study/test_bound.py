@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, run, simulate
 from pyxsim.study.bound import MOST_STARTS, Capacities, bound_cycles, physical_cycles
+from tests.examples import part_of
 
 
 def bound(network: dict[str, Any], kind: str, size: int, **system: Any) -> Fraction:
@@ -105,6 +106,7 @@ def test_the_stages_of_a_router_count_as_they_are() -> None:
     assert bound(ring | {"router": {"internal_speedup": 2}}, "all-reduce", 800) == 1200 / 8 + WAY - (4 - 1)
 
 
+@settings(max_examples=part_of(100))
 @given(st.integers(1, 8), st.integers(1, 2000))
 def test_chunks_do_not_change_it(chunks: int, size: int) -> None:
     """However a collective is cut, the same bytes go over the same links."""
@@ -310,6 +312,7 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
+@settings(max_examples=part_of(100))
 @given(
     st.sampled_from(SHAPES),
     st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "scatter"]),
@@ -334,6 +337,7 @@ def test_no_run_is_faster_than_its_links(
     assert prepared.physical <= result.time_cycles - prepared.first
 
 
+@settings(max_examples=part_of(100))
 @given(
     st.sampled_from(SHAPES),
     st.sampled_from(["analytical-congestion", "flow"]),

@@ -19,6 +19,7 @@ from pyxsim.settings.memory import BANDWIDTHS, KINDS, RemoteMemory
 from pyxsim.study.prepare import prepare
 from pyxsim.system.memory import MOST_BYTES, Access, MemoryOptions, Used, make_memory, resolve_memory
 from pyxsim.system.memory.flows import Flows
+from tests.examples import part_of
 from tests.system.slow_memory import SlowMemory
 
 CLOCK = Fraction(10**9)
@@ -76,7 +77,7 @@ def tables(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS)) -> tuple[dict[s
     return {**table, **{key: values[key] for key in keys}}, each * nodes
 
 
-@settings(max_examples=150)
+@settings(max_examples=part_of(150))
 @given(drawn=tables(), data=st.data())
 def test_as_the_slow_one(drawn: tuple[dict[str, Any], int], data: st.DataObject) -> None:
     """To the cycle; and every byte and busy cycle of every link."""

@@ -20,6 +20,7 @@ from pyxsim.output.result import Result
 from pyxsim.study import run
 from pyxsim.system import System
 from pyxsim.system.lines import Line
+from tests.examples import part_of
 from tests.system.ideal import system
 
 
@@ -78,7 +79,7 @@ def test_issue_370(scheduling: str, chunks: int, active: int, compat: bool) -> N
     algorithm=st.sampled_from(["ring", "direct", "direct:1", "halving-doubling"]),
     endpoint=st.sampled_from(["0 ns", "400 ns"]),
 )
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 def test_random_asymmetric_dimensions(
     dims: list[dict[str, Any]],
     chunks: int,

@@ -18,13 +18,14 @@ from pyxsim.registry import collectives
 from pyxsim.system import Collective, System
 from pyxsim.system.carry import Carrier
 from pyxsim.system.table import COLUMNS
+from tests.examples import part_of
 from tests.oracle.system import Oracle
 from tests.system.ideal import Ideal, system
 from tests.system.ideal import options as plain
 from tests.system.test_oracle import STRANGE, Times, issues, options, strange_data, strange_waits
 from tests.system.walk import Walk, Walkers, walks
 
-few = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 many = settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 T = 100  # cycles of a message in the examples by hand
 

@@ -17,6 +17,7 @@ from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import InputError, StuckError
 from pyxsim.system import AstraSystem
 from pyxsim.system.table import COLUMNS
+from tests.examples import part_of
 from tests.system.astra.originals import network, system
 from tests.system.astra.slow import World
 from tests.system.astra.test_slow import INTRA, NAMES
@@ -24,7 +25,7 @@ from tests.system.walk import Walk, Walkers, walks
 
 E, HOP = 10, 500  # ns: an endpoint, and a flight of little more than the latency
 some = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=part_of(100), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 more = settings(
     max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import StuckError
+from tests.examples import part_of
 from tests.system.astra.originals import network, system
 from tests.system.astra.slow import World
 
@@ -62,7 +63,7 @@ def layers(draw: st.DrawFn) -> Any:
     return layer, probe
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=part_of(150), deadline=None)
 @given(drawn=layers())
 def test_every_phase_begins_and_ends_when_the_slow_one_says(drawn: Any) -> None:
     layer, probe = drawn
