@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import pickle
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -249,10 +250,11 @@ def test_an_installed_package_can_bring_shelves(monkeypatch: pytest.MonkeyPatch,
 def test_what_is_installed_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Packages are not looked at again for every experiment, but as soon as one has come."""
     site = tmp_path / "packages"
-    put(tmp_path / "pkg" / "topologies", "star.py", RING.format(name="star"))
-    put(site, "announced.py", f"__path__ = [{str(tmp_path / 'pkg')!r}]\n")
+    put(site / "announced" / "topologies", "star.py", RING.format(name="star"))
+    put(site / "announced", "__init__.py", "")
     os.utime(site, (1, 1))
-    monkeypatch.syspath_prepend(site)
+    own = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}  # no folder that others write into meanwhile
+    monkeypatch.setattr(sys, "path", [str(site), *own])
     looked: list[str] = []
     look = importlib.metadata.entry_points
 
