@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
 from pyxsim.core.link cimport (
+    available_at,
     give_back,
     hold_vc,
     kind_in_stages,
@@ -98,7 +99,8 @@ cdef inline bint traverse(
         else:
             send_flit(s, target, link, kind_of(s, link, head, tail), packet, flit, t, t, tell)
         if not plain and wire.num != wire.den and not wire.queued:
-            s.busy[v.router] |= <uint64_t> (wire.free >= (t + 2) * wire.den) << wire.out_port
+            s.free_from[wire.outlet] = available_at(s, link)
+            s.busy[v.router] |= <uint64_t> (s.free_from[wire.outlet] > t + 1) << wire.out_port
     else:
         credits = 1 if s.flow == 0 else needed(s, s.packets[packet].flits, True) if head else 0
         take_slots(s, target, credits)

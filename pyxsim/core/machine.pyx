@@ -432,6 +432,7 @@ cdef class Machine:
         s.wants = self._mask("wants", <int64_t> s.out_ports * s.most_words if s.masked else 0)
         s.out_at = self._bytes("out_at", 64 * s.words if s.masked else 0, False)
         s.busy = self._mask("busy", s.routers)
+        s.free_from = self._longs("free_from", np.zeros(s.out_ports if s.masked else 0), False)
         s.stalls = self._mask("stalls", s.out_ports)
         for name in ("wants", "busy", "stalls"):
             self.deciding[name] = False

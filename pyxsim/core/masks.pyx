@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t
 
 from pyxsim.core.bits cimport set_bit
+from pyxsim.core.link cimport available_at
 from pyxsim.core.state cimport ACTIVE, HOLDING, WAITING, Link
 
 
@@ -36,3 +37,4 @@ cdef void rederive(State* s) noexcept nogil:
         wire = &s.link[i]
         if wire.src != NONE and not wire.queued and wire.free >= (s.now + 1) * wire.den:
             set_bit(&s.busy[wire.src], wire.out_port)
+            s.free_from[wire.outlet] = available_at(s, i)

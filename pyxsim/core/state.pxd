@@ -461,7 +461,8 @@ cdef struct State:
     # --- derived, with `masked`: made anew from the above by `rederive` (masks.pyx), as are some fields of records ---
     uint64_t* wants              # [output ports * most_words] input VCs that hold a VC of an output
     uint8_t* out_at              # [words * 64] the output that the input VC at a place wants
-    uint64_t* busy               # [routers] outputs whose link may not be available
+    uint64_t* busy               # [routers] outputs whose link may not be available,
+    int64_t* free_from           # [output ports] and the cycle from which on it is
 
     # --- what only counts ---
     uint64_t* stalls             # [output ports] stalls of each cause since the last `flush`: four counts of 16 bits

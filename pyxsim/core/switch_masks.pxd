@@ -15,8 +15,6 @@ from pyxsim.core.bits cimport clear_bit, lowest, prefetch, seldom
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.crossbar cimport follow_tail, traverse
-from pyxsim.core.link cimport available, available_at, release_vc
-from pyxsim.core.masks cimport lets_go
 from pyxsim.core.routing cimport come_to_fronts, find_routes
 from pyxsim.core.state cimport (
     IDLE,
@@ -176,12 +174,13 @@ cdef inline int64_t wait_for_links(
     cdef uint64_t bits = s.busy[router]
     cdef uint64_t mine
     cdef uint64_t any_of_them
-    cdef int32_t port, link, word
+    cdef int32_t port, word
+    cdef int64_t when
     cdef int64_t again = INT64_MAX
     while bits:
         port = lowest(bits)
-        link = s.out_links[r.out_start + port]
-        if available(s, link, t):
+        when = s.free_from[r.out_start + port]
+        if when <= t:
             s.busy[router] &= ~(bits & (~bits + 1))
         else:
             any_of_them = 0
@@ -190,8 +189,8 @@ cdef inline int64_t wait_for_links(
                 look.able[word] &= ~mine
                 look.serial[word] |= mine
                 any_of_them |= mine
-            if any_of_them and available_at(s, link) < again:
-                again = available_at(s, link)
+            if any_of_them and when < again:
+                again = when
         bits &= bits - 1
     return again
 
