@@ -62,7 +62,7 @@ class Threads:
         if self.routers < 2:
             return "there is one router"
         if self.most < 2:
-            return "there is one core that is idle"
+            return "only one core is idle"
         if self.wanted is None and skips:
             return "periods are looked for, to skip them"
         return ""

@@ -112,7 +112,7 @@ def test_one_thread_and_why() -> None:
 
 def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "idle_cores", lambda: 1)
-    assert decider(None)[0].why == "there is one core that is idle"
+    assert decider(None)[0].why == "only one core is idle"
     threads, engine = decider(2)  # who asks for two gets them
     engine.work(1)
     assert threads.decide()
