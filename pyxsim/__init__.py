@@ -5,6 +5,7 @@ import pyxsim
 result = pyxsim.run("inputs/torus_all_reduce.toml")
 result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
 pyxsim.load("out.h5").chunks.to_pandas()
+pyxsim.diff("out.h5", "other.h5").equal
 pyxsim.compare("inputs/studies/two_jobs.toml").worst.error("flow")
 pyxsim.sweep("inputs/sweeps/load_latency.toml", "results/load_latency").plot("load", "packet_latency", "vcs")
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyxsim.output.diff import diff
     from pyxsim.output.load import load
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "compare", "load", "load_experiment", "resume", "run", "sweep"]
+__all__ = ["Result", "__version__", "compare", "diff", "load", "load_experiment", "resume", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -32,6 +34,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
     from importlib import import_module
 
+    from pyxsim.output.diff import diff
     from pyxsim.output.load import load
     from pyxsim.output.result import Result
     from pyxsim.settings import load_experiment
@@ -41,7 +44,7 @@ def __getattr__(name: str) -> Any:
     from pyxsim.study.sweep import sweep
 
     import_module("pyxsim.report")  # teaches every result to plot and to show itself
-    found = (Result, compare, load, load_experiment, resume, run, sweep)
+    found = (Result, compare, diff, load, load_experiment, resume, run, sweep)
     globals().update({each.__name__: each for each in found})
     return globals()[name]
 

@@ -55,7 +55,8 @@ def pyxsim(
 ) -> None:
     """A flit-level simulator of collective communication on accelerator networks.
 
-    Exit codes: 0 done, 2 the input is wrong, 3 the simulated system failed, 130 interrupted, 1 a bug.
+    Exit codes: 0 done, 2 the input is wrong, 3 the simulated system failed or a check does not hold, 130 interrupted,
+    1 a bug.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
@@ -201,6 +202,23 @@ def compare(
             libraries=library or (),
             allow_deadlock=allow_deadlock,
         )
+
+
+@app.command()
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A.h5", callback=_name, help="A file of run, compare or curve.")],
+    second: Annotated[str, typer.Argument(metavar="B.h5", callback=_name, help="Another one.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Whether two results are equal to the bit.
+
+    Every dataset and attribute; what only tells how and where it ran is told apart. Exit code 3 if something differs.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.diff import show_diff
+
+        show_diff(talk, first, second)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 from pyxsim.study.prepare import Prepared
 
 MOST_ROWS = 40  # of points on a terminal
+RESULTS = "a TOML file; results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
 MOST_SENTENCES = 3  # about links; the files have ten
 
 
@@ -45,6 +46,8 @@ def show_comparison(
     **options: Any,
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
+    if Path(path).suffix == ".h5":
+        raise InputError("is a result, and each backend wants an experiment", file=path, allowed=RESULTS)
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
     share, plan, _ = all_or_faults(

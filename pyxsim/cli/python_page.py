@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.output.comparison import Comparison
+from pyxsim.output.diff import Diff, diff
 from pyxsim.output.load import load
 from pyxsim.output.result import Result
 from pyxsim.output.sweep import Sweep
@@ -24,9 +25,9 @@ from pyxsim.study.run import run
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
-FUNCTIONS: tuple[Callable[..., Any], ...] = (run, resume, load_experiment, load, compare, sweep)
+FUNCTIONS: tuple[Callable[..., Any], ...] = (run, resume, load_experiment, load, diff, compare, sweep)
 # What these functions give back.
-CLASSES = (Result, Comparison, Sweep)
+CLASSES = (Result, Diff, Comparison, Sweep)
 
 
 def reference() -> str:

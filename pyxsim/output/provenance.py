@@ -16,6 +16,9 @@ import numpy as np
 from pyxsim import __version__
 from pyxsim.settings.toml import to_toml
 
+PROVENANCE = ("source", "version", "created", "python", "numpy", "h5py", "platform", "commit")
+"""What is told of where a result comes from. Two runs of one experiment may differ in all of it."""
+
 
 def provenance() -> dict[str, str]:
     """Name -> text: source, version, created (UTC, ISO 8601), python, numpy, h5py, platform; commit in a git tree."""
