@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from h5py import is_hdf5
+
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
@@ -46,8 +48,8 @@ def show_comparison(
     **options: Any,
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
-    if Path(path).suffix == ".h5":
-        raise InputError("is a result, and each backend wants an experiment", file=path, allowed=RESULTS)
+    if is_hdf5(path):  # two results are something else to compare
+        raise InputError("is HDF5, as results are, and no text", file=path, allowed=RESULTS)
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
     share, plan, _ = all_or_faults(

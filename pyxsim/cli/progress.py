@@ -87,7 +87,7 @@ def words(progress: Progress, elapsed: float, share: float) -> tuple[str, str]:
     """How far a run is after `elapsed` seconds and a share of its work, and what is left of it."""
     simulated = format_time_ns(Fraction(progress.cycle) * 10**9 / progress.clock_hz)
     delivered, total = rounded(progress.bytes_delivered, "B", 1024), rounded(progress.bytes_total, "B", 1024)
-    speed = f", {rounded(progress.router_visits / elapsed, '')} visits/s" if elapsed > 0 else ", 0 visits/s"
+    speed = f", {rounded(progress.simulated_visits / elapsed, '')} visits/s" if elapsed > 0 else ", 0 visits/s"
     if progress.bytes_delivered and not progress.router_visits:
         speed = ""
     if not progress.bytes_total:  # open traffic runs until it is known well enough

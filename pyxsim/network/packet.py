@@ -94,7 +94,7 @@ class PacketNetwork(Between):
         self._every_cycle = _why_every_cycle(skip, open_traffic, threads)
         self.skips = not self._every_cycle
         self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
-        self.bytes_delivered = 0
+        self.bytes_delivered = self.skipped_visits = 0
         self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
         # Of each message, in few bytes: there may be many millions.
         self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
@@ -228,7 +228,9 @@ class PacketNetwork(Between):
         cuts = self.windows.cuts(engine.now, end)
         for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
             self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.links))
+        before = engine.router_visits
         engine.skip()
+        self.skipped_visits += engine.router_visits - before
         self.watchdog.passed(end)
 
     def _close_before(self, cycle: int) -> None:
@@ -279,6 +281,7 @@ class PacketNetwork(Between):
             "router_visits": totals["router_visits"],
             "bytes_delivered": self.bytes_delivered,
             "skipped_cycles": self.engine.skipped,
+            "skipped_visits": self.skipped_visits,
             "not_skipped": self.not_skipped,
             "threads": self.threads.used,
             "threads_asked": self.threads.wanted or 0,

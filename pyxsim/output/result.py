@@ -436,13 +436,14 @@ JSON_COUNTS = (
     "router_visits",
     "bytes_delivered",
     "skipped_cycles",
+    "skipped_visits",
     "threads",
     "resumed",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Of the numbers and counts, those that tell how it was computed: the same experiment may give others.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
-    *("skipped_cycles", "not_skipped", "threads", "threads_asked", "threads_why", "resumed")
+    *("skipped_cycles", "skipped_visits", "not_skipped", "threads", "threads_asked", "threads_why", "resumed")
 }
 
 

@@ -98,9 +98,12 @@ def facts(result: Result) -> list[Fact]:
         use = result.link_utilization
         note = f"on average; {percent(float(use.max()))} the busiest one"
         lines.append(Fact("links busy", percent(float(use.mean())), note))
-    return [*lines, *_skipped(result), _speed(result)]
+    return [*lines, *_skipped(result), *_threads(result), _speed(result)]
 
 
+# From here on somebody may expect threads: several begin to pay in networks of this size (docs/threads.md), and who
+# waits for so long asks what else there is.
+EXPECT_ROUTERS, EXPECT_SECONDS = 256, 10
 _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
 
 
@@ -167,13 +170,24 @@ def _skipped(result: Result) -> Iterator[Fact]:
         yield Fact("skipped", "nothing", why)
 
 
+def _threads(result: Result) -> Iterator[Fact]:
+    """How many threads, and why: where there were several, were to be, or might have been expected."""
+    threads, why = int(result.counts.get("threads", 1)), str(result.counts.get("threads_why", ""))
+    asked = int(result.counts.get("threads_asked", 0))
+    routers = int(max(result.links.src.max(), result.links.dst.max())) + 1 if len(result.links) else 0
+    long = result.sim_cpu_s >= EXPECT_SECONDS or routers >= EXPECT_ROUTERS
+    if why and (threads > 1 or asked > 1 or (asked != 1 and long)):
+        yield Fact("threads", f"{threads}", why)
+
+
 def _speed(result: Result) -> Fact:
+    """How fast it was simulated. Visits of cycles that were skipped were none, and are told beside."""
     parts = []
-    visits = result.counts.get("router_visits", 0)
+    visits = int(result.counts.get("router_visits", 0))
+    skipped = int(result.counts.get("skipped_visits", 0))
     if visits and result.sim_cpu_s > 0:
-        parts.append(f"{rounded(visits / result.sim_cpu_s, '')} router visits/s")
-    if result.counts.get("threads", 1) > 1 or result.counts.get("threads_asked", 0) > 1:
-        parts.append(f"{plural(result.counts['threads'], 'thread')} ({result.counts['threads_why']})")
+        rate, with_skipped = (rounded(each / result.sim_cpu_s, "") for each in (visits - skipped, visits))
+        parts.append(f"{rate} router visits/s" + (f" ({with_skipped} with those skipped)" if skipped else ""))
     if times := result.counts.get("resumed", 0):
         parts.append(f"resumed {'once' if times == 1 else plural(times, 'time')}")
     parts.append(f"{result.total_cpu_s:.2f} s in all")

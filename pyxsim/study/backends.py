@@ -86,6 +86,11 @@ def router_visits(network: Backend) -> int:
     return network.engine.router_visits if isinstance(network, PacketNetwork) else 0
 
 
+def simulated_visits(network: Backend) -> int:
+    """Those of them that were simulated, not skipped."""
+    return router_visits(network) - network.skipped_visits if isinstance(network, PacketNetwork) else 0
+
+
 def widths(topology: Topology, network: Backend) -> list[Fraction]:
     """What an NPU can send into each dimension; only ratios count."""
     if isinstance(network, DelayedNetwork):

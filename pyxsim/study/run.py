@@ -29,7 +29,7 @@ from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 from pyxsim.study.attribution import attribution, notes
-from pyxsim.study.backends import Backend, link_wires, router_visits
+from pyxsim.study.backends import Backend, link_wires, router_visits, simulated_visits
 from pyxsim.study.checkpoint.keeper import Keeper
 from pyxsim.study.checkpoint.rest import Rest, check_new, keeper, place_of
 from pyxsim.study.detail import detail
@@ -51,6 +51,7 @@ class Progress:
     bytes_delivered: int
     bytes_total: int
     router_visits: int
+    simulated_visits: int  # those that were not skipped
     clock_hz: Fraction
 
 
@@ -186,7 +187,8 @@ def standing(prepared: Prepared | PreparedTraffic) -> Progress:
     """Where a run stands."""
     network = prepared.network
     visits = router_visits(network)
-    return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, network.clock_hz)
+    simulated = simulated_visits(network)
+    return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, simulated, network.clock_hz)
 
 
 def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", keeper: Keeper | None = None) -> Result:

@@ -46,7 +46,10 @@ def test_faults(pyxsim: Command, two: tuple[str, str]) -> None:
     for words, says in (
         (("diff", "a.h5", "none.h5"), "none.h5: No such file or directory"),
         (("diff", "a.h5", "small.toml"), "small.toml: is no readable HDF5 file; allowed: an .h5 file"),
-        (("compare", "a.h5"), "a.h5: is a result, and each backend wants an experiment"),
+        (
+            ("compare", "a.h5"),
+            "a.h5: is HDF5, as results are, and no text; allowed: a TOML file; results: `pyxsim diff A.h5 B.h5`",
+        ),
     ):
         ended = pyxsim(*words)
         assert ended.code == 2

@@ -20,17 +20,17 @@ def test_seconds_for_people(seconds: float, text: str) -> None:
 
 def test_what_is_shown() -> None:
     # 250 us at 2 GHz are 500 000 cycles; 10 million visits in 4 s; a quarter of the work took 4 s, so 12 s are left.
-    progress = Progress(500_000, 3 << 19, 6 << 20, 10_000_000, Fraction(2 * 10**9))
+    progress = Progress(500_000, 3 << 19, 6 << 20, 12_000_000, 10_000_000, Fraction(2 * 10**9))
     assert words(progress, 4.0, 0.25) == ("250 us simulated", "1.50 MiB of 6 MiB, 2.50 M visits/s, 12 s left")
 
 
 def test_nothing_done_yet() -> None:
-    progress = Progress(0, 0, 1, 0, Fraction(10**9))
+    progress = Progress(0, 0, 1, 0, 0, Fraction(10**9))
     assert words(progress, 0.0, 0.0) == ("0 ns simulated", "0 B of 1 B, 0 visits/s, ? left")
 
 
 def test_it_fits_beside_the_bar() -> None:
     """In 80 columns, whatever the numbers."""
-    progress = Progress(123_456_789, 1023 << 30, 1023 << 40, 10**13, Fraction(10**9))
+    progress = Progress(123_456_789, 1023 << 30, 1023 << 40, 10**13, 10**13, Fraction(10**9))
     done, left = words(progress, 1e6, 0.5)
     assert len(f"{done}  {left}") <= TEXT

@@ -144,6 +144,7 @@ def test_a_message_is_cut(size: int, settings: dict[str, Any], cut: tuple[int, i
         "router_visits": 3 * total,
         "bytes_delivered": size,
         "skipped_cycles": 0,
+        "skipped_visits": 0,
         "not_skipped": "nothing was found to repeat within the run",
         "threads": 1,
         "threads_asked": 1,

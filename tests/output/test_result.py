@@ -18,7 +18,7 @@ from pyxsim.output.traffic import Traffic
 KEYS = {
     *("time_ns", "cycles", "npus", "messages", "packets", "flits", "flit_hops", "router_visits", "bytes_delivered"),
     *("sim_cpu_s", "total_cpu_s", "peak_rss_mb", "bound_ns", "backend", "seed", "version", "skipped_cycles", "carried"),
-    *("attribution", "not_skipped", "threads", "threads_why", "resumed"),
+    *("attribution", "not_skipped", "skipped_visits", "threads", "threads_why", "resumed"),
 }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -181,14 +182,16 @@ def test_print_goes_to_stderr(result: Result, capsys: pytest.CaptureFixture[str]
     assert max(len(line) for line in captured.err.splitlines()) == 100
 
 
-LONG = "4.10 M router visits/s, 2 threads (asked for), resumed 12 times, 1234567.85 s in all, peak memory 123456 MB"
+LONG = (
+    "4.10 M router visits/s (6.15 M with those skipped), resumed 12 times, 1234567.85 s in all, peak memory 123456 MB"
+)
 
 
 def test_a_file_has_every_line_whole(
     build: Callable[..., Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever COLUMNS say: they are of a terminal. On one, what is too long gives way."""
-    counts = {"router_visits": 41_000_000, "threads": 2, "threads_why": "asked for", "resumed": 12}
+    counts = {"router_visits": 61_500_000, "skipped_visits": 20_500_000, "resumed": 12}
     result = build(counts=counts, sim_cpu_s=10.0, total_cpu_s=1234567.85, peak_rss_mb=123456)
     for columns in ("80", "40"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -201,6 +204,31 @@ def test_a_file_has_every_line_whole(
         assert console.width == width
         assert (LONG in out.getvalue()) == whole
         assert all(len(line) <= width for line in out.getvalue().splitlines())
+
+
+TOLD = {"threads_why": "only one core is idle", "threads": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "cpu", "routers", "told"),
+    [
+        ({**TOLD, "threads": 2}, 0.1, 2, "2"),
+        ({**TOLD, "threads_asked": 2}, 0.1, 2, "1"),
+        (TOLD, 0.1, 2, None),
+        (TOLD, 10.0, 2, "1"),
+        (TOLD, 0.1, 256, "1"),
+        (TOLD, 0.1, 255, None),
+        ({**TOLD, "threads_asked": 1}, 10.0, 256, None),
+        ({"threads": 1}, 10.0, 256, None),  # a backend that has no threads
+    ],
+)
+def test_threads_are_told_where_one_may_expect_them(
+    build: Callable[..., Result], counts: dict[str, Any], cpu: float, routers: int, told: str | None
+) -> None:
+    result = build(counts=counts, sim_cpu_s=cpu)
+    result.links.dst[0] = routers - 1
+    found = [(fact.value, fact.note) for fact in facts(result) if fact.label == "threads"]
+    assert found == ([] if told is None else [(told, "only one core is idle")])
 
 
 def test_html(build: Callable[..., Result]) -> None:

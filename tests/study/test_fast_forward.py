@@ -161,6 +161,18 @@ def test_a_ring_all_reduce_is_hardly_simulated(tmp_path: Path) -> None:
     assert result.json()["not_skipped"] is None
 
 
+def test_visits_of_skipped_cycles_are_told(tmp_path: Path) -> None:
+    """The ring is as busy in one cycle as in another, but for the begin and the end of its steps."""
+    result = compare(PERIODIC, tmp_path)
+    share = result.counts["skipped_visits"] / result.counts["router_visits"]
+    assert share == pytest.approx(result.counts["skipped_cycles"] / result.time_cycles, rel=0.05)
+    simulated = run({**PERIODIC, "run": {"skip": False}})
+    assert simulated.counts["skipped_visits"] == 0
+    assert simulated.counts["router_visits"] == result.counts["router_visits"]
+    (fact,) = [each for each in facts(result) if each.label == "simulated in"]
+    assert "with those skipped" in fact.note
+
+
 @pytest.mark.parametrize("window", ["1 cycle", "7 cycles", "64 cycles", "1 ms"])
 def test_windows_end_anywhere_in_a_period(tmp_path: Path, window: str) -> None:
     result = compare(changed(output={"window": window}), tmp_path)
