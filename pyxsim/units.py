@@ -2,7 +2,8 @@
 
 Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second);
 no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB
-powers of 1024 (IEC 80000-13); a small b is a bit. Wrong texts raise InputError (a ValueError).
+powers of 1024 (IEC 80000-13). In a rate a small b is a bit ("800 Gb/s"); in a size, where it is most often a slip of the
+keyboard, bits are spelled out ("128 bit"). Wrong texts raise InputError (a ValueError).
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _PREFIXES = {**_DECIMAL, **_BINARY}
 
 _BYTES: dict[str, Fraction] = {f"{p}B": Fraction(f) for p, f in _PREFIXES.items()}
-_BITS: dict[str, Fraction] = {f"{p}{b}": Fraction(f, 8) for b in ("b", "bit") for p, f in _PREFIXES.items()}
+_BITS: dict[str, Fraction] = {f"{p}bit": Fraction(f, 8) for p, f in _PREFIXES.items()}
+_LETTERS: dict[str, Fraction] = {f"{p}b": Fraction(f, 8) for p, f in _PREFIXES.items()}
 _SIZES = {**_BYTES, **_BITS}
-_RATES = {f"{u}{per}": f for per in ("/s", "ps") for u, f in _SIZES.items()}
+_RATES = {f"{u}{per}": f for per in ("/s", "ps") for u, f in (_SIZES | _LETTERS).items()}
 _TIMES: dict[str, Fraction] = {
     "s": Fraction(1),
     "ms": Fraction(1, 10**3),
@@ -101,6 +103,11 @@ def _scale(unit: str, text: object, units: Mapping[str, Fraction], what: str, ex
     allowed = f"a number with a unit such as '{example}'"
     if not unit:
         raise InputError(f"{_shown(text)} has no unit", allowed=allowed)
+    if units is _SIZES and unit in _LETTERS:
+        byte = f"{unit[:-1]}B"
+        either = f"'{byte}' (bytes) or '{unit}it' (bits)"
+        meant = f"; did you mean '{str(text).strip().removesuffix(unit)}{byte}'?" if len(str(text)) <= 60 else ""
+        raise InputError(f"the unit '{unit}' in {_shown(text)} stands for bits", allowed=either + meant)
     if unit[0] == "K" and "k" + unit[1:] in units:
         # KB is 1000 in some programs and 1024 in others: guessing would be wrong by 2 % in half of the cases.
         either = f"'k{unit[1:]}' (1000) or 'Ki{unit[1:]}' (1024)"
@@ -119,7 +126,7 @@ def _parse(text: object, units: Mapping[str, Fraction], what: str, example: str,
 
 
 def parse_bytes(text: object) -> int:
-    """A size in bytes: parse_bytes("1.5 KiB") == 1536. Also bits where they fill whole bytes ("64 b" is 8)."""
+    """A size in bytes: parse_bytes("1.5 KiB") == 1536. Also bits where they fill whole bytes ("64 bit" is 8)."""
     value = _parse(text, _SIZES, "size", "4 KiB", Fraction(MAX_BYTES))
     if value.denominator != 1:
         raise InputError(f"{_shown(text)} is not a whole number of bytes", allowed="a size such as '4 KiB'")
