@@ -2,8 +2,8 @@
 
 Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second);
 no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB
-powers of 1024 (IEC 80000-13). In a rate a small b is a bit ("800 Gb/s"); in a size, where it is most often a slip of the
-keyboard, bits are spelled out ("128 bit"). Wrong texts raise InputError (a ValueError).
+powers of 1024 (IEC 80000-13). In a rate a small b is a bit ("800 Gb/s"); in a size, where it is most often a slip
+of the keyboard, bits are spelled out ("128 bit"). Wrong texts raise InputError (a ValueError).
 """
 
 from __future__ import annotations

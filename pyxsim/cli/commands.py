@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -607,7 +608,7 @@ def command_line(words: Sequence[str] | None = None) -> int:
     try:
         code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
     except UsageError as error:
-        raise usage_fault(error) from None
+        raise usage_fault(error, command, sys.argv[1:] if words is None else words) from None
     except typer.Abort:  # Ctrl-C before a command took over, as some versions of typer say it
         raise KeyboardInterrupt from None
     return code if isinstance(code, int) else 0

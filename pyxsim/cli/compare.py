@@ -13,6 +13,7 @@ from h5py import is_hdf5
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
+from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.comparison import PACKET, Compared, Comparison
 from pyxsim.output.comparison_file import check_comparison, save
@@ -24,7 +25,6 @@ from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 from pyxsim.study.prepare import Prepared
 
 MOST_ROWS = 40  # of points on a terminal
-RESULTS = "a TOML file; results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
 MOST_SENTENCES = 3  # about links; the files have ten
 
 
@@ -49,7 +49,7 @@ def show_comparison(
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
     if is_hdf5(path):  # two results are something else to compare
-        raise InputError("is HDF5, as results are, and no text", file=path, allowed=RESULTS)
+        raise InputError("is HDF5, as results are, and no text", file=path, allowed=f"a TOML file; {RESULTS}")
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
     share, plan, _ = all_or_faults(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pyxsim import library
-from pyxsim.cli.faults import placed
+from pyxsim.cli.faults import by_hand, each, placed
 from pyxsim.cli.systems import system_facts, system_rows
 from pyxsim.cli.talk import Talk
-from pyxsim.errors import DeadlockError, InputError, UnreachableError
+from pyxsim.errors import DeadlockError, InputError, UnreachableError, bundle
 from pyxsim.network.capacity import capacity_of
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
@@ -29,7 +30,8 @@ from pyxsim.topology.build import network_of
 
 FORMATS = ("graphml",)
 SEVERAL = 2  # flits of a packet, as far as the proof is concerned: more than one
-SHAPE = re.compile(r"\d{1,9}(?:[,xX]\d{1,9})*", re.ASCII)
+SHAPE = re.compile(r"\d{1,9}(?:(?: ?, ?\d{1,9})*|(?:[xX]\d{1,9})*)", re.ASCII)
+SHAPES = "NPUs per dimension, such as 4,4,4 or 4x4x4"
 WORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 
 
@@ -123,9 +125,23 @@ def find_topology(
         network = load_experiment(data, overrides, libraries).network
         return network_of(network, Path() if on_shelf else Path(name).parent), network
     except InputError as error:
-        if not on_shelf:
-            raise placed(error, name, overrides) from None
-        raise
+        if shape is not None or on_shelf:
+            error = bundle([_as_typed(fault, overrides) for fault in each(error)])
+        raise error if on_shelf else placed(error, name, overrides) from None
+
+
+def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:
+    """A fault of the shape as one of the option that gave it, or should have."""
+    key, dimension = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", fault.key or "", re.DOTALL).groups()  # type: ignore[union-attr]
+    if key != "network.shape" or by_hand(key, overrides):
+        return fault
+    told = copy(fault)
+    told.key = "--shape"
+    if dimension is not None:
+        told.problem = f"dimension {dimension}: {fault.problem}"
+    elif isinstance(fault.allowed, str) and fault.allowed.startswith("a list of numbers"):
+        told.allowed = SHAPES
+    return told
 
 
 def _override(word: str) -> str:
@@ -145,9 +161,12 @@ def _is_path(name: str) -> bool:
 
 
 def shape_of(text: str) -> list[int]:
-    if SHAPE.fullmatch(text.replace(" ", "")) is None:
-        raise InputError(f"'{text}' is no shape", key="--shape", allowed="NPUs per dimension, such as 4,4,4")
-    return [int(part) for part in re.split("[,xX]", text.replace(" ", ""))]
+    """NPUs per dimension as they are typed: "4,4,4" or "4x4x4". Raises InputError."""
+    text = text.strip()
+    if SHAPE.fullmatch(text) is None:
+        both = "," in text and "x" in text.lower() and SHAPE.fullmatch(re.sub("[xX]", ",", text)) is not None
+        raise InputError(f"'{text}' {'mixes commas and x' if both else 'is no shape'}", key="--shape", allowed=SHAPES)
+    return [int(part) for part in re.split("[,xX]", text)]
 
 
 def facts_of(topology: Topology, network: Network) -> Facts:

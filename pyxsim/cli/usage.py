@@ -1,17 +1,21 @@
-"""Mistakes in the command line itself, told like every other fault of an input: one line, with the closest match."""
+"""Mistakes in the command line itself, told like every other fault of an input: one line, what is allowed, with the
+closest match. Not in the words of the library that reads it, which knows neither of our files nor of our commands."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, closest
 
 # Not exported under one name by all versions of typer; the base of BadParameter in each of them.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+NUMBER = re.compile("number|float|integer")  # of what versions of typer say of a number that is none
+RESULTS = "results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
 
 
 class Commands(TyperGroup):
@@ -24,14 +28,87 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, list(args))
 
 
-def usage_fault(error: Any) -> InputError:
-    """A usage error of typer as an InputError that names the command."""
-    context = getattr(error, "ctx", None)
-    place = context.command_path.removeprefix("pyxsim").strip() if context is not None else ""
+def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
+    """A usage error of typer as an InputError that names the command. `command`: that of all `words`."""
+    place, command = _meant(command, words)
+    key, kind = place or None, type(error).__name__
     option = getattr(error, "option_name", None)
-    if type(error).__name__ == "NoSuchOption" and context is not None:
-        words = [name for parameter in context.command.params for name in parameter.opts if name.startswith("-")]
-        return InputError(f"unknown option '{option}'", key=place or None, allowed=[*words, "--help"], given=option)
+    if kind == "NoSuchOption":
+        known = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
+        return InputError(f"unknown option '{option}'", key=key, allowed=[*known, "--help"], given=option)
+    if kind == "MissingParameter" and error.param is not None:
+        return InputError(f"{_written(error.param)} is missing", key=key, allowed=synopsis(place, command))
+    if kind == "BadOptionUsage":
+        return _option_fault(error, key, command, str(option))
+    if kind == "BadParameter" and error.param is not None:
+        return _value_fault(error, key)
+    extra = re.search(r"extra arguments?(?:\(s\))? \((.*)\)$", str(error.message))
+    if extra is not None:
+        return _extra_fault(extra[1].split()[0], place, command)
     text = " ".join(error.format_message().split()).rstrip(".")
-    help_of = " ".join(["pyxsim", place, "--help"]).replace("  ", " ")
-    return InputError(f"{text[:1].lower()}{text[1:]}; '{help_of}' tells more", key=place or None)
+    return InputError(f"{text[:1].lower()}{text[1:]}", key=key, allowed=synopsis(place, command))
+
+
+def synopsis(place: str, command: Any) -> str:
+    """How a command is written: what it must have, and what else it may have: "pyxsim sweep X.toml -o DIR [...]"."""
+    parts = ["pyxsim", *([place] if place else [])]
+    for parameter in sorted(command.params, key=lambda each: not _is_argument(each)):
+        text = _written(parameter)
+        if parameter.required:
+            parts.append(text)
+        elif _is_argument(parameter):
+            parts.append(text if text.startswith("[") else f"[{text}]")
+    tail = ["COMMAND"] if hasattr(command, "commands") else []
+    return f"`{' '.join([*parts, *tail, '[OPTIONS]'])}`; `{' '.join(parts[: 2 if place else 1])} --help` tells them"
+
+
+def _meant(command: Any, words: Sequence[str]) -> tuple[str, Any]:
+    """The command that the words lead to, as deep as they do."""
+    place = []
+    for word in words:
+        inner = getattr(command, "commands", {})
+        if word in inner:
+            place.append(word)
+            command = inner[word]
+    return " ".join(place), command
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _written(parameter: Any) -> str:
+    """As the help writes it: "EXPERIMENT.toml", "-o DIR"."""
+    metavar = parameter.metavar or ""
+    return metavar if _is_argument(parameter) else f"{parameter.opts[0]} {metavar}".strip()
+
+
+def _option_fault(error: Any, key: str | None, command: Any, option: str) -> InputError:
+    """Too few values behind an option, or one where there is none."""
+    known = next((each for each in command.params if option in (*each.opts, *each.secondary_opts)), None)
+    written = option if known is None else _written(known)
+    if "take a value" in str(error.message):
+        return InputError("takes no value", key=" ".join(filter(None, (key, option))), allowed=option)
+    return InputError("its value is missing", key=" ".join(filter(None, (key, option))), allowed=written)
+
+
+def _value_fault(error: Any, key: str | None) -> InputError:
+    """A value that does not do. Our own checks say why; of a number only that it is none is known."""
+    said = " ".join(str(error.message).split()).rstrip(".")
+    number = NUMBER.search(said) is not None
+    name = error.param.metavar if _is_argument(error.param) else error.param.opts[0]
+    place = " ".join(filter(None, (key, name)))
+    return InputError("is no number", key=place, allowed="a number") if number else InputError(said, key=place)
+
+
+def _extra_fault(word: str, place: str, command: Any) -> InputError:
+    """A word for which there is no place: perhaps an option without its dashes, or a setting."""
+    options = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
+    allowed = synopsis(place, command)
+    if "=" in word and "--set" in options:
+        allowed += f"; did you mean '--set {word}'?"
+    elif place == "compare" and word.endswith(".h5"):
+        allowed += f"; {RESULTS}"
+    else:
+        allowed += closest(word, options)
+    return InputError(f"'{word}' is one argument too many", key=place or None, allowed=allowed)

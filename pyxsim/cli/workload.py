@@ -20,6 +20,8 @@ from pyxsim.output.hdf5 import check_writable
 from pyxsim.report.facts import plural
 from pyxsim.report.files import check_plot, save_picture
 from pyxsim.report.trace import trace_graph
+from pyxsim.settings import read_toml
+from pyxsim.textfile import read_text
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload
 
@@ -30,6 +32,7 @@ STAR = "PREFIX.*.et: a trace for each rank, its number at '*'"
 def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int | None = None) -> None:
     """`pyxsim workload show`. `rank`: which one is drawn (default: the first). Raises InputError for what cannot be
     read."""
+    no_experiment(name)
     if rank is not None and plot is None:
         raise InputError("says which rank is drawn, and nothing is", key="--rank", allowed="with --plot")
     if _is_text(name):
@@ -60,6 +63,23 @@ def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int |
         talk.say("", f"wrote {plot}")
     of_ranks = {str(number): _json(each) for number, each in ranks.items()}
     talk.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
+
+
+def no_experiment(name: str) -> None:
+    """Raises InputError for an experiment, which says what its workload is: that is what can be shown. Also for a file
+    of that kind, or a text, that is not there."""
+    if name.endswith(".txt") and "*" not in name:
+        read_text(name)
+    if not name.endswith(".toml"):
+        return
+    table = read_toml(name).get("workload")
+    asked = table if isinstance(table, dict) else {}
+    allowed = "a text of ASTRA-sim 1, or traces: PREFIX.*.et"
+    if "file" in asked:
+        allowed += f"; its workload is {Path(name).parent / str(asked['file'])}"
+    elif "model" in asked:
+        allowed += f"; `pyxsim workload generate {name} -o NAME.*.et` writes the traces of its model"
+    raise InputError("is an experiment, no workload", file=name, allowed=allowed)
 
 
 def _is_text(name: str) -> bool:
@@ -100,6 +120,7 @@ def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None
 
 def check_workload(talk: Talk, name: str, loop: Loop, *, groups: str | None = None) -> None:
     """`pyxsim workload check`. Raises InputErrors: all that is wrong."""
+    no_experiment(name)
     if _is_text(name):
         if groups is not None:
             raise InputError("is a text, which names no groups", file=name, key="--groups", allowed="with traces")
@@ -134,6 +155,7 @@ def _no_loop(name: str, loop: Loop) -> None:
 
 def convert_workload(talk: Talk, source: str, target: str, loop: Loop) -> None:
     """`pyxsim workload convert`. Raises InputError; no file is left that is not whole."""
+    no_experiment(source)
     if _is_text(source):
         convert_text(talk, read_text_workload(source), target, loop)
         return

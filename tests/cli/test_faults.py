@@ -197,7 +197,7 @@ def test_all_faults_at_once(pyxsim: Command, folder: Path) -> None:
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "missing file": (["run", "smal.toml"], "smal.toml: no such file; did you mean 'small.toml'?"),
     "folder": (["run", "."], ".: is a folder"),
-    "empty name": (["run", ""], "run: invalid value for 'EXPERIMENT.toml': the name is empty"),
+    "empty name": (["run", ""], "run EXPERIMENT.toml: the name is empty"),
     "--set without =": (["run", "small.toml", "--set", "network.router.vcs"], "--set: 'network.router.vcs' has no '='"),
     "--set unknown": (
         ["run", "small.toml", "--set", "network.router.vsc=3"],
@@ -233,16 +233,72 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         "run: unknown option '--bakend'...did you mean '--backend'?",
     ),
     "unknown option of pyxsim": (["--versoin"], "unknown option '--versoin'...did you mean '--version'?"),
-    "missing argument": (["run"], "run: missing argument 'EXPERIMENT.toml'...pyxsim run --help"),
-    "missing option": (["astra"], "astra: missing option '--network-configuration'"),
-    "missing value": (["run", "small.toml", "--plot"], "option '--plot' requires an argument"),
-    "one argument too many": (["run", "small.toml", "b.toml"], "run: got unexpected extra argument"),
+    "missing argument": (
+        ["run"],
+        "run: EXPERIMENT.toml is missing; allowed: `pyxsim run EXPERIMENT.toml [OPTIONS]`; `pyxsim run --help`...",
+    ),
+    "missing option": (
+        ["astra"],
+        "astra: --network-configuration FILE is missing; allowed: `pyxsim astra --network",
+    ),
+    "missing option beside an argument": (
+        ["sweep", "small.toml"],
+        "sweep: -o DIR is missing; allowed: `pyxsim sweep EXPERIMENT.toml -o DIR [OPTIONS]`; ",
+    ),
+    "missing of two": (["diff", "a.h5"], "diff: B.h5 is missing; allowed: `pyxsim diff A.h5 B.h5 [OPTIONS]`; "),
+    "missing in a group": (["workload", "show"], "workload show: WORKLOAD is missing; allowed: `pyxsim workload show"),
+    "missing value": (["run", "small.toml", "--plot"], "run --plot: its value is missing; allowed: --plot OUT.png"),
+    "missing values": (["sweep", "a.toml", "-o", "d", "--plot", "x"], "sweep --plot: its value is missing...X Y HUE"),
+    "value of a flag": (["run", "small.toml", "--no-skip=3"], "run --no-skip: takes no value; allowed: --no-skip"),
+    "no number behind an option": (
+        ["saturation", "small.toml", "--resolution", "x"],
+        "saturation --resolution: is no number; allowed: a number",
+    ),
+    "one argument too many": (
+        ["run", "small.toml", "b.toml"],
+        "run: 'b.toml' is one argument too many; allowed: `pyxsim run EXPERIMENT.toml [OPTIONS]`; ",
+    ),
+    "an option without dashes": (["run", "small.toml", "thread"], "run: 'thread' is one...did you mean '--threads'?"),
+    "a setting without --set": (
+        ["run", "small.toml", "system.chunks=4"],
+        "run: 'system.chunks=4' is one argument too many...did you mean '--set system.chunks=4'?",
+    ),
+    "results for compare": (
+        ["compare", "a.h5", "b.h5"],
+        "compare: 'b.h5' is one...`pyxsim diff A.h5 B.h5`",
+    ),
+    "an experiment as a workload": (
+        ["workload", "show", "small.toml"],
+        "small.toml: is an experiment, no workload; allowed: a text of ASTRA-sim 1, or traces: PREFIX.*.et",
+    ),
+    "a missing experiment as a workload": (
+        ["workload", "check", "smal.toml"],
+        "smal.toml: no such file; did you mean 'small.toml'?",
+    ),
+    "a missing text": (["workload", "show", "worklod.txt"], "worklod.txt: no such file; did you mean 'workload.txt'?"),
     "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is no number"),
     "topology and a shape": (["topology", "torus", "4x4"], "topology: '4x4' is no option; allowed: ... or --shape 4,4"),
     "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: is no folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
-    "topology without shape": (["topology", "torus"], "network.shape: the shape is missing"),
+    "topology without shape": (["topology", "torus"], "--shape: the shape is missing; allowed: NPUs per dimension"),
     "topology shape": (["topology", "torus", "--shape", "4,"], "--shape: '4,' is no shape"),
+    "topology shape of two kinds": (
+        ["topology", "torus", "--shape", "32x32,32"],
+        "--shape: '32x32,32' mixes commas and x; allowed: NPUs per dimension, such as 4,4,4 or 4x4x4",
+    ),
+    "topology shape in blanks": (["topology", "torus", "--shape", "4 4"], "--shape: '4 4' is no shape"),
+    "topology shape too small": (
+        ["topology", "torus", "--shape", "4,0"],
+        "--shape: dimension 1: 0 is too small; allowed: a whole number from 1",
+    ),
+    "topology shape of a file": (
+        ["topology", "small.toml", "--shape", "4,0"],
+        "--shape: dimension 1: 0 is too small",
+    ),
+    "topology shape that was set": (
+        ["topology", "torus", "--set", "network.shape=[0]"],
+        "--set: network.shape[0]: 0 is too small",
+    ),
     "topology file missing": (["topology", "none.toml"], "none.toml: no such file"),
     "topology format": (["topology", "small.toml", "--export", "grafml"], "--export: unknown format...'graphml'?"),
     "topology over the input": (["topology", "small.toml", "-o", "small.toml"], "small.toml: cannot be written"),
