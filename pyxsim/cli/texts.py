@@ -12,6 +12,7 @@ from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import find_topology, shape_of
 from pyxsim.errors import InputError, raise_all
 from pyxsim.report.facts import plural
+from pyxsim.report.room import bound, fitted
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import translate
 from pyxsim.settings.load import replaced_key
@@ -120,7 +121,7 @@ def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict
     talk.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{said}", "")
     layers, own = text.layers[:MAX_LAYERS], text.parallelism == CUSTOMIZED
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("computes", max_width=24, no_wrap=True)
+    table.add_column("computes", no_wrap=True)
     for column in (*compute, "update"):
         table.add_column(column, justify="right", no_wrap=True)
     if own:
@@ -129,10 +130,11 @@ def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict
         times = (*(_of(layer, part).compute for part in compute), layer.update)
         table.add_row(layer.name, *map(format_time_ns, times), *([layer.policy or ""] if own else []))
     table.add_row("all", *map(format_time_ns, compute.values()))
-    talk.say(table)
+    width = bound(talk.console)
+    talk.say(fitted(table, width))
     sends = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("communicates", "for its", "collective", "bytes"):
-        sends.add_column(column, max_width=24, justify="right" if column == "bytes" else "left", no_wrap=True)
+        sends.add_column(column, justify="right" if column == "bytes" else "left", no_wrap=True)
     for layer in layers:
         for part in compute:
             each = _of(layer, part)
@@ -141,7 +143,7 @@ def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict
     for kind, size in sizes.items():
         sends.add_row("all", "", kind, format_bytes(size))
     if sends.row_count:
-        talk.say("", sends)
+        talk.say("", fitted(sends, width))
     if len(text.layers) > MAX_LAYERS:
         talk.say("", f"  and {plural(len(text.layers) - MAX_LAYERS, 'more layer')}; --json has all of them")
 

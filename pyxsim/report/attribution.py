@@ -13,11 +13,13 @@ from pyxsim.output.attribution import NOBODY, PARTS, Attribution, HotLink, hot_l
 from pyxsim.output.result import Result
 from pyxsim.report.facts import percent, plural, rounded
 from pyxsim.report.latency import number
+from pyxsim.report.room import WIDTH
 from pyxsim.report.style import GREY, PART_COLOURS, axes, heat, nothing, percent_axis, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.console import RenderableType
+    from rich.table import Table
 
 MOST_TRAFFICS = 6  # rows of a table, and bars
 MOST_CULPRITS = 4  # columns
@@ -50,24 +52,26 @@ def _row(name: str, messages: int, parts: np.ndarray) -> Row:
     return Row(name, messages, total / messages, tuple((parts / max(1, total)).tolist()))
 
 
-def tables(result: Result) -> Iterator[RenderableType]:
-    """What the summary shows: the parts, the links where packets waited longest, who made whom wait."""
+def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
+    """What the summary shows: the parts, the links where packets waited longest, who made whom wait. `width`: of a
+    terminal; None: of a file, where nothing is cut."""
     told = result.attribution
     if told is None or not told.messages.any():
         return
-    yield _parts_table(rows(told))
+    whole = width is None
+    yield _parts_table(rows(told), whole)
     links = hot_links(result)
     if links:
-        yield _links_table(links)
-        yield _blame_table(told)
+        yield _links_table(links, whole)
+        yield _blame_table(told, whole)
 
 
-def _parts_table(found: list[Row]) -> RenderableType:
+def _parts_table(found: list[Row], whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("where the time went", no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column("where the time went", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
     for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)):
         table.add_column(title, justify="right", no_wrap=True)
     for row in found[: MOST_TRAFFICS + 1]:
@@ -81,34 +85,36 @@ def _share(share: float) -> str:
     return percent(share) if share else "-"
 
 
-def _links_table(links: list[HotLink]) -> RenderableType:
+def _links_table(links: list[HotLink], whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("packets waited most at", no_wrap=True, overflow="ellipsis", max_width=25)
+    table.add_column("packets waited most at", no_wrap=True, overflow="ellipsis", max_width=None if whole else 25)
     # How many links are alike, and of one of them how many packets waited there at a time.
     for title in ("links", "waiting", "busy"):
         table.add_column(title, justify="right", no_wrap=True)
     for title, width in (("for (%)", 25), ("victims (%)", 14), ("by (%)", 14)):
-        table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=width)
+        table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=None if whole else width)
     for link in links:
         busy = "" if np.isnan(link.busy) else percent(link.busy)
         numbers = (f"{1 + len(link.like):,}", number(link.waiting, 3), busy)
-        shares = (_most(link.causes, 2), _most(link.victims), _most(link.culprits))
+        shares = (
+            _most(each, count, whole) for each, count in ((link.causes, 2), (link.victims, 1), (link.culprits, 1))
+        )
         table.add_row(Text(link.name), *numbers, *(Text(share) for share in shares))
     return table
 
 
-def _most(cycles: Mapping[str, int], count: int = 1) -> str:
+def _most(cycles: Mapping[str, int], count: int = 1, whole: bool = False) -> str:
     """The first of them, with their shares in percent: "credit 60, queue 20"."""
     total = sum(cycles.values())
     first = list(cycles.items())[:count]
-    return ", ".join(f"{_short(WORDS.get(name, name))} {100 * each / total:.0f}" for name, each in first)
+    return ", ".join(f"{_short(WORDS.get(name, name), whole)} {100 * each / total:.0f}" for name, each in first)
 
 
-def _short(name: str) -> str:
-    return name if name in PARTS or len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\u2026"
+def _short(name: str, whole: bool = False) -> str:
+    return name if whole or name in PARTS or len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\u2026"
 
 
 def blame(told: Attribution) -> tuple[list[str], list[str], np.ndarray]:
@@ -133,14 +139,14 @@ def blame(told: Attribution) -> tuple[list[str], list[str], np.ndarray]:
     return [names[i] for i in victims.tolist()], titles, np.hstack(columns)
 
 
-def _blame_table(told: Attribution) -> RenderableType:
+def _blame_table(told: Attribution, whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     victims, culprits, cycles = blame(told)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("who waited for whom", no_wrap=True, overflow="ellipsis", max_width=20)
-    for title in ("cycles", *(_short(name) for name in culprits)):
+    table.add_column("who waited for whom", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
+    for title in ("cycles", *(_short(name, whole) for name in culprits)):
         table.add_column(title, justify="right", no_wrap=True)
     for victim, each in zip(victims, cycles, strict=True):
         shares = (each / each.sum()).tolist()

@@ -13,14 +13,14 @@ from pyxsim.report.facts import dimension_names, percent, rounded
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.table import Table
 
 MAX_COLLECTIVES = 5
 MAX_PHASES = 6
 MAX_DIMENSIONS = 4
 
 
-def tables(result: Result) -> Iterator[RenderableType]:
+def tables(result: Result) -> Iterator[Table]:
     """Several collectives and messages, or the phases of the only one; then the dimensions of the network."""
     if len(result.collectives) + len(result.messages) > 1:
         yield _collectives(result)
@@ -30,13 +30,13 @@ def tables(result: Result) -> Iterator[RenderableType]:
         yield _dimensions(result)
 
 
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, count: int) -> RenderableType:
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, count: int) -> Table:
     """The first column is text, the others are numbers; at most so many of `count` rows."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(titles[0], no_wrap=True, overflow="ellipsis", max_width=34)
+    table.add_column(titles[0], no_wrap=True)
     for title in titles[1:]:
         table.add_column(title, justify="right", no_wrap=True)
     for name, *values in itertools.islice(rows, most):
@@ -46,7 +46,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, coun
     return table
 
 
-def _collectives(result: Result) -> RenderableType:
+def _collectives(result: Result) -> Table:
     rows = itertools.chain(_collective_rows(result), _message_rows(result))
     titles = ("collective", "NPUs", "size", "from", "to", "time", "bound x")
     return _table(titles, rows, MAX_COLLECTIVES, len(result.collectives) + len(result.messages))
@@ -79,7 +79,7 @@ def _time(result: Result, cycles: float) -> str:
     return "" if math.isnan(cycles) else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)
 
 
-def _phases(result: Result) -> RenderableType:
+def _phases(result: Result) -> Table:
     columns = result.phases
     rows = (
         (
@@ -97,7 +97,7 @@ def _phases(result: Result) -> RenderableType:
 _PHASE = ("phase", "kind", "dimension", "chunks", "start", "end", "time", "queueing", "network")
 
 
-def _dimensions(result: Result) -> RenderableType:
+def _dimensions(result: Result) -> Table:
     columns = result.by_dimension
     rows = (
         (

@@ -14,7 +14,7 @@ from pyxsim.report.facts import plural
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.table import Table
 
 MAX_LAYERS = 6
 MAXPARTS = 3
@@ -22,13 +22,13 @@ _TITLES = {"compute": "compute", "comm": "communication", "exposed": "exposed"}
 PARTS = {"fwd": "forward", "wg": "weights", "ig": "inputs", "update": "update", "other": "the rest"}
 
 
-def tables(result: Result) -> Iterator[RenderableType]:
+def tables(result: Result) -> Iterator[Table]:
     """The layers that waited most, in their order, and all together; nothing where there is one, or none."""
     if len(result.layers.get("name", ())) > 1 and "finished" in result.layers:
         yield _table(result)
 
 
-def _table(result: Result) -> RenderableType:
+def _table(result: Result) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -55,7 +55,7 @@ def _table(result: Result) -> RenderableType:
         columns = {key: np.array([(column * weight)[row].sum() for row in rows]) for key, column in columns.items()}
         names = list(together)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=26)
+    table.add_column(title, no_wrap=True)
     for key in (*counts, *columns):
         table.add_column(
             _TITLES.get(key) or (f"of {PARTS[key]}" if key in PARTS else key), justify="right", no_wrap=True

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
 WIDTH = 100  # columns that fit everywhere
 BOUNDLESS = 10_000
+LEAST = 8  # columns that names keep
 
 
 def room(console: Console, parts: Iterable[RenderableType]) -> int:
@@ -31,3 +33,27 @@ def room(console: Console, parts: Iterable[RenderableType]) -> int:
 def bound(console: Console) -> int | None:
     """The columns of a terminal; None: of a file, where nothing is cut."""
     return console.width if console.is_terminal else None
+
+
+def fitted(table: Table, width: int | None) -> Table:
+    """The same for a terminal of so many columns: where it would be too wide, titles go on in the next line, and then
+    names, its first column: nothing is cut. A file (None) has room for all."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    if width is None:
+        return table
+    console = Console(width=BOUNDLESS)
+
+    def wide(part: RenderableType) -> Measurement:
+        return Measurement.get(console, console.options, part)
+
+    first, *others = table.columns
+    if wide(table).maximum > width:
+        for column in others:
+            column.width = max([wide(column.header).minimum, *(wide(cell).maximum for cell in column.cells)])
+            column.no_wrap = False
+    if (too_much := wide(table).maximum - width) > 0:
+        own = max(wide(cell).maximum for cell in (first.header, *first.cells))
+        first.width, first.no_wrap, first.overflow = max(LEAST, own - too_much), False, "fold"
+    return table

@@ -15,10 +15,11 @@ from pyxsim.report import attribution, layers, memory, work
 from pyxsim.report.chunks import tables
 from pyxsim.report.facts import STALL_WORDS, Fact, Use, dimensions, equals, facts, hottest, percent, plural, rounded
 from pyxsim.report.latency import number, traffic_facts
-from pyxsim.report.room import WIDTH, bound, room
+from pyxsim.report.room import WIDTH, bound, fitted, room
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
 
 MAX_DIMENSIONS = 5
 MAX_CLASSES = 4
@@ -34,7 +35,10 @@ class Summary:
         self.result = result
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield from self.parts(options.ascii_only, bound(console))
+        width = bound(console)
+        if width is None and room(console, self.parts(options.ascii_only, None)) > options.max_width:
+            width = options.max_width  # a page that is narrower than a file would be
+        yield from self.parts(options.ascii_only, width)
 
     def parts(self, plain: bool = False, width: int | None = WIDTH) -> Iterator[RenderableType]:
         """The head, the facts and the tables, one below the other. `plain`: in ASCII. `width`: see Sheet."""
@@ -54,9 +58,9 @@ class Summary:
         told = _facts(result)
         lines = Table.grid(padding=(0, 2))
         # In a narrow terminal the notes give way, never a number.
-        widths = (max(len(fact.label) for fact in told), max(len(fact.value) for fact in told), 0)
-        for style, align, width in zip(("dim", "bold cyan", ""), ("left", "right", "left"), widths, strict=True):
-            look: Any = {"style": style, "justify": align, "min_width": width}
+        least = (max(len(fact.label) for fact in told), max(len(fact.value) for fact in told), 0)
+        for style, align, own in zip(("dim", "bold cyan", ""), ("left", "right", "left"), least, strict=True):
+            look: Any = {"style": style, "justify": align, "min_width": own}
             lines.add_column(no_wrap=True, overflow="ellipsis", **look)
         for fact in told:
             lines.add_row(fact.label, Text(fact.value), Text(fact.note))
@@ -64,24 +68,24 @@ class Summary:
 
         if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
             yield Text()
-            yield class_table(result.traffic)
-        for table in (*layers.tables(result), *work.tables(result, width)):
+            yield fitted(class_table(result.traffic), width)
+        for table in (*(fitted(each, width) for each in layers.tables(result)), *work.tables(result, width)):
             yield Text()
             yield table
-        found = list(tables(result))
+        found = [fitted(each, width) for each in tables(result)]
         for table in found:
             yield Text()
             yield table
         if len(result.links):
             yield Text()
-            yield _dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension")
+            yield fitted(_dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension"), width)
             yield Text()
             # Fewer links where there is so much else to see.
             count = 3 if found else 5
-            yield _link_table(hottest(result, count), plain)
+            yield _link_table(hottest(result, count), plain, whole=width is None)
             if more := equals(result, count):
                 yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
-        for table in attribution.tables(result):
+        for table in attribution.tables(result, width):
             yield Text()
             yield table
         if result.warnings:
@@ -96,12 +100,12 @@ def _facts(result: Result) -> list[Fact]:
     return [first, *work.facts(result), *memory.facts(result), *others]
 
 
-def class_table(traffic: Traffic) -> RenderableType:
+def class_table(traffic: Traffic) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=22)
+    table.add_column("class", no_wrap=True)
     for title in ("packets", "accepted load", "latency", "+-", "p99", "network latency", "hops"):
         table.add_column(title, justify="right", no_wrap=True)
     rows = zip(*(traffic.classes[key] for key in ("name", "measured_packets", *_CLASS_KEYS)), strict=True)
@@ -122,12 +126,12 @@ _CLASS_KEYS = (
 )
 
 
-def _dimension_table(uses: list[Use], title: str) -> RenderableType:
+def _dimension_table(uses: list[Use], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=22)
+    table.add_column(title, no_wrap=True)
     first, *others = (words.split()[-1] for words in STALL_WORDS.values())
     # The other causes read on from the first: waited: credit, VC, ...
     for title in ("links", "bandwidth", "busy", "most", f"waited: {first}", *others):
@@ -140,12 +144,12 @@ def _dimension_table(uses: list[Use], title: str) -> RenderableType:
     return table
 
 
-def _link_table(uses: list[Use], plain: bool) -> RenderableType:
+def _link_table(uses: list[Use], plain: bool, whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("busiest links", no_wrap=True, overflow="ellipsis", max_width=36)
+    table.add_column("busiest links", no_wrap=True, overflow="ellipsis", max_width=None if whole else 36)
     table.add_column("busy", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, style="cyan")
     table.add_column("flits waited most for", no_wrap=True, overflow="ellipsis")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -242,3 +243,31 @@ def test_html(build: Callable[..., Result]) -> None:
 
 def test_html_of_nothing(empty: Result) -> None:
     assert "busiest" not in html(empty)
+
+
+@pytest.mark.parametrize("width", [None, 140, 100, 80])
+def test_names_are_never_cut(build: Callable[..., Result], width: int | None) -> None:
+    """In a file they are whole; on a terminal they go on in the next line. Numbers are whole in both."""
+    names = [f"phase of a collective with a long name {number}" for number in range(3)]
+    count = np.arange(3)
+    phases = {"kind": np.array(names, dtype=object), "phase": count, "collective": 0 * count, "dimension": 0 * count}
+    phases |= dict.fromkeys(("start", "end", "time", "queueing", "network"), count * 1_234_567)
+    phases |= {"npus": count, "chunks": count}
+    result = build(phases=phases, messages=[])
+    out = io.StringIO(text(result) if width is None else "")
+    if width is not None:
+        print_summary(result, Console(file=out, width=width, force_terminal=True, color_system=None))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    begin = next(number for number, line in enumerate(lines) if line.startswith("phase "))
+    table = lines[begin : lines.index("", begin)] if "" in lines[begin:] else lines[begin:]
+    assert "\u2026" not in "".join(table)
+    assert all(len(line) <= (width or 1000) for line in table)
+    number = re.compile(r"  +\d.*")  # and what is behind it
+    told = " ".join(" ".join(number.sub("", line).split()) for line in table)
+    for number, name in enumerate(names):
+        assert f"{number}: {name} in" in told
+    if width is None:
+        assert [line.split("  ")[0] for line in table[1:]] == [
+            f"{n}: {name} in 0: 2 NPUs" for n, name in enumerate(names)
+        ]
+    assert any(line.count("2.469 ms") == 5 for line in table)
