@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of, pop_packet
 from pyxsim.core.link cimport (
-    available_at,
     give_back,
     hold_vc,
     kind_in_stages,
@@ -15,7 +14,7 @@ from pyxsim.core.link cimport (
     send_flit,
     take_slots,
 )
-from pyxsim.core.masks cimport holds, lets_go
+from pyxsim.core.masks cimport block, holds, lets_go
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport (
     ACTIVE,
@@ -57,12 +56,12 @@ cdef inline void take_vc(State* s, int32_t vc, bint masked) noexcept nogil:
 
 cdef inline bint traverse(
     State* s, InPort* port, Inputs* inputs, uint64_t bit, int32_t vc, int64_t t, int64_t u, bint masked, bint tell,
-    bint plain
+    bint plain, bint unit
 ) noexcept nogil:
     """One flit leaves. Tells whether it is a tail: then `follow_tail` comes next.
 
-    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`, `plain`: as `State.masked`, `told`, `State.plain` say;
-    the compiler makes a copy of this for each.
+    `port`, `inputs`, `bit`: where the VC is. `masked`, `tell`, `plain`, `unit`: as `State.masked`, `told`,
+    `State.plain` and `State.unit` say; the compiler makes a copy of this for each.
     """
     cdef Vc* v = &s.vc[vc]
     cdef int32_t link = v.want
@@ -70,6 +69,7 @@ cdef inline bint traverse(
     cdef int32_t packet = v.packet
     cdef int32_t flit = 0
     cdef int32_t target, credits
+    cdef int64_t free
     cdef bint head, tail
     if tell and s.attribution:
         wins(s, vc, t, u)
@@ -95,12 +95,11 @@ cdef inline bint traverse(
         s.out[target].credit = credits
         inputs.credit &= ~(bit if credits == 0 else 0)
         if plain:
-            launch(s, target, link, kind_in_stages(s, link, tail), packet, flit, t, tell, plain)
+            free = launch(s, target, link, kind_in_stages(s, link, tail), packet, flit, t, tell, unit)
+            if not unit and free > t + 1:
+                block(s, v.router, wire.outlet, free, True)
         else:
             send_flit(s, target, link, kind_of(s, link, head, tail), packet, flit, t, t, tell)
-        if not plain and wire.num != wire.den and not wire.queued:
-            s.free_from[wire.outlet] = available_at(s, link)
-            s.busy[v.router] |= <uint64_t> (s.free_from[wire.outlet] > t + 1) << wire.out_port
     else:
         credits = 1 if s.flow == 0 else needed(s, s.packets[packet].flits, True) if head else 0
         take_slots(s, target, credits)

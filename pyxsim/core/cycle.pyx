@@ -8,6 +8,7 @@ from pyxsim.core.calendar cimport next_scheduled, schedule
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
 from pyxsim.core.lane_batch cimport Lanes, visit_lanes
 from pyxsim.core.link cimport launch_queued, take_credit, told
+from pyxsim.core.masks cimport unblock
 from pyxsim.core.repeat cimport observe
 from pyxsim.core.router cimport arrive, gather_woken, take_in, visit_router, wake
 from pyxsim.core.routing cimport come_to_fronts
@@ -123,6 +124,16 @@ cdef inline void reach_in_stages(State* s, Slot* slot) noexcept nogil:
     come_to_fronts(s, s.fronts, fronts, s.now)
 
 
+cdef inline void link_is_free(State* s, int32_t outlet) noexcept nogil:
+    cdef int32_t router = s.out_router[outlet]
+    if s.plain:
+        wake(s, router, unblock(s, router, outlet, True))
+    elif s.link[s.out_links[outlet]].queued:
+        launch_queued(s, s.out_links[outlet], s.now)
+    else:
+        wake(s, router, unblock(s, router, outlet, False))
+
+
 cdef bint arrivals(State* s) noexcept nogil:
     """Step 1 of a cycle: everything on the calendar. Tells whether there was anything."""
     cdef int64_t place = s.now & s.slot_mask
@@ -149,7 +160,7 @@ cdef bint arrivals(State* s) noexcept nogil:
         if take_credit(s, number) or not s.plain_lanes:
             set_bit(s.lane_active, s.out[number].link - s.network_links)
     for i in range(slot.count[<int32_t> LAUNCH]):
-        launch_queued(s, slot.events[<int32_t> LAUNCH][i], s.now)
+        link_is_free(s, slot.events[<int32_t> LAUNCH][i])
     for i in range(slot.count[<int32_t> WAKE]):
         number = slot.events[<int32_t> WAKE][i]
         if number < s.routers:
@@ -167,10 +178,14 @@ cdef bint arrivals(State* s) noexcept nogil:
 
 cdef void visit_lane_batches(State* s) noexcept nogil:
     cdef Lanes batch
-    if s.interleaved:
-        visit_lanes(s, &batch, True)
+    if s.interleaved and s.unit:
+        visit_lanes(s, &batch, True, True)
+    elif s.interleaved:
+        visit_lanes(s, &batch, True, False)
+    elif s.unit:
+        visit_lanes(s, &batch, False, True)
     else:
-        visit_lanes(s, &batch, False)
+        visit_lanes(s, &batch, False, False)
 
 
 cdef void visit_lanes_alone(State* s) noexcept nogil:
@@ -218,7 +233,17 @@ cdef void visit_batches(State* s) noexcept nogil:
     cdef int32_t word
     for word in range(s.router_words):
         if s.router_active[word]:
-            visit_word(s, &batch, word, s.now)
+            visit_word(s, &batch, word, s.now, True)
+    leave(s, s.now, False, True, True)
+
+
+cdef void visit_slow_batches(State* s) noexcept nogil:
+    cdef Batch batch
+    cdef int32_t word
+    for word in range(s.router_words):
+        if s.router_active[word]:
+            visit_word(s, &batch, word, s.now, False)
+    leave(s, s.now, False, True, False)
 
 
 cdef void visit_routers(State* s, bint tell) noexcept nogil:
@@ -232,7 +257,7 @@ cdef void visit_routers(State* s, bint tell) noexcept nogil:
             look_at(s, word * 64 + lowest(bits), s.now, tell)
             bits &= bits - 1
     if s.won_count:
-        leave(s, s.now, False, False)
+        leave(s, s.now, False, False, False)
 
 
 cdef bint evaluate(State* s) noexcept nogil:
@@ -246,8 +271,10 @@ cdef bint evaluate(State* s) noexcept nogil:
     else:
         visit_lanes_alone(s)
     if s.plain and not tell:
-        visit_batches(s)
-        leave(s, s.now, False, True)
+        if s.unit:
+            visit_batches(s)
+        else:
+            visit_slow_batches(s)
     else:
         visit_routers(s, tell)
     for word in range(s.lane_words):

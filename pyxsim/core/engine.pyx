@@ -322,7 +322,8 @@ cdef class Engine(Machine):
         cdef State* s = &self.s
         names = [(kind, name) for kind, fields in DERIVED.items() for name in fields]
         kept = [self.records[kind][name].copy() for kind, name in names]
-        wants, busy = self.arrays["wants"].copy(), self.arrays["busy"].copy()
+        wants = self.arrays["wants"].copy()
+        busy = {name: self.arrays[name].copy() for name in ("busy", "blocked")}
         rederive(s)
         for (kind, name), values in zip(names, kept, strict=True):
             # The last word of masks is nobody's: where credits go that nobody waits for.
@@ -332,9 +333,10 @@ cdef class Engine(Machine):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
         if (wants != self.arrays["wants"]).any():
             raise AssertionError(f"masks of wanted outputs are wrong in cycle {s.now}")
-        if (self.arrays["busy"] & ~busy).any():   # it may have links that have become available since
-            raise AssertionError(f"a busy link is not known to be busy in cycle {s.now}")
-        self.arrays["busy"][:] = busy
+        for name, values in busy.items():   # a link that can start from this cycle on may not have told so yet
+            if (self.arrays[name] & ~values).any() or s.arrived and (self.arrays[name] != values).any():
+                raise AssertionError(f"{name}: who waits for a link is wrong in cycle {s.now}")
+            self.arrays[name][:] = values
 
     def waiting(self):
         self._whole()

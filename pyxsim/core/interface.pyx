@@ -10,10 +10,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from pyxsim.core.arbiter cimport after, first_from
 from pyxsim.core.bits cimport clear_bit, has_bit, next_bit
 from pyxsim.core.buffer cimport vcs_of
-from pyxsim.core.calendar cimport schedule
 from pyxsim.core.link cimport (
     available,
-    available_at,
     has_credits,
     kind_of,
     needed,
@@ -23,7 +21,7 @@ from pyxsim.core.link cimport (
     told,
 )
 from pyxsim.core.source cimport rests, sends
-from pyxsim.core.state cimport NONE, WAKE, Arrival, Message, Packet, grown, rank_of
+from pyxsim.core.state cimport NONE, Arrival, Message, Packet, grown, rank_of
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
@@ -187,29 +185,22 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Open at most one packet, launch at most one flit; who did neither sleeps until a credit, a message or a timer."""
+    """Open at most one packet, launch at most one flit. Who did neither sleeps until a credit, a message, or its link
+    that is free again wakes it."""
     cdef int32_t pick = 0
-    cdef int64_t again
     cdef int32_t klass = class_to_open(s, link, &pick)
     cdef bint idle = klass == NONE
-    cdef bint ready = available(s, link, t)
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)
-    if ready:
+    if available(s, link, t):
         pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
             idle = False
     if s.attribution:
         rests(s, link, klass, t)
-    if not idle:
-        return
-    if not ready and next_to_launch(s, link) >= 0:
-        again = available_at(s, link)
-        if again <= t + 1:
-            return
-        schedule(s, again, s.routers + link - s.network_links, WAKE)
-    clear_bit(s.lane_active, link - s.network_links)
+    if idle:
+        clear_bit(s.lane_active, link - s.network_links)
 
 
 # --- a sink ---------------------------------------------------------------------------------------------------------

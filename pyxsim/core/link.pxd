@@ -10,6 +10,7 @@ from pyxsim.core.bits cimport clear_bit, set_bit
 from pyxsim.core.buffer cimport push_packet, vcs_of
 from pyxsim.core.calendar cimport schedule
 from pyxsim.core.mailbox cimport post
+from pyxsim.core.masks cimport block
 from pyxsim.core.state cimport (
     ARRIVES,
     BODY,
@@ -19,6 +20,7 @@ from pyxsim.core.state cimport (
     LAUNCHED,
     NONE,
     SINK,
+    WAKE,
     Event,
     InPort,
     Link,
@@ -91,20 +93,23 @@ cdef inline Event kind_in_stages(State* s, int32_t link, bint tail) noexcept nog
     return <Event> (BODY + s.link[link].sink * (SINK - BODY + tail))
 
 
-cdef inline void launch(
-    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell, bint plain
+cdef inline int64_t launch(
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell, bint unit
 ) noexcept nogil:
-    """A flit starts on the link of `vc`. `packet` and `flit` are known only if somebody wants to know (`tell`)."""
+    """A flit starts on the link of `vc`. `packet` and `flit` are known only if somebody wants to know (`tell`). `unit`:
+    the link takes a flit per cycle. Returns the first cycle in which it can start another one."""
     cdef Link* wire = &s.link[link]
     cdef int64_t start, arrival
-    if plain:
-        wire.free = t + 1
-        arrival = wire.delay + (t + 1)
+    cdef int64_t free = t + 1
+    if unit:
+        wire.free = free
+        arrival = wire.delay + free
     else:
         start = t * wire.den
         start = wire.free if wire.free > start else start
         wire.free = start + wire.num
-        arrival = wire.delay + (wire.free if wire.den == 1 else (wire.free + wire.den - 1) // wire.den)
+        free = wire.free if wire.den == 1 else wire.free // wire.den
+        arrival = wire.delay + free + (wire.den > 1 and free * wire.den < wire.free)
     wire.flits += 1
     if tell:
         if s.tracing:
@@ -118,6 +123,11 @@ cdef inline void launch(
         post(s, s.receiver[link], arrival, vc, NONE, kind)
     else:
         schedule(s, arrival, vc, kind)
+    return free
+
+
+cdef inline void wake_lane(State* s, int32_t link, int64_t free) noexcept nogil:
+    schedule(s, free, s.routers + link - s.network_links, WAKE)
 
 
 cdef inline void take_slots(State* s, int32_t vc, int32_t count) noexcept nogil:
@@ -136,10 +146,17 @@ cdef inline void send_flit(
     `packet`, `flit`, `tell`: see `launch`.
     """
     cdef Link* wire = &s.link[link]
+    cdef int64_t free
     if wire.queued and not (enter == t and wire.queue_head == NONE and available(s, link, t)):
         enqueue(s, vc, kind, packet, flit, enter)
     else:
-        launch(s, vc, link, kind, packet, flit, t, tell, False)
+        free = launch(s, vc, link, kind, packet, flit, t, tell, False)
+        if free <= t + 1:
+            return
+        if wire.src == NONE:
+            wake_lane(s, link, free)
+        elif s.masked and not wire.queued:
+            block(s, wire.src, wire.outlet, free, False)
 
 
 cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when) noexcept nogil:

@@ -31,7 +31,7 @@ cdef void await_launch(State* s, int32_t link, int64_t enter) noexcept nogil:
     """The first flit of the output queue is there from cycle `enter` on, and starts when the link can."""
     cdef int64_t when = available_at(s, link)
     s.link[link].queued_since = enter
-    schedule(s, when if when > enter else enter, link, LAUNCH)
+    schedule(s, when if when > enter else enter, s.link[link].outlet, LAUNCH)
 
 
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:

@@ -276,6 +276,7 @@ cdef class Machine:
         found = wire(s.routers, *(link[name].astype(np.int32) for name in ("src", "dst", "vcs")))
         s.in_links = self._ints("in_links", found["in_links"])
         s.out_links = self._ints("out_links", found["out_links"])
+        s.out_router = self._ints("out_router", link["src"][found["out_links"]])
         for name in ("base", "port", "out_port", "vc_offset", "out_offset", "word", "words"):
             link[name] = found["link_" + name]
         self.listed = found["in_listed"]
@@ -359,12 +360,13 @@ cdef class Machine:
         s.plain = (
             s.masked and not s.apart and bool((words == 1).all()) and s.va and s.va_allocator == ROTATING
             and not s.lazy and not s.drained and not s.step_arbiter and not s.attribution and not s.tracing
-            and bool((link["num"] == 1).all()) and bool((link["den"] == 1).all()) and not link["queued"].any()
-            and bool((link["vcs"] <= 64).all()) and bool((self.records["router"]["output_vcs"] <= 64).all())
+            and not link["queued"].any() and bool((link["vcs"] <= 64).all())
+            and bool((self.records["router"]["output_vcs"] <= 64).all())
             and bool((self.records["router"]["port_words"] == 1).all())
             and not (self.arrays["plane_select"] == SELECT_EACH).any()
         )
         s.plain_lanes = s.plain and s.classes == 1
+        s.unit = bool((link["num"] == link["den"]).all())
 
     def _choose_switch(self, found):
         """SA by masks, where nothing but two round robins decides, and ports are few: switch_masks.pxd."""
@@ -432,9 +434,10 @@ cdef class Machine:
         s.wants = self._mask("wants", <int64_t> s.out_ports * s.most_words if s.masked else 0)
         s.out_at = self._bytes("out_at", 64 * s.words if s.masked else 0, False)
         s.busy = self._mask("busy", s.routers)
+        s.blocked = self._mask("blocked", s.words if s.masked else 0)
         s.free_from = self._longs("free_from", np.zeros(s.out_ports if s.masked else 0), False)
         s.stalls = self._mask("stalls", s.out_ports)
-        for name in ("wants", "busy", "stalls"):
+        for name in ("wants", "busy", "blocked", "stalls"):
             self.deciding[name] = False
         s.sa_grant = self._ints("sa_grant", per_link)
         s.accept_pointer = self._ints("accept_pointer", per_input)

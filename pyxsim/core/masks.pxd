@@ -6,7 +6,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.buffer cimport bit_of, inputs_of
-from pyxsim.core.state cimport NONE, Inputs, Out, Router, State
+from pyxsim.core.calendar cimport schedule
+from pyxsim.core.state cimport LAUNCH, NONE, Inputs, Out, Router, State
 
 
 cdef enum:
@@ -22,6 +23,38 @@ cdef inline void aims_at(State* s, int32_t vc, int32_t link) noexcept nogil:
     """From now on an input VC asks for an output."""
     wants_of(s, &s.router[s.vc[vc].router], vc, link)[0] |= bit_of(s, vc)
     s.out_at[s.vc[vc].spot] = <uint8_t> s.link[link].out_port
+    if s.free_from[s.link[link].outlet] > s.now:
+        s.blocked[s.vc[vc].spot >> 6] |= bit_of(s, vc)
+
+
+cdef inline void block(State* s, int32_t router, int32_t outlet, int64_t until, bint one) noexcept nogil:
+    """A link that takes more than a cycle for a flit is busy: who wants its output waits until the calendar tells.
+
+    `one`: a router has one word of places, here and below.
+    """
+    cdef int32_t word
+    cdef int32_t first = router if one else s.router[router].word
+    s.free_from[outlet] = until
+    s.busy[router] |= <uint64_t> 1 << (outlet - s.bounds[router].out_start)
+    for word in range(1 if one else s.router[router].words):
+        s.blocked[first + word] |= s.wants[outlet if one else outlet * s.most_words + word]
+    schedule(s, until, outlet, LAUNCH)
+
+
+cdef inline bint unblock(State* s, int32_t router, int32_t outlet, bint one) noexcept nogil:
+    """It can start a flit again. Tells whether there is any that only waited for that."""
+    cdef int32_t word
+    cdef int32_t first = router if one else s.router[router].word
+    cdef uint64_t wants
+    cdef uint64_t waiting = 0
+    cdef Inputs* inputs
+    s.busy[router] &= ~(<uint64_t> 1 << (outlet - s.bounds[router].out_start))
+    for word in range(1 if one else s.router[router].words):
+        wants = s.wants[outlet if one else outlet * s.most_words + word]
+        inputs = &s.inputs[first + word]
+        s.blocked[first + word] &= ~wants
+        waiting |= wants & inputs.occupied & (inputs.credit | inputs.heads)
+    return waiting != 0
 
 
 cdef inline void is_early(State* s, int32_t vc, int64_t ready) noexcept nogil:
@@ -49,6 +82,7 @@ cdef inline void lets_go(State* s, int32_t vc, int32_t target) noexcept nogil:
     s.out[target].holder = s.nobody
     inputs.holding &= ~bit
     inputs.credit &= ~bit
+    s.blocked[s.vc[vc].spot >> 6] &= ~bit
     wants_of(s, &s.router[s.vc[vc].router], vc, s.out[target].link)[0] &= ~bit
 
 

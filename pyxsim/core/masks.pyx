@@ -2,7 +2,6 @@
 
 from libc.stdint cimport int32_t
 
-from pyxsim.core.bits cimport set_bit
 from pyxsim.core.link cimport available_at
 from pyxsim.core.state cimport ACTIVE, HOLDING, WAITING, Link
 
@@ -14,13 +13,18 @@ cdef void rederive(State* s) noexcept nogil:
     if not s.masked:
         return
     for i in range(s.words):
-        s.inputs[i].holding = s.inputs[i].credit = 0
+        s.inputs[i].holding = s.inputs[i].credit = s.blocked[i] = 0
         for bucket in range(4):
             s.inputs[i].early[bucket] = 0
     for i in range(s.out_ports * s.most_words):
         s.wants[i] = 0
     for i in range(s.routers):
         s.busy[i] = 0
+    for i in range(s.links):
+        wire = &s.link[i]
+        if wire.src != NONE and not wire.queued and wire.num != wire.den:
+            s.free_from[wire.outlet] = available_at(s, i)
+            s.busy[wire.src] |= <uint64_t> (s.free_from[wire.outlet] > s.now) << wire.out_port
     for vc in range(s.vcs):
         s.out[vc].holder = s.nobody
     for vc in range(s.vcs):
@@ -33,8 +37,3 @@ cdef void rederive(State* s) noexcept nogil:
                 aims_at(s, vc, s.vc[vc].want)
             if s.vc[vc].ready >= s.now:
                 inputs_of(s, vc).early[s.vc[vc].ready & 3] |= bit_of(s, vc)
-    for i in range(s.links):
-        wire = &s.link[i]
-        if wire.src != NONE and not wire.queued and wire.free >= (s.now + 1) * wire.den:
-            set_bit(&s.busy[wire.src], wire.out_port)
-            s.free_from[wire.outlet] = available_at(s, i)

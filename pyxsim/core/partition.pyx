@@ -153,7 +153,7 @@ cdef inline int32_t part_of_entry(Team* team, int32_t number, Event kind) noexce
     if kind == WAKE:
         return part_of_place(team, number)
     if kind == LAUNCH:
-        return team.sender[number]
+        return team.part_of[s.out_router[number]]
     if kind == CREDIT or kind == LANE_CREDIT:
         return team.sender[s.vc[number].link]
     return team.receiver[s.vc[number].link]

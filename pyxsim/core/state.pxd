@@ -22,7 +22,7 @@ cdef enum Event:
     LAST = 3          # a tail does
     CREDIT = 4        # a credit reaches the sender of a VC, a router
     LANE_CREDIT = 5   # an injection lane
-    LAUNCH = 6        # the output queue of a link may launch
+    LAUNCH = 6        # the link of an output port may launch: its output queue, or by masks who waits for it
     WAKE = 7          # a router, or lane number - routers, has something to look at
 
 
@@ -353,7 +353,8 @@ cdef struct State:
     int32_t far                  # the records do not fit into the nearest caches: fetch them ahead
     int32_t lazy                 # routes depend on credits: they are found in the router's step
     int32_t masked               # SA by masks (switch_masks.pxd)
-    int32_t plain                # and nothing beyond a word per router, alike, links of a flit per cycle, VA by ranges
+    int32_t plain                # and nothing beyond a word per router, alike, VA by ranges
+    int32_t unit                 # every link takes a flit per cycle
     int32_t plain_lanes          # and one message class: lanes can go through their cycle in stages
     int32_t queues               # any link has an output queue
     int32_t keyed                # packets may need random numbers
@@ -374,6 +375,7 @@ cdef struct State:
     int32_t* pool                # [links] slots that the VCs of a link share
     int32_t* in_links
     int32_t* out_links
+    int32_t* out_router          # [output ports]
     InPort* in_port              # [input ports]
     uint64_t* places             # [words] places with a VC
     int16_t* input_at            # [places], with `masked`: the number of the input VC there, at its router
@@ -461,8 +463,9 @@ cdef struct State:
     # --- derived, with `masked`: made anew from the above by `rederive` (masks.pyx), as are some fields of records ---
     uint64_t* wants              # [output ports * most_words] input VCs that hold a VC of an output
     uint8_t* out_at              # [words * 64] the output that the input VC at a place wants
-    uint64_t* busy               # [routers] outputs whose link may not be available,
-    int64_t* free_from           # [output ports] and the cycle from which on it is
+    uint64_t* busy               # [routers] outputs whose link is busy beyond the next cycle, till the calendar tells,
+    uint64_t* blocked            # [words] input VCs that want them,
+    int64_t* free_from           # [output ports] and in which cycle it tells
 
     # --- what only counts ---
     uint64_t* stalls             # [output ports] stalls of each cause since the last `flush`: four counts of 16 bits

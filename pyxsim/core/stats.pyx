@@ -105,7 +105,7 @@ cdef void settle(State* s) noexcept nogil:
     for i in range(s.routers):
         if is_stalled(s, &s.router[i]):
             count_sleep(s, i, s.now - 1)
-    for i in range(s.links):
+    for i in range(s.links if s.queues else 0):
         if s.link[i].queued and s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:
             s.link[i].stall_serial += s.now - s.link[i].queued_since
             s.link[i].queued_since = s.now

@@ -147,7 +147,7 @@ cdef void leave(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept 
     """The flit at the front of a VC has won."""
     cdef InPort* port = &s.in_port[s.vc[vc].port]
     s.router_visits += 1
-    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s), False):
+    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s), False, False):
         follow_tail(s, vc, t, u, False, told(s))
 
 

@@ -11,21 +11,23 @@ from pyxsim.core.arbiter cimport distance
 from pyxsim.core.batch cimport ROUTERS, Batch, Seen
 from pyxsim.core.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.calendar cimport schedule
-from pyxsim.core.state cimport STALL_CREDIT, STALL_VC, WAKE, Inputs, Router, State, Vc
-from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, begin_look, fall_asleep
+from pyxsim.core.state cimport STALL_CREDIT, STALL_SERIAL, STALL_VC, WAKE, Inputs, Router, State, Vc
+from pyxsim.core.stats cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_look, fall_asleep
 from pyxsim.core.switch_masks cimport first_of_each, next_try, turned
 from pyxsim.core.vc_batch cimport allocate
 
 
-cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexcept nogil:
+cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t, bint unit) noexcept nogil:
     """Who could go, who lacks what, and whom the input ports pick."""
     cdef uint64_t bits = s.router_active[word]
     cdef uint64_t held, early, able
+    cdef uint64_t serial = 0
     cdef int32_t router
     cdef int32_t count = 0
     cdef int32_t picks = 0
     cdef int32_t heads = 0
     cdef int32_t hungry = 0
+    cdef int32_t slow = 0
     cdef int32_t quiet = 0
     cdef Inputs* inputs
     cdef Seen* seen
@@ -38,11 +40,17 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         inputs = &s.inputs[router]
         held = inputs.occupied & inputs.holding
         able = held & inputs.credit
+        if not unit:
+            serial = able & s.blocked[router]
+            able &= ~serial
+            seen.serial = serial
+            b.serial[slow] = count
+            slow += serial != 0
         inputs.early[t & 3] = 0
         early = inputs.early[0] | inputs.early[1] | inputs.early[2] | inputs.early[3]
         seen.router = router
         seen.able = able
-        seen.hungry = held & ~able
+        seen.hungry = held & ~(able | serial)
         seen.early = early
         seen.asked = seen.no_vc = seen.lost = 0
         b.pick[picks] = first_of_each(s, able, s.turn[router])
@@ -54,7 +62,8 @@ cdef inline void look_around(State* s, Batch* b, int32_t word, int64_t t) noexce
         picks += able != 0
         quiet += able == 0
         count += 1
-    b.pick_count, b.head_count, b.hungry_count, b.quiet_count = picks, heads, hungry, quiet
+    b.pick_count, b.head_count, b.quiet_count = picks, heads, quiet
+    b.hungry_count, b.serial_count = hungry, slow
 
 
 cdef inline void win(State* s, Batch* b) noexcept nogil:
@@ -134,7 +143,28 @@ cdef inline void count_each(
         counted = (counted & more) | (b.seen[seen_by[i]].lost & ~more)
 
 
-cdef inline void finish(State* s, Batch* b) noexcept nogil:
+cdef inline void count_waiting(State* s, Batch* b) noexcept nogil:
+    """The same for busy links. Of these there are fewer than VCs that wait for them."""
+    cdef int32_t i, outlet
+    cdef uint64_t bits, more
+    cdef Seen* seen
+    for i in range(b.serial_count):
+        b.places[i] = s.busy[b.seen[b.serial[i]].router]
+    b.serial[b.serial_count] = ROUTERS
+    b.places[b.serial_count] = 0
+    bits = b.places[0]
+    i = 0
+    while i < b.serial_count:
+        seen = &b.seen[b.serial[i]]
+        outlet = s.bounds[seen.router].out_start + lowest(bits)
+        s.stalls[outlet] += <uint64_t> ((s.wants[outlet] & seen.serial) != 0) << SERIAL_BITS
+        bits &= bits - 1
+        more = -<uint64_t> (bits != 0)
+        i += bits == 0
+        bits |= b.places[i] & ~more
+
+
+cdef inline void finish(State* s, Batch* b, bint unit) noexcept nogil:
     """The pointers of the inputs go on, and stalls are counted, each cause once for each output."""
     cdef int32_t losers = 0
     cdef int32_t i, router
@@ -151,22 +181,34 @@ cdef inline void finish(State* s, Batch* b) noexcept nogil:
         b.places[i] = b.seen[b.hungry[i]].hungry
         b.seen[b.hungry[i]].lost = 0
     count_each(s, b, b.places, b.hungry, b.hungry_count, CREDIT_BITS)
+    if unit:
+        return
+    count_waiting(s, b)
 
 
-cdef inline void keep_causes(State* s, Seen* seen, int64_t t) noexcept nogil:
+cdef inline void keep_causes(State* s, Seen* seen, int64_t t, bint unit) noexcept nogil:
     """A router falls asleep: what its flits stall for now they will stall for until it wakes."""
     cdef Router* r = &s.router[seen.router]
+    cdef uint64_t ports = seen.no_vc | (0 if unit else s.busy[seen.router])
+    cdef uint64_t bits = seen.hungry
     cdef int32_t port
     cdef uint8_t causes
-    for port in range(r.out_end - r.out_start):
+    while bits:
+        ports |= <uint64_t> 1 << s.out_at[64 * seen.router + lowest(bits)]
+        bits &= bits - 1
+    while ports:
+        port = lowest(ports)
+        ports &= ports - 1
         causes = <uint8_t> ((seen.no_vc >> port & 1) * STALL_VC)
         if s.wants[r.out_start + port] & seen.hungry:
             causes |= <uint8_t> STALL_CREDIT
+        if not unit and s.wants[r.out_start + port] & seen.serial:
+            causes |= <uint8_t> STALL_SERIAL
         if causes:
             fall_asleep(s, seen.router, port, causes, t)
 
 
-cdef inline void rest(State* s, Batch* b, int64_t t) noexcept nogil:
+cdef inline void rest(State* s, Batch* b, int64_t t, bint unit) noexcept nogil:
     """Routers in which nothing happened, and nothing can by itself in the next cycle, fall asleep."""
     cdef int32_t sleepers = 0
     cdef int32_t i
@@ -178,8 +220,8 @@ cdef inline void rest(State* s, Batch* b, int64_t t) noexcept nogil:
         sleepers += (seen.asked | s.inputs[seen.router].early[(t + 1) & 3]) == 0
     for i in range(sleepers):
         seen = &b.seen[b.some[i]]
-        if seen.no_vc | seen.hungry:
-            keep_causes(s, seen, t)
+        if seen.no_vc | seen.hungry or not unit and seen.serial:
+            keep_causes(s, seen, t, unit)
         clear_bit(s.router_active, seen.router)
         if seen.early:
             again = next_try(&s.inputs[seen.router], 1, t, INT64_MAX)
@@ -187,12 +229,12 @@ cdef inline void rest(State* s, Batch* b, int64_t t) noexcept nogil:
                 schedule(s, again, seen.router, WAKE)
 
 
-cdef inline void visit_word(State* s, Batch* b, int32_t word, int64_t t) noexcept nogil:
-    """The routers of one word of `router_active` in one cycle."""
-    look_around(s, b, word, t)
-    allocate(s, b)
+cdef inline void visit_word(State* s, Batch* b, int32_t word, int64_t t, bint unit) noexcept nogil:
+    """The routers of one word of `router_active` in one cycle. `unit`: the compiler makes a copy of this for either."""
+    look_around(s, b, word, t, unit)
+    allocate(s, b, unit)
     s.changed |= b.pick_count != 0
     win(s, b)
     collide(s, b)
-    finish(s, b)
-    rest(s, b, t)
+    finish(s, b, unit)
+    rest(s, b, t, unit)

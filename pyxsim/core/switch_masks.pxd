@@ -167,34 +167,6 @@ cdef inline bint allocate_ranges(
     return asked != 0
 
 
-cdef inline int64_t wait_for_links(
-    State* s, Router* r, int32_t router, Look* look, int64_t t, int32_t words
-) noexcept nogil:
-    """Take away those whose link is busy. Returns when the first of these links is not."""
-    cdef uint64_t bits = s.busy[router]
-    cdef uint64_t mine
-    cdef uint64_t any_of_them
-    cdef int32_t port, word
-    cdef int64_t when
-    cdef int64_t again = INT64_MAX
-    while bits:
-        port = lowest(bits)
-        when = s.free_from[r.out_start + port]
-        if when <= t:
-            s.busy[router] &= ~(bits & (~bits + 1))
-        else:
-            any_of_them = 0
-            for word in range(words):
-                mine = look.able[word] & s.wants[(r.out_start + port) * s.most_words + word]
-                look.able[word] &= ~mine
-                look.serial[word] |= mine
-                any_of_them |= mine
-            if any_of_them and when < again:
-                again = when
-        bits &= bits - 1
-    return again
-
-
 cdef inline void keep_books(State* s, Router* r, Look* look, int32_t words) noexcept nogil:
     """Attribution: who asks for the switch, and who cannot."""
     cdef int32_t word, vc
@@ -274,7 +246,7 @@ cdef inline void choose(State* s, Router* r, Look* look, int32_t words) noexcept
         win(s, r, out, word, bits)
 
 
-cdef inline void follow_tails(State* s, int32_t count, int64_t t) noexcept nogil:
+cdef inline void follow_tails(State* s, int32_t count, int64_t t, bint unit) noexcept nogil:
     """`follow_tail` where `State.plain`: the next packets come to the front together."""
     cdef int32_t fronts = 0
     cdef int32_t i, vc
@@ -291,6 +263,8 @@ cdef inline void follow_tails(State* s, int32_t count, int64_t t) noexcept nogil
         inputs.holding &= ~bit
         inputs.credit &= ~bit
         s.wants[wire.outlet] &= ~bit
+        if not unit:
+            s.blocked[v.spot >> 6] &= ~bit
         s.unheld[wire.word] |= <uint64_t> 1 << (v.hold - wire.base)
         s.out[v.hold].holder = s.nobody
         pop_packet(s, vc)
@@ -300,7 +274,7 @@ cdef inline void follow_tails(State* s, int32_t count, int64_t t) noexcept nogil
     come_to_fronts(s, s.fronts, fronts, t + 1)
 
 
-cdef inline void leave(State* s, int64_t t, bint tell, bint plain) noexcept nogil:
+cdef inline void leave(State* s, int64_t t, bint tell, bint plain, bint unit) noexcept nogil:
     """All that won leave: tails apart, as that is where it is guessed wrongly whether one is."""
     cdef int32_t i
     cdef int32_t gone = 0
@@ -314,13 +288,14 @@ cdef inline void leave(State* s, int64_t t, bint tell, bint plain) noexcept nogi
         vc = s.won[i]
         v = &s.vc[vc]
         tail = traverse(
-            s, &s.in_port[v.port], &s.inputs[v.spot >> 6], <uint64_t> 1 << (v.spot & 63), vc, t, t, True, tell, plain)
+            s, &s.in_port[v.port], &s.inputs[v.spot >> 6], <uint64_t> 1 << (v.spot & 63), vc, t, t, True, tell, plain,
+            unit)
         s.gone[gone] = vc
         gone += tail
     s.router_visits += count
     s.won_count = 0
     if plain:
-        follow_tails(s, gone, t)
+        follow_tails(s, gone, t, unit)
         return
     for i in range(gone):
         follow_tail(s, s.gone[i], t, t, True, tell)
@@ -426,7 +401,6 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         held = inputs[word].occupied & inputs[word].holding
         look.able[word] = held & inputs[word].credit
         look.hungry[word] = held & ~inputs[word].credit
-        look.serial[word] = 0
         look.granted[word] = 0
         inputs[word].early[t & 3] = 0
         bits = inputs[word].early[0] | inputs[word].early[1] | inputs[word].early[2] | inputs[word].early[3]
@@ -434,8 +408,8 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
         early |= bits
         if not s.va:
             ask_with_heads(s, r, &look, word, look.heads[word])
-    if s.busy[router]:
-        again = wait_for_links(s, r, router, &look, t, words)
+        look.serial[word] = look.able[word] & s.blocked[r.word + word]
+        look.able[word] &= ~look.serial[word]
     # VA, after it is known who holds a VC: who gets one now may go from the next cycle on.
     if s.va and s.va_allocator == ROTATING:
         if allocate_ranges(s, r, router, look.heads, t, words):
@@ -463,7 +437,7 @@ cdef inline void visit_by_masks(State* s, int32_t router, int64_t t, int32_t wor
                 s.turn[r.word + word] = turned(
                     s, s.turn[r.word + word], look.granted[word], s.places[r.word + word])
         if tell:   # in the order in which the books want it
-            leave(s, t, tell, False)
+            leave(s, t, tell, False, False)
         if tell and s.attribution:
             if s.books.rival_count > s.books.winner_count:
                 lose_switch(s)

@@ -82,7 +82,7 @@ cdef inline void settle(State* s, Batch* b) noexcept nogil:
         count_once(s, wire, &seen.lost, ARBITRATION_BITS)   # one of the two loses
 
 
-cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
+cdef inline void grant_all(State* s, Batch* b, bint unit) noexcept nogil:
     """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
     cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
@@ -120,10 +120,12 @@ cdef inline void grant_all(State* s, Batch* b) noexcept nogil:
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
         s.wants[range_of.outlet] |= bit
         s.out_at[v.spot] = <uint8_t> (range_of.outlet - r.out_start)
+        if not unit:
+            s.blocked[v.router] |= bit & -<uint64_t> (s.free_from[range_of.outlet] > s.now)
 
 
-cdef inline void allocate(State* s, Batch* b) noexcept nogil:
+cdef inline void allocate(State* s, Batch* b, bint unit) noexcept nogil:
     """VA. Who gets a VC now may go from the next cycle on."""
     ask(s, b)
     settle(s, b)
-    grant_all(s, b)
+    grant_all(s, b, unit)

@@ -20,6 +20,7 @@ Totals = Mapping[str, NDArray[np.int64]]
 MAX_ROWS = 4096
 MAX_CELLS = 1 << 24
 """Counters x links x windows. At 8 bytes each the finished table takes 128 MiB at most."""
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ class WindowRecorder:
             raise ValueError(f"time or a running total went back before cycle {cycles[0]}, or in the cycles after it")
         self.cuts(self.end, int(cycles[-1]))
         some = np.flatnonzero(new.reshape(len(new), -1).any(axis=1))
-        for cycle, rows in zip(cycles[some].tolist(), new[some], strict=True):
-            self._add((cycle - 1) // self.window, rows)
-            self.last = cycle
+        if len(some):
+            self._add_many((cycles[some] - 1) // self.window, new[some])
+            self.last = int(cycles[some[-1]])
         self.end, self._before = int(cycles[-1]), totals[-1].copy()
 
     def close(self, cycle: int) -> None:
@@ -153,12 +154,21 @@ class WindowRecorder:
             self._rows.append(row)
             self._values.append(_narrow(new))
 
+    def _add_many(self, rows: NDArray[np.int64], new: NDArray[Any]) -> None:
+        """`rows`: int64[n], ascending, those that are equal are one window; `new`: [n, counters, links]."""
+        first = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
+        values = _narrow(np.add.reduceat(new.astype(np.uint64), first) if len(first) < len(rows) else new)
+        self._add(int(rows[0]), values[0])
+        self._rows.extend(rows[first[1:]].tolist())
+        self._values.extend(values[1:])
+
     def _double(self) -> None:
         rows, values = self._rows, self._values
         self._rows, self._values = [], []
         self.window *= 2
-        for row, value in zip(rows, values, strict=True):
-            self._add(row // 2, value)
+        for at in range(0, len(rows), ROWS_AT_ONCE):
+            several = slice(at, at + ROWS_AT_ONCE)
+            self._add_many(np.array(rows[several]) // 2, np.stack(values[several]))
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Routers that go through VA and the switch in stages do, flit for flit, what they do one by one with all options.
 
-Only networks that are plain and runs that tell nobody take the stages: links of a flit per cycle, VA by ranges, no
-trace. So what is compared is all that a run counts, also where it is cut.
+Only networks that are plain and runs that tell nobody take the stages: no output queues, VA by ranges, no trace. So
+what is compared is all that a run counts, also where it is cut.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from tests.oracle.networks import Style, grid, options
 FAR = 50_000
 
 
-def made_plain(case: Case, rc: int, va: int) -> Case:
-    """The same network and messages; links of a flit per cycle without pools or queues, VA and SA by round robins."""
+def made_plain(case: Case, rc: int, va: int, *, unit: bool) -> Case:
+    """The same network and messages; links without pools or queues, VA and SA by round robins. `unit`: and each takes a
+    flit per cycle."""
 
     def plain(style: Style) -> Style:
-        return replace(style, s=Fraction(1), output_queue=False, pool=0)
+        return replace(style, s=Fraction(1) if unit else style.s, output_queue=False, pool=0)
 
     net, given = case.net, case.options
     net.styles = [plain(style) for style in net.styles]
@@ -62,10 +63,11 @@ def counted(engine: Engine, messages: int) -> dict[str, Any]:
     case=st.one_of(cases(of=plain_nets(), limit=40), cases(of=risky_nets(), vcs=st.integers(1, 2), limit=16)),
     rc=st.integers(0, 1),
     va=st.integers(1, 2),
+    unit=st.booleans(),
     stops=st.lists(st.integers(1, 60), max_size=8),
 )
-def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, stops: list[int]) -> None:
-    case = made_plain(case, rc, va)
+def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, unit: bool, stops: list[int]) -> None:
+    case = made_plain(case, rc, va, unit=unit)
     engines = [engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)]
     for stop in [*stops, FAR]:
         until = engines[0].now + stop
@@ -76,11 +78,12 @@ def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, stops: 
             break
 
 
+@pytest.mark.parametrize("s", [Fraction(1), Fraction(64, 25), Fraction(7)])
 @pytest.mark.parametrize(("vcs", "depth", "flits"), [(1, 2, 1), (2, 3, 5), (3, 4, 2), (4, 8, 5)])
-def test_more_routers_than_a_batch_has_under_load(vcs: int, depth: int, flits: int) -> None:
+def test_more_routers_than_a_batch_has_under_load(vcs: int, depth: int, flits: int, s: Fraction) -> None:
     """Two batches, and outputs that several flits want in most cycles; on rings packets keep their class."""
     net = grid([9, 9], wrap=[vcs > 1, vcs > 1])
-    how = Style(vcs, depth)
+    how = Style(vcs, depth, s=s)
     lanes = [(node, how) for node in range(len(net.homes))]
     net.dress(lambda _: how, lanes, lanes)
     rng = np.random.default_rng(vcs)

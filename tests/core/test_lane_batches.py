@@ -7,6 +7,7 @@ and what decides at a lane with an engine that has no stages.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,16 @@ nets = st.one_of(
     st.builds(star, st.integers(2, 4)),
     st.builds(lambda: crowd(line(2), 2)),
 )
-wires = st.builds(Style, vcs=st.integers(1, 3), depth=st.integers(1, 6), delay=st.integers(1, 3))
+rates = st.sampled_from([Fraction(1), Fraction(1), Fraction(2), Fraction(5, 4), Fraction(64, 25), Fraction(9)])
+wires = st.builds(Style, vcs=st.integers(1, 3), depth=st.integers(1, 6), delay=st.integers(1, 3), s=rates)
 # Buffers and ways back that let credits run out.
 lanes = st.builds(
-    Style, vcs=st.integers(1, 5), depth=st.integers(1, 5), delay=st.integers(1, 9), credit_delay=st.integers(2, 20)
+    Style,
+    vcs=st.integers(1, 5),
+    depth=st.integers(1, 5),
+    delay=st.integers(1, 9),
+    credit_delay=st.integers(2, 20),
+    s=rates,
 )
 
 
@@ -108,10 +115,10 @@ def test_stages_are_the_oracle_and_the_lanes_one_by_one(case: Case, cuts: list[C
             break
 
 
-def crowded(flits: int, *, interleaved: bool) -> tuple[Case, int]:
+def crowded(flits: int, s: Fraction, *, interleaved: bool) -> tuple[Case, int]:
     """More lanes than a batch has, all of them with something to do."""
     net = grid([9, 9], wrap=[False, False])
-    wide, narrow = Style(4, 8), Style(2, 3, credit_delay=6)
+    wide, narrow = Style(4, 8, s=s), Style(2, 3, credit_delay=6, s=s)
     nodes = len(net.homes)
     net.dress(lambda _: wide, [(n, narrow) for n in range(nodes) for _ in range(9)], [(n, wide) for n in range(nodes)])
     rng = np.random.default_rng(flits)
@@ -123,10 +130,11 @@ def crowded(flits: int, *, interleaved: bool) -> tuple[Case, int]:
     return Case(net, options(BOOKSIM, interleaved=interleaved), sends), count
 
 
+@pytest.mark.parametrize("s", [Fraction(1), Fraction(64, 25)])
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("flits", [1, 5])
-def test_more_lanes_than_a_batch_has(flits: int, interleaved: bool) -> None:
-    case, count = crowded(flits, interleaved=interleaved)
+def test_more_lanes_than_a_batch_has(flits: int, interleaved: bool, s: Fraction) -> None:
+    case, count = crowded(flits, s, interleaved=interleaved)
     engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)
     for until in (1, 2, 50, 51, 52, 333, FAR):
         assert run(engine, until) == run(other, until)
@@ -136,9 +144,10 @@ def test_more_lanes_than_a_batch_has(flits: int, interleaved: bool) -> None:
     assert engine.totals()["messages_delivered"] == count
 
 
+@pytest.mark.parametrize("s", [Fraction(1), Fraction(64, 25)])
 @pytest.mark.parametrize("flits", [1, 5])
-def test_in_parts(flits: int) -> None:
-    case, count = crowded(flits, interleaved=False)
+def test_in_parts(flits: int, s: Fraction) -> None:
+    case, count = crowded(flits, s, interleaved=False)
     engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)
     engine.divide(np.arange(81) // 41)
     for until in (50, 333, FAR):
