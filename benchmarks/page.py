@@ -50,7 +50,9 @@ def _where(told: Told) -> str:
     """Which machine, without its name, and which version."""
     machine = told["machine"].rpartition(" (")[0]
     what = f"Python {told['python']}, {told['build']} build, `{told['commit']}`"
-    return f"Measured {told['date'][:10]} on {machine}, {what}."
+    yardstick = told.get("yardstick")
+    rate = f"; yardstick {yardstick['mb_per_s']['median']:.1f} MB/s" if yardstick else ""
+    return f"Measured {told['date'][:10]} on {machine}, {what}{rate}."
 
 
 def _cases(told: Told) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pyxsim.bench import history
 from pyxsim.bench.cases import CASES
 from pyxsim.bench.measure import Row, measure
 from pyxsim.bench.show import tables
+from pyxsim.bench.yardstick import measure_yardstick, said
 from pyxsim.errors import PyxsimError
 
 RESULTS = Path("results", "bench")
@@ -70,18 +71,20 @@ def run(wanted: argparse.Namespace, console: Console) -> list[str]:
     """Measure, tell and remember. Gives the cases that are slower than `wanted.fail_if_slower` allows."""
     if wanted.curves is not None:
         curves = measure_curves(wanted.curves or list(CURVES), 1 if wanted.quick else wanted.repeat, RESULTS, console)
-        _keep(wanted, {**history.session([]), **curves}, RESULTS / "curves.json")
+        _keep(wanted, {**history.session([], measure_yardstick()), **curves}, RESULTS / "curves.json")
         return []
     repeat = 1 if wanted.quick else wanted.repeat
     before = history.read(wanted.history)
+    yardstick = measure_yardstick()
     rows: list[Row] = []
     for name in _cases(wanted):
         console.print(f"{name} ...", style="dim", highlight=False)
         rows.append(measure(name, repeat, wanted.against))
-    now = history.session(rows)
+    now = history.session(rows, yardstick)
     changes = [history.change(row, history.last_alike(before, now, row)) for row in rows]
     for table in tables(rows, changes):
         console.print(table)
+    console.print(said(yardstick, history.session_before(before, now)), highlight=False, soft_wrap=True)
     if wanted.peers or not (wanted.quick or wanted.only):
         now["peers"] = beside(min(repeat, PEER_REPEAT), wanted.python)
         console.print(peers_table(now["peers"]))

@@ -7,10 +7,11 @@ import sys
 from dataclasses import asdict
 
 from pyxsim.bench.cases import CASES
+from pyxsim.bench.measure import EVERY
 from pyxsim.bench.memory import peak_mb
 from pyxsim.bench.traffic import Open, simulate
 
 if __name__ == "__main__":
-    (word,) = sys.argv[1:]
-    run = simulate(Open(**json.loads(word))) if word.startswith("{") else CASES[word].run()
+    word, *more = sys.argv[1:]
+    run = simulate(Open(**json.loads(word))) if word.startswith("{") else CASES[word].run(skip=EVERY not in more)
     print(json.dumps({**asdict(run), "peak_rss_mb": peak_mb()}))

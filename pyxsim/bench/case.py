@@ -23,13 +23,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Case:
-    """`what` in words; `run` prepares everything, and times the simulation alone. `unit`: what is counted.
+    """`what` in words; `run` prepares everything, and times the simulation alone; with `skip=False` every cycle of it.
+    `show`: the experiment as TOML, with remarks. `unit`: what is counted.
 
     `long`: takes more than some seconds, and is left out where somebody waits.
     """
 
     what: str
-    run: Callable[[], Run]
+    run: Callable[..., Run]
+    show: Callable[[], str]
     unit: str = "router visits"
     long: bool = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,8 @@ from typing import Any
 from pyxsim.bench.case import Case, Run
 from pyxsim.bench.traffic import Open, simulate
 from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings.load import resolved_toml
+from pyxsim.settings.toml import to_toml
 from pyxsim.study import prepare
 from pyxsim.study import simulate as simulate_study
 from pyxsim.study.astra import astra_experiment
@@ -84,23 +87,48 @@ GARNET = {
 }
 
 
-def run_tables(tables: Tables, backend: str = "packet") -> Run:
-    """An experiment, system layer included."""
+def run_tables(tables: Tables, backend: str = "packet", *, skip: bool = True) -> Run:
+    """An experiment, system layer included. `skip`: what repeats itself; else as its tables say."""
     begin = time.process_time()
-    return _run(load_experiment(tables), backend, begin)
+    return _run(load_experiment(tables, _overrides(skip)), backend, begin)
 
 
-def _garnet() -> Run:
-    """The three files of ASTRA-sim 1, a word and its value to a line."""
+def _overrides(skip: bool) -> list[str]:
+    return [] if skip else ["run.skip=false"]
+
+
+def _show_tables(tables: Tables, backend: str = "packet") -> str:
+    return _remarks("" if backend == "packet" else f"to be run with --backend {backend}") + to_toml(tables)
+
+
+def _remarks(*lines: str) -> str:
+    return "".join(f"# {line}\n" for line in lines if line)
+
+
+def _garnet_experiment(folder: str) -> Experiment:
+    """The three files of ASTRA-sim 1, a word and its value to a line, in a folder."""
+    files = []
+    for name, text in GARNET.items():
+        words = text.split()
+        pairs = "".join(f"{key} {value}\n" for key, value in zip(words[::2], words[1::2], strict=True))
+        files.append(Path(folder, f"{name}.txt"))
+        files[-1].write_text(text if name == "workload" else pairs, encoding="utf-8")
+    return astra_experiment(*files)
+
+
+def _show_garnet() -> str:
+    """With the collective itself in the place of the text, which is in no folder of the user's."""
+    with TemporaryDirectory() as folder:
+        tables = tomllib.loads(resolved_toml(_garnet_experiment(folder)))
+    del tables["workload"]
+    like = "The case reads its all-reduce from a text of ASTRA-sim 1, whose layer adds 18 cycles, as does"
+    return _remarks(f"{like} inputs/garnet_sample.toml.") + to_toml({**tables, "collective": FIRST["collective"]})
+
+
+def _garnet(*, skip: bool = True) -> Run:
     begin = time.process_time()
     with TemporaryDirectory() as folder:
-        files = []
-        for name, text in GARNET.items():
-            words = text.split()
-            pairs = "".join(f"{key} {value}\n" for key, value in zip(words[::2], words[1::2], strict=True))
-            files.append(Path(folder, f"{name}.txt"))
-            files[-1].write_text(text if name == "workload" else pairs, encoding="utf-8")
-        return _run(astra_experiment(*files), "packet", begin)
+        return _run(load_experiment(_garnet_experiment(folder), _overrides(skip)), "packet", begin)
 
 
 def _run(experiment: Experiment, backend: str, begin: float) -> Run:
@@ -129,44 +157,61 @@ def _larger(shape: list[int], chunks: int, size: str) -> Tables:
     )
 
 
-def _open(traffic: Open) -> partial[Run]:
-    return partial(simulate, traffic)
+def _open(what: str, traffic: Open) -> Case:
+    return Case(what, partial(_simulate, traffic), partial(_show_open, traffic))
+
+
+def _simulate(traffic: Open, *, skip: bool = True) -> Run:
+    """Open traffic: messages come all the time, and nothing is ever skipped."""
+    return simulate(traffic)
+
+
+def _show_open(traffic: Open) -> str:
+    like = "The case draws its packets beforehand, and measures the engine alone: these are others, of the same kind."
+    return _remarks(like) + to_toml(traffic.tables())
+
+
+def _of(what: str, tables: Tables, backend: str = "packet", **more: Any) -> Case:
+    """A case that is an experiment."""
+    return Case(what, partial(run_tables, tables, backend), partial(_show_tables, tables, backend), **more)
 
 
 CASES: dict[str, Case] = {
-    "torus8x8-uniform-0.4": Case("8x8 torus, uniform traffic, 5-flit packets", _open(Open(8, 0.4, 20_000))),
-    "torus8x8-uniform-0.1": Case("8x8 torus, uniform traffic, 5-flit packets", _open(Open(8, 0.1, 40_000))),
-    "torus8x8-uniform-0.2-1flit": Case("8x8 torus, uniform, 1-flit packets", _open(Open(8, 0.2, 20_000, flits=1))),
-    "torus32x32-uniform-0.1": Case("1024 routers, 5-flit packets", _open(Open(32, 0.1, 2000))),
-    "torus64x64-uniform-0.05": Case("4096 routers, as busy as 64 at 0.4", _open(Open(64, 0.05, 600))),
-    "torus8x8-hotspot": Case("8x8 torus, 5 % of the packets to node 0: congested", _open(Open(8, 0.4, 8000, hot=0.05))),
-    "ring16-direct-all-reduce": Case("4 MiB on a ring of 16, all at once: congested", partial(run_tables, DIRECT)),
-    "torus4x4x4-all-reduce": Case("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", partial(run_tables, FIRST)),
-    "torus8x8x8-all-reduce": Case("the same on 512 NPUs, 2 MiB", partial(run_tables, _larger([8, 8, 8], 8, "2 MiB"))),
-    "torus16x16x16-all-reduce": Case(
-        "the same on 4096 NPUs, 256 KiB in 4 chunks", partial(run_tables, _larger([16, 16, 16], 4, "256 KiB"))
+    "torus8x8-uniform-0.4": _open("8x8 torus, uniform traffic, 5-flit packets", Open(8, 0.4, 20_000)),
+    "torus8x8-uniform-0.1": _open("8x8 torus, uniform traffic, 5-flit packets", Open(8, 0.1, 40_000)),
+    "torus8x8-uniform-0.2-1flit": _open("8x8 torus, uniform, 1-flit packets", Open(8, 0.2, 20_000, flits=1)),
+    "torus32x32-uniform-0.1": _open("1024 routers, 5-flit packets", Open(32, 0.1, 2000)),
+    "torus64x64-uniform-0.05": _open("4096 routers, as busy as 64 at 0.4", Open(64, 0.05, 600)),
+    "torus8x8-hotspot": _open("8x8 torus, 5 % of the packets to node 0: congested", Open(8, 0.4, 8000, hot=0.05)),
+    "ring16-direct-all-reduce": _of("4 MiB on a ring of 16, all at once: congested", DIRECT),
+    "torus4x4x4-all-reduce": _of("inputs/torus_all_reduce.toml: 1 MiB on 64 NPUs", FIRST),
+    "torus8x8x8-all-reduce": _of("the same on 512 NPUs, 2 MiB", _larger([8, 8, 8], 8, "2 MiB")),
+    "torus16x16x16-all-reduce": _of("the same on 4096 NPUs, 256 KiB in 4 chunks", _larger([16, 16, 16], 4, "256 KiB")),
+    "torus4x4x4-all-reduce-attribution": _of(
+        'the same with attribution = "links"', _with(FIRST, output={"attribution": "links"})
     ),
-    "torus4x4x4-all-reduce-attribution": Case(
-        'the same with attribution = "links"',
-        partial(run_tables, _with(FIRST, output={"attribution": "links"})),
+    "torus4x4x4-all-reduce-garnet": Case(
+        "the same size as ASTRA-sim 1 with Garnet's sample has it: inputs/garnet_sample.toml",
+        _garnet,
+        _show_garnet,
     ),
-    "torus4x4x4-all-reduce-garnet": Case("the same size as ASTRA-sim 1 with Garnet's sample has it", _garnet),
-    "torus4x4x4-all-reduce-1GiB": Case(
+    "torus4x4x4-all-reduce-1GiB": _of(
         "the first one with 1 GiB: most of it repeats, and is skipped",
-        partial(run_tables, _with(FIRST, collective={"size": "1 GiB"})),
+        _with(FIRST, collective={"size": "1 GiB"}),
         long=True,
     ),
-    "torus4x4-training": Case("a step of DLRM on 16 NPUs, flit by flit", partial(run_tables, TRAINING)),
-    "torus16x16x16-packet": Case(
+    "torus4x4-training": _of("a step of DLRM on 16 NPUs, flit by flit", TRAINING),
+    "torus16x16x16-packet": _of(
         "all-reduce of 1 MiB in 4 chunks on 4096 NPUs, flit by flit",
-        partial(run_tables, _with(LARGE, collective={"size": "1 MiB"})),
+        _with(LARGE, collective={"size": "1 MiB"}),
         long=True,
     ),
     **{
-        f"torus16x16x16-{backend}": Case(
+        f"torus16x16x16-{backend}": _of(
             f"all-reduce of 64 MiB in 4 chunks on 4096 NPUs, --backend {backend}",
-            partial(run_tables, LARGE, backend),
-            "messages",
+            LARGE,
+            backend,
+            unit="messages",
         )
         for backend in ("analytical", "analytical-congestion", "flow")
     },

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyxsim.bench.measure import Row
+from pyxsim.bench.yardstick import Yardstick
 from pyxsim.core.engine import build_info
 from pyxsim.errors import InputError
 from pyxsim.output.provenance import provenance
@@ -28,8 +29,8 @@ class Change(NamedTuple):
     word: str
 
 
-def session(rows: Sequence[Row]) -> Session:
-    """What was measured now, with what it was measured on."""
+def session(rows: Sequence[Row], yardstick: Yardstick | None = None) -> Session:
+    """What was measured now, with what it was measured on, and how fast that was."""
     told = provenance()
     return {
         "version": told["version"],
@@ -37,6 +38,7 @@ def session(rows: Sequence[Row]) -> Session:
         "build": build_info["kind"],
         "python": told["python"],
         "machine": machine(),
+        "yardstick": yardstick,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cases": list(rows),
     }
@@ -72,6 +74,12 @@ def append(path: Path, told: Session) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(told) + "\n")
+
+
+def session_before(sessions: Iterable[Session], now: Session) -> Session | None:
+    """The last session of the same machine, build and Python."""
+    found = [before for before in sessions if all(before.get(key) == now[key] for key in SAME)]
+    return found[-1] if found else None
 
 
 def last_alike(sessions: Iterable[Session], now: Session, row: Row) -> Row | None:

@@ -17,16 +17,18 @@ from pyxsim.bench.cases import CASES
 from pyxsim.bench.traffic import Open
 from pyxsim.errors import PyxsimError
 
+EVERY = "--no-skip"  # to a process: every cycle
 LONG_REPEAT = 3  # runs of a long case, at most
 
 Row = dict[str, Any]
 
 
-def measure(name: str, repeat: int, against: Path | None = None) -> Row:
+def measure(name: str, repeat: int, against: Path | None = None, *, skip: bool = True) -> Row:
     """One case, `repeat` times: its work (the same in every run), times and memory.
 
     `against`: another tree of pyxsim, built. Each run is then one of a pair, now that tree's first, now this one's, so
     that what the machine does meanwhile hits both; "against" has the ratios of the pairs: CPU time here over there.
+    `skip`: what repeats itself, as a run does.
     """
     case = CASES[name]
     count = max(1, min(repeat, LONG_REPEAT) if case.long else repeat)
@@ -34,7 +36,7 @@ def measure(name: str, repeat: int, against: Path | None = None) -> Row:
     for number in range(count):
         if against is not None and number % 2 == 0:
             others.append(once(name, against)[0])
-        run, peak = once(name)
+        run, peak = once(name, skip=skip)
         runs.append(run)
         peaks.append(peak)
         if against is not None and number % 2:
@@ -65,13 +67,13 @@ def skipped(row: Row) -> float:
     return share
 
 
-def once(what: str | Open, tree: Path | None = None) -> tuple[Run, float]:
+def once(what: str | Open, tree: Path | None = None, *, skip: bool = True) -> tuple[Run, float]:
     """One run of a case or of traffic, and the peak of memory of its process (MB). `tree`: of which pyxsim."""
     word = what if isinstance(what, str) else json.dumps(asdict(what))
     # The same modules as here, but that a tree goes first; and what an earlier run has proved is proved again.
     path = [*([str(tree.resolve())] if tree is not None else []), *(entry or os.getcwd() for entry in sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYXSIM_CACHE": ""}
-    words = [sys.executable, "-P", "-m", "pyxsim.bench", word]
+    words = [sys.executable, "-P", "-m", "pyxsim.bench", word, *([] if skip else [EVERY])]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]

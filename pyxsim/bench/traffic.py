@@ -65,14 +65,13 @@ class Open:
             plane[:] = 0  # there is one way only
         return Packets(cycle, src, dst, plane)
 
-    def network(self) -> PacketNetwork:
-        """The network, with nothing in it yet."""
-        library.load_all()
-        shape = [self.side, self.side]
-        tables: dict[str, Any] = {
+    def tables(self) -> dict[str, Any]:
+        """An experiment with this network and traffic of this kind, for as many cycles."""
+        hot = {"pattern": "hotspot", "pattern_options": {"nodes": [0], "share": self.hot}} if self.hot else {}
+        return {
             "network": {
                 "topology": self.topology,
-                "shape": shape,
+                "shape": [self.side, self.side],
                 "flit": f"{FLIT} B",
                 "packet": f"{FLIT * self.flits} B",
                 "bandwidth": f"{FLIT} GB/s",
@@ -80,10 +79,21 @@ class Open:
                 "lanes": 1,
                 "router": {"pipeline": "booksim", "vcs": self.vcs, "buffer": self.buffer},
             },
-            "collective": {"kind": "all-reduce", "size": "1 B"},
+            "traffic": {
+                "pattern": "uniform",
+                **hot,
+                "load": self.load,
+                "packet_flits": self.flits,
+                "warmup": 0,
+                "measure": self.cycles,
+            },
         }
-        settings = load_experiment(tables).network
-        return PacketNetwork(build(self.topology, shape), settings, window=FOREVER)
+
+    def network(self) -> PacketNetwork:
+        """The network, with nothing in it yet."""
+        library.load_all()
+        settings = load_experiment(self.tables()).network
+        return PacketNetwork(build(self.topology, [self.side, self.side]), settings, window=FOREVER)
 
 
 def simulate(traffic: Open, packets: Packets | None = None) -> Run:

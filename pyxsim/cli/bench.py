@@ -21,34 +21,58 @@ ONCE = ("torus8x8x8-all-reduce", "torus16x16x16-all-reduce")
 MOST_REPEAT = 1000
 
 
-def bench(talk: Talk, names: Sequence[str], *, repeat: int, list_only: bool = False) -> None:
-    """Run cases; without names a few, from which follows what experiments will take. Raises InputError."""
+def bench(talk: Talk, names: Sequence[str], *, repeat: int, list_only: bool = False, skip: bool = True) -> None:
+    """Run cases; without names a few, from which follows what experiments will take. `skip`: what repeats itself.
+    Raises InputError."""
     from pyxsim.bench.cases import CASES
     from pyxsim.bench.history import session
     from pyxsim.bench.measure import measure
     from pyxsim.bench.show import tables
+    from pyxsim.bench.yardstick import measure_yardstick, said
 
     if list_only:
         talk.put({"cases": [{"name": name, "what": case.what, "unit": case.unit} for name, case in CASES.items()]})
         talk.say(*(f"{name}: {case.what}" for name, case in CASES.items()))
         return
-    for name in names:
-        if name not in CASES:
-            allowed = f"what `pyxsim bench --list` tells{closest(name, CASES)}"
-            raise InputError(f"no case '{name}'", key="bench", allowed=allowed)
+    _check(names)
     if not 1 <= repeat <= MOST_REPEAT:
         raise InputError(f"{repeat} runs", key="--repeat", allowed=f"from 1 to {MOST_REPEAT}")
     if talk.silent and not talk.json:
         raise InputError("nobody would be told what was measured", key="--quiet", allowed="with --json")
+    yardstick = measure_yardstick()
+    talk.say(*filter(None, [said(yardstick)]))
     rows: list[Row] = []
     for name in names or (*SHORT, *ONCE):
         talk.say(f"{name} ...")
-        rows.append(measure(name, repeat if names or name not in ONCE else 1))
-    told: dict[str, Any] = session(rows)
+        rows.append(measure(name, repeat if names or name not in ONCE else 1, skip=skip))
+    told: dict[str, Any] = session(rows, yardstick)
     talk.say("", f"{told['machine']}, {told['build']} build", *tables(rows))
     if not names:
         told["expected"] = _expect(talk, {row["name"]: row for row in rows})
     talk.put(told)
+
+
+def show_case(talk: Talk, names: Sequence[str]) -> None:
+    """Print the experiment of a case. Raises InputError."""
+    from pyxsim.bench.cases import CASES
+
+    _check(names)
+    if len(names) != 1:
+        what = "the case is missing" if not names else f"{len(names)} cases"
+        raise InputError(what, key="bench --show", allowed="one: `pyxsim bench --list` tells their names")
+    text = CASES[names[0]].show()
+    talk.put({"case": names[0], "experiment": text})
+    if not talk.json:
+        talk.write(text)
+
+
+def _check(names: Sequence[str]) -> None:
+    from pyxsim.bench.cases import CASES
+
+    for name in names:
+        if name not in CASES:
+            allowed = f"what `pyxsim bench --list` tells{closest(name, CASES)}"
+            raise InputError(f"no case '{name}'", key="bench", allowed=allowed)
 
 
 def _expect(talk: Talk, rows: dict[str, Row]) -> list[dict[str, Any]]:

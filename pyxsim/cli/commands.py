@@ -10,6 +10,7 @@ import typer
 
 from pyxsim import __version__
 from pyxsim.cli.astra_command import AstraCommand, astra
+from pyxsim.cli.bench_command import bench
 from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import (
     AllowDeadlock,
@@ -580,25 +581,7 @@ def validate(
         run_validation(talk, names or (), workers=number, folder=folder, list_only=list_only, write=write)
 
 
-@app.command()
-def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; else a few, and a table.")] = None,
-    repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each; the median counts.")] = "3",
-    list_only: Annotated[bool, typer.Option("--list", help="Tell what can be run.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Measure how fast this machine simulates.
-
-    Runs fixed cases, and tells how long experiments will take.
-    """
-    with Talk(json=json, quiet=quiet) as talk:
-        from pyxsim.cli.bench import MOST_REPEAT
-        from pyxsim.cli.bench import bench as run_bench
-
-        run_bench(talk, names or (), repeat=count(repeat, "--repeat", most=MOST_REPEAT), list_only=list_only)
-
-
+app.command()(bench)
 app.add_typer(workload, name="workload")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,8 @@ from pyxsim.bench.expect import SPEED_OF, expected, ring_visits
 from pyxsim.bench.measure import once
 from pyxsim.bench.recorded import RECORDED
 from pyxsim.settings import load_experiment
+from pyxsim.settings.types import per_dimension
+from pyxsim.study import run
 
 # History is compared by these names.
 OLD = {
@@ -73,6 +78,48 @@ def test_the_settings_of_a_case_are_right(name: str, monkeypatch: pytest.MonkeyP
     with pytest.raises((AttributeError, TypeError)):  # there is no result
         CASES[name].run()
     assert made
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_case_shows_what_it_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The experiment that it prints is the one that it prepares; of open traffic the network."""
+    shown = load_experiment(tomllib.loads(CASES[name].show()))
+    made: list[Any] = []
+    real = cases.load_experiment
+    monkeypatch.setattr(cases, "load_experiment", lambda *each: made.append(real(*each)) or made[-1])
+    monkeypatch.setattr(cases, "prepare", lambda experiment, **_: made.append(experiment))
+    monkeypatch.setattr(cases, "simulate_study", lambda prepared, **_: None)
+    monkeypatch.setattr(cases, "simulate", lambda traffic: made.append(load_experiment(traffic.tables())))
+    with contextlib.suppress(AttributeError):  # there is no result
+        CASES[name].run()
+    assert (shown.network, shown.system) == (made[-1].network, made[-1].system)
+    if not name.endswith("garnet"):
+        assert shown == made[-1]
+
+
+def test_every_cycle_of_a_case() -> None:
+    small = {
+        **FIRST,
+        "network": {**FIRST["network"], "shape": [4]},
+        "collective": {"kind": "all-reduce", "size": "16 MiB"},
+    }
+    some, every = (run_tables(small, skip=skip) for skip in (True, False))
+    assert (some.work, some.cycles) == (every.work, every.cycles)
+    assert some.facts["skipped_cycles"] > 0 == every.facts["skipped_cycles"]
+
+
+def test_the_sample_of_garnet_is_a_file(tree: Path, tmp_path: Path) -> None:
+    """inputs/garnet_sample.toml is the network and the system of the case, in fewer words, and ends with it."""
+    file = load_experiment(tree / "inputs" / "garnet_sample.toml")
+    case = cases._garnet_experiment(str(tmp_path))
+    network, wanted = (each.network.model_dump() for each in (file, case))
+    for table in (network, wanted):
+        table["bandwidth"] = per_dimension(table["bandwidth"], 3)
+        table["router"]["serdes_credit"] = per_dimension(table["router"]["serdes_credit"], 3)
+    assert network == wanted
+    for key in ("compat", "chunks", "active_chunks", "scheduling", "optimization", "endpoint_delay", "reduction_delay"):
+        assert getattr(file.system, key) == getattr(case.system, key), key
+    assert run(tree / "inputs" / "garnet_sample.toml").time_cycles == 43_925
 
 
 def test_what_is_expected_is_what_happens() -> None:

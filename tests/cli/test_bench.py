@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.cli.inputs import Command
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A case takes a second for two million, the largest one for half a million, and no time."""
 
-    def once(name: str, *_: object) -> tuple[Run, float]:
+    def once(name: str, *_: object, **__: object) -> tuple[Run, float]:
         work = 500_000 if name == "torus16x16x16-all-reduce" else 2_000_000
         return Run(work, 100, 1.0, 1.5, {"network_mb": 10.24}), 50.0
 
@@ -37,6 +38,48 @@ def test_a_case(pyxsim: Command) -> None:
     assert row["router_visits"] == 1_032_192
     assert row["visits_per_cpu_s"] == pytest.approx(row["router_visits"] / row["cpu_s"]["median"])
     assert row["peak_rss_mb"] > 10
+
+
+def test_the_yardstick_comes_first(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "once", lambda *_, **__: (Run(2_000_000, 100, 1.0, 1.5, {}), 50.0))
+    ended = pyxsim("bench", "torus4x4x4-all-reduce", "--repeat", "1")
+    assert ended.lines[0].startswith("this machine: ")
+    assert " of the one of the tables in docs/performance.md (" in ended.lines[0]
+    told = json.loads(pyxsim("bench", "torus4x4x4-all-reduce", "--repeat", "1", "--json").out)
+    assert told["yardstick"]["mb_per_s"]["median"] > 0
+
+
+def test_every_cycle(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def once(name: str, *, skip: bool) -> tuple[Run, float]:
+        asked.append(skip)
+        return Run(2_000_000, 100, 1.0, 1.5, {}), 50.0
+
+    monkeypatch.setattr(measure, "once", once)
+    for words in ((), ("--no-skip",)):
+        assert pyxsim("bench", "torus4x4x4-all-reduce-1GiB", "--repeat", "1", *words).code == 0
+    assert asked == [True, False]
+
+
+def test_the_experiment_of_a_case(pyxsim: Command, folder: Path) -> None:
+    ended = pyxsim("bench", "--show", "torus4x4x4-all-reduce")
+    assert (ended.code, ended.err) == (0, "")
+    (folder / "case.toml").write_text(ended.out, encoding="utf-8")
+    assert json.loads(pyxsim("run", "case.toml", "--json").out)["cycles"] == 8148
+    told = json.loads(pyxsim("bench", "--show", "torus8x8-uniform-0.4", "--json").out)
+    assert told["case"] == "torus8x8-uniform-0.4"
+    assert "[traffic]" in told["experiment"]
+    for words, says in (
+        ((), "bench --show: the case is missing; allowed: one: `pyxsim bench --list` tells their names"),
+        (("torus8x8-hotspot", "torus4x4-training"), "bench --show: 2 cases; allowed: one"),
+        (
+            ("torus8x8-hotspt",),
+            "bench: no case 'torus8x8-hotspt'; allowed: what `pyxsim bench --list` tells; did you mean",
+        ),
+    ):
+        (line,) = pyxsim("bench", "--show", *words).lines
+        assert line.startswith(f"pyxsim: {says}")
 
 
 @pytest.mark.usefixtures("quick")

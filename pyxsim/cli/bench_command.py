@@ -1,0 +1,37 @@
+"""`pyxsim bench`: what can be typed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyxsim.cli.counts import count
+from pyxsim.cli.options import Json, NoSkip, Quiet
+from pyxsim.cli.talk import Talk
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; else a few, and a table.")] = None,
+    repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each; the median counts.")] = "3",
+    list_only: Annotated[bool, typer.Option("--list", help="Tell what can be run.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the experiment (TOML) of a case and do not run it.")
+    ] = False,
+    no_skip: NoSkip = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure how fast this machine simulates.
+
+    Runs fixed cases, and tells how long experiments will take.
+    """
+    with Talk(json=json, quiet=quiet) as talk:
+        from pyxsim.cli.bench import MOST_REPEAT, show_case
+        from pyxsim.cli.bench import bench as run_bench
+
+        if show:
+            show_case(talk, names or ())
+            return
+        number = count(repeat, "--repeat", most=MOST_REPEAT)
+        run_bench(talk, names or (), repeat=number, list_only=list_only, skip=not no_skip)
