@@ -25,7 +25,9 @@ from pyxsim.traffic import Pattern, Place, Source
 from pyxsim.traffic.trace import read_trace
 
 LIMIT = 15  # times the zero-load latency: more is called saturated
-MOST_TRIALS = 10**11  # of a node in a cycle, each some ns, to know rare packets well enough: about a quarter of an hour
+# Trials of a node in a cycle, to know rare packets well enough; those of bursts are drawn, which takes a quarter of an
+# hour.
+MOST_TRIALS = 10**11
 
 
 def settings_of(experiment: Experiment) -> Settings:

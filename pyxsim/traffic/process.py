@@ -6,6 +6,7 @@ in a cycle does not depend on how a run is cut into spans.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.traffic.draws import START, STATE, TRIAL, Floats, Longs, stream
 
+FEW = 16.0  # packets of a block, on average: with so few it is quicker to draw how many there are
+MOST_TOGETHER = 2**12  # blocks
 TRIALS = 2**17  # of a block, about: large enough for arrays, small enough for the cache
 Flags = NDArray[np.bool_]
 
@@ -21,6 +24,9 @@ Flags = NDArray[np.bool_]
 def block_cycles(npus: int) -> int:
     """Cycles of a block: a power of two, at least 16."""
     return 1 << max(4, min(12, (TRIALS // npus).bit_length() - 1))
+
+
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class Process(Protocol):
@@ -41,6 +47,71 @@ class Bernoulli:
     def block(self, number: int) -> tuple[Longs, Longs]:
         rng = stream(*self._name, TRIAL, number)
         return _places(rng.random(self._shape) < self._rates)
+
+
+class Rare:
+    """The same trials where nearly all fail: drawn is how many succeed, and which, and no trial for each; for as
+    many blocks together as have FEW packets. Where nodes differ, all are tried with the largest rate, and a success of
+    a node counts with its share of it.
+    """
+
+    def __init__(self, seed: int, klass: int, npus: int, rates: float | Floats) -> None:
+        self._name = (seed, klass)
+        self._npus = npus
+        self._trials = block_cycles(npus) * npus
+        most = float(np.max(rates))
+        self._shares = None if np.ndim(rates) == 0 else np.asarray(rates, float) / max(most, 1e-300)
+        self._together = 1
+        while self._together < MOST_TOGETHER and 2 * self._together * self._trials * most <= FEW:
+            self._together *= 2
+        self._up_to = binomial(self._together * self._trials, most)
+        self._drawn = -1
+        self._found: list[int] = []
+
+    def block(self, number: int) -> tuple[Longs, Longs]:
+        group, inside = divmod(number, self._together)
+        if group != self._drawn:
+            self._drawn, self._found = group, self._draw(group)
+        first = inside * self._trials
+        begin = bisect_left(self._found, first)
+        end = bisect_left(self._found, first + self._trials, begin)
+        if begin == end:
+            return NOTHING, NOTHING
+        places = np.array(self._found[begin:end], dtype=np.int64) - first
+        return places // self._npus, places % self._npus
+
+    def _draw(self, group: int) -> list[int]:
+        """The trials of some blocks that succeed, in order."""
+        rng = stream(*self._name, TRIAL, group)
+        count = bisect_right(self._up_to, rng.random() * self._up_to[-1], hi=len(self._up_to) - 1)
+        chosen: dict[int, bool] = {}
+        while len(chosen) < count:  # each set of so many places is as likely as any other
+            place = int(rng.random() * self._together * self._trials)
+            if place not in chosen:
+                chosen[place] = self._shares is None or rng.random() < self._shares[place % self._npus]
+        return sorted(place for place, counts in chosen.items() if counts)
+
+
+def trials(seed: int, klass: int, npus: int, rates: float | Floats) -> Bernoulli | Rare:
+    """A packet with probability `rates` in every cycle, drawn in the way that is quick."""
+    rare = float(np.max(rates)) * block_cycles(npus) * npus <= FEW
+    return Rare(seed, klass, npus, rates) if rare else Bernoulli(seed, klass, npus, rates)
+
+
+def binomial(count: int, chance: float) -> list[float]:
+    """With what probability so many of `count` trials succeed at most: 0, 1, 2, ..., until nothing is left to add.
+
+    Products and quotients only, which are the same on every machine; a logarithm or a power need not be.
+    """
+    each, power, none = 1.0 - chance, count, 1.0
+    while power:  # (1 - chance) ** count
+        none, each, power = none * each if power & 1 else none, each * each, power >> 1
+    found, term, number = [none], none, 0
+    while number < count and term > found[-1] * 2.0**-60:
+        term *= (count - number) / (number + 1) * (chance / (1.0 - chance))
+        number += 1
+        found.append(found[-1] + term)
+    return found
 
 
 class OnOff:

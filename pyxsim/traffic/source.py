@@ -13,7 +13,7 @@ from pyxsim.settings.traffic import Replies, TrafficClass
 from pyxsim.traffic import shipped  # noqa: F401  registers the patterns
 from pyxsim.traffic.draws import DESTINATION, SIZE, Floats, Longs, stream, weighted
 from pyxsim.traffic.pattern import Pattern, Place, make_pattern
-from pyxsim.traffic.process import Bernoulli, OnOff, Process, block_cycles
+from pyxsim.traffic.process import OnOff, Process, block_cycles, trials
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,9 @@ class Arrivals:
         """All of them, one after the other."""
         none = np.zeros(0, dtype=np.int64)
         return cls(*(np.concatenate([none, *(getattr(p, each.name) for p in parts)]) for each in fields(cls)))
+
+
+_NONE = Arrivals.together([])
 
 
 class Packets:
@@ -94,10 +97,12 @@ class Source:
         """What is created before `cycle` and was not handed out yet."""
         parts = [self._left]
         while self._drawn < cycle:
-            parts.append(self._draw(self._blocks))
+            block = self._draw(self._blocks)
+            if len(block):
+                parts.append(block)
             self._blocks += 1
             self._drawn += self._length
-        everything = Arrivals.together(parts)
+        everything = self._left if len(parts) == 1 else Arrivals.together(parts)
         end = int(np.searchsorted(everything.cycle, cycle))
         self._left = everything.part(slice(end, None))
         return everything.part(slice(end))
@@ -106,6 +111,8 @@ class Source:
         parts = []
         for packets, process in zip(self.packets, self._processes, strict=True):
             cycle, src = process.block(number)
+            if not len(src) and len(self._processes) == 1:  # as most blocks of rare packets
+                return _NONE
             parts.append(packets.make(cycle + number * self._length, src, number))
         block = Arrivals.together(parts)
         return block if len(parts) == 1 else block.part(np.argsort(block.cycle, kind="stable"))
@@ -132,4 +139,4 @@ def _process(settings: TrafficClass, place: Place, number: int, shares: Floats |
             raise InputError(
                 error.problem, key=f"traffic.{settings.key_of(error.key or 'injection')}", allowed=error.allowed
             ) from None
-    return Bernoulli(place.seed, number, place.npus, rates)
+    return trials(place.seed, number, place.npus, rates)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings.traffic import Traffic
 from pyxsim.traffic import Arrivals, Place, Source
 from pyxsim.traffic.draws import below, stream, weighted
-from pyxsim.traffic.process import OnOff, block_cycles, states
+from pyxsim.traffic.process import FEW, Bernoulli, OnOff, Rare, binomial, block_cycles, states, trials
 
 PLACE = Place(64, (8, 8))
 
@@ -112,6 +114,63 @@ def test_requests_know_their_reply() -> None:
     assert set(zip(found.flits.tolist(), found.reply.tolist(), strict=True)) == {(1, 4), (3, 2)}
     assert abs((found.flits == 3).mean() - 0.25) < 0.02
     assert abs(len(found) - 0.1 * 64 * 5000) < 4 * np.sqrt(0.1 * 64 * 5000)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 300), st.fractions(0, Fraction(1, 4)))
+def test_how_many_trials_succeed(count: int, chance: Fraction) -> None:
+    """Against binomial coefficients, exactly."""
+    found = binomial(count, float(chance))
+    exact, so_far = Fraction(float(chance)), Fraction(0)
+    for number, upto in enumerate(found):
+        so_far += math.comb(count, number) * exact**number * (1 - exact) ** (count - number)
+        assert upto == pytest.approx(float(so_far), rel=1e-9)
+    assert found[-1] == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-4, 1e-6])  # a block alone, and some together
+def test_rare_packets_are_the_same_trials(rate: float) -> None:
+    """How many a block has, and where, against what trials one by one would be; each node with its own rate."""
+    npus, blocks = 8, 20_000
+    rates = np.array([1, 0, 2, 1, 4, 1, 1, 0]) * rate
+    length = block_cycles(npus)
+    process = trials(3, 0, npus, rates)
+    assert isinstance(process, Rare)
+    found = [process.block(number) for number in range(blocks)]
+    for cycle, node in found:
+        assert (np.diff(cycle * npus + node) > 0).all()
+        assert ((cycle >= 0) & (cycle < length)).all()
+    nodes = np.bincount(np.concatenate([node for _, node in found]), minlength=npus)
+    wanted = blocks * length * rates
+    assert (np.abs(nodes - wanted) <= 4.5 * np.sqrt(wanted)).all()
+    assert nodes[[1, 7]].tolist() == [0, 0]
+    counts = np.array([len(cycle) for cycle, _ in found])
+    mean = length * rates.sum()
+    assert abs(counts.mean() - mean) < 4 * np.sqrt(mean / blocks)
+    assert counts.var() == pytest.approx(mean, rel=0.06)
+    cycles = np.concatenate([cycle for cycle, _ in found])
+    in_sixteenths = np.bincount(cycles * 16 // length, minlength=16)
+    assert (np.abs(in_sixteenths - len(cycles) / 16) < 4.5 * np.sqrt(len(cycles) / 16)).all()
+    again = trials(3, 0, npus, rates).block(7)  # whatever was drawn before
+    assert np.array_equal(again, found[7])
+
+
+def test_which_way_is_taken() -> None:
+    """By the mean number of packets in a block: what is not rare is drawn as it always was."""
+    limit = FEW / (block_cycles(64) * 64)
+    assert isinstance(trials(1, 0, 64, limit), Rare)
+    assert isinstance(trials(1, 0, 64, 1.01 * limit), Bernoulli)
+    assert isinstance(trials(1, 0, 64, np.full(64, limit) * np.arange(64)), Bernoulli)
+    assert len(trials(1, 0, 64, 0.0).block(0)[0]) == 0
+
+
+def test_a_rare_load_is_what_is_created() -> None:
+    found = source(load=1e-5, packet_flits=5).until(10_000_000)
+    mean = 10_000_000 * 64 * 2e-6
+    assert abs(len(found) - mean) < 4 * np.sqrt(mean)
+    assert (np.diff(found.cycle) >= 0).all()
+    pieces = source(load=1e-5, packet_flits=5)
+    assert equal(Arrivals.together([pieces.until(cycle) for cycle in (1, 70_000, 3_000_000, 10_000_000)]), found)
 
 
 @pytest.mark.parametrize(
