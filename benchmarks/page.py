@@ -16,6 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.report.facts import percent, rounded
 
 MARK = "<!-- measured: {} -->\n"
+YARDSTICK = re.compile(r"(?<=yardstick of the tables: )[\d.]+")
 MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 Told = dict[str, Any]
@@ -43,7 +44,9 @@ def render(text: str, told: Told, file: str = "") -> str:
             return match[0]
         return "".join([MARK.format(name), *(f"{line}\n" for line in tables[name]), "<!-- end -->"])
 
-    return MARKED.sub(replaced, text)
+    text = MARKED.sub(replaced, text)
+    yardstick = told.get("yardstick") if "cases" in tables else None
+    return text if yardstick is None else YARDSTICK.sub(f"{yardstick['mb_per_s']['median']:.0f}", text)
 
 
 def _where(told: Told) -> str:

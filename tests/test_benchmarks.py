@@ -204,6 +204,9 @@ def test_the_page_has_a_place_for_everything(folder: ModuleType, tree: Path) -> 
     assert "its name" not in found
     assert page.render(found, told) == found
     assert page.MARKED.sub("", found) == page.MARKED.sub("", text)
+    fast = page.render(text, {**told, "yardstick": {"mb_per_s": spread([41.6])}})
+    assert "yardstick of the tables: 42 MB/s" in fast
+    assert "; yardstick 41.6 MB/s." in fast
     told["cases"] = [{**row(0.125), "against": spread([0.5])}]
     assert "| 8 M | 50 | 0.50 |" in page.render(text, told)
     told["peers"] = [{"name": "x", "install": "somehow"}]

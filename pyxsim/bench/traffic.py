@@ -92,7 +92,8 @@ class Open:
     def network(self) -> PacketNetwork:
         """The network, with nothing in it yet."""
         library.load_all()
-        settings = load_experiment(self.tables()).network
+        tables = {"network": self.tables()["network"], "collective": {"kind": "all-reduce", "size": "1 B"}}
+        settings = load_experiment(tables).network
         return PacketNetwork(build(self.topology, [self.side, self.side]), settings, window=FOREVER)
 
 

@@ -21,7 +21,8 @@ PACKED = 274_387  # what they become: the same work everywhere
 REPEAT = 5
 WORDS = 2000
 MB_PER_S = 35.0
-"""That of the machine of the tables in docs/performance.md; the page tells where it comes from."""
+"""That of the machine of the tables in docs/performance.md, which tells where it comes from. Who brings the page up to
+date (`make bench ARGS="--write docs/performance.md"`) brings this up to date; a test compares the two."""
 
 Yardstick = dict[str, Any]
 

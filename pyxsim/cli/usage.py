@@ -89,7 +89,8 @@ def _option_fault(error: Any, key: str | None, command: Any, option: str) -> Inp
     written = option if known is None else _written(known)
     if "take a value" in str(error.message):
         return InputError("takes no value", key=" ".join(filter(None, (key, option))), allowed=option)
-    return InputError("its value is missing", key=" ".join(filter(None, (key, option))), allowed=written)
+    what = "its values are missing" if re.search(r"requires [2-9]", str(error.message)) else "its value is missing"
+    return InputError(what, key=" ".join(filter(None, (key, option))), allowed=written)
 
 
 def _value_fault(error: Any, key: str | None) -> InputError:

@@ -248,7 +248,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "missing of two": (["diff", "a.h5"], "diff: B.h5 is missing; allowed: `pyxsim diff A.h5 B.h5 [OPTIONS]`; "),
     "missing in a group": (["workload", "show"], "workload show: WORKLOAD is missing; allowed: `pyxsim workload show"),
     "missing value": (["run", "small.toml", "--plot"], "run --plot: its value is missing; allowed: --plot OUT.png"),
-    "missing values": (["sweep", "a.toml", "-o", "d", "--plot", "x"], "sweep --plot: its value is missing...X Y HUE"),
+    "missing values": (["sweep", "a.toml", "-o", "d", "--plot", "x"], "sweep --plot: its values are missing...X Y HUE"),
     "value of a flag": (["run", "small.toml", "--no-skip=3"], "run --no-skip: takes no value; allowed: --no-skip"),
     "no number behind an option": (
         ["saturation", "small.toml", "--resolution", "x"],

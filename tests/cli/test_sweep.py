@@ -62,7 +62,7 @@ def test_points_that_fail(pyxsim: Command, folder: Path) -> None:
 
 
 FAULTS = {
-    "no folder": ("sweep ring.toml", "sweep: missing option '-o'; 'pyxsim sweep --help' tells more"),
+    "no folder": ("sweep ring.toml", "sweep: -o DIR is missing; allowed: `pyxsim sweep EXPERIMENT.toml -o DIR"),
     "a file": (
         "sweep ring.toml -o ring.toml",
         "ring.toml: -o: is a file; a sweep fills a folder; allowed: the name of",
@@ -73,7 +73,10 @@ FAULTS = {
         "--plot: 'loda' is no swept key; allowed: vcs, load; did",
     ),
     "no hue": ("sweep ring.toml -o out --plot load time_ns vc", "did you mean 'vcs'?"),
-    "few words": ("sweep ring.toml -o out --plot load time_ns", "option '--plot' requires 3 arguments"),
+    "few words": (
+        "sweep ring.toml -o out --plot load time_ns",
+        "sweep --plot: its values are missing; allowed: --plot X Y HUE",
+    ),
     "no backend": ("sweep ring.toml -o out --backend pakcet", "--backend: unknown backend 'pakcet'"),
     "no scheduler": ("sweep ring.toml -o out --dask nowhere", "--dask: no scheduler at 'nowhere'"),
     "a setting": ("sweep ring.toml -o out --set network.router.vcs=0", "--set: network.router.vcs: 0 is too small"),
