@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from pyxsim import library
 from pyxsim.registry import blocks, collectives, topologies
+from pyxsim.traffic.pattern import patterns
 from tests import examples
 
 # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
@@ -68,7 +69,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def shelves_as_before() -> Iterator[None]:
     """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
     library.load_all()
-    shelves = (topologies, blocks, collectives)
+    shelves = (topologies, blocks, collectives, patterns)
     before = {entry.module for shelf in shelves for entry in shelf.entries}
     yield
     for shelf in shelves:
