@@ -39,4 +39,5 @@ cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, in
 cdef void next_tick(State* s, int32_t router) noexcept nogil
 cdef void end_look(State* s, int32_t router) noexcept nogil
 cdef void add_up(State* s) noexcept nogil
+cdef void count_asleep(State* s) noexcept nogil
 cdef void settle(State* s) noexcept nogil

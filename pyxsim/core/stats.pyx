@@ -98,10 +98,9 @@ cdef void add_up(State* s) noexcept nogil:
     s.flush = s.now + COUNT_MOST
 
 
-cdef void settle(State* s) noexcept nogil:
-    """Bring every counter up to the end of cycle `now - 1`."""
+cdef void count_asleep(State* s) noexcept nogil:
+    """Bring what stalls at routers that sleep, and in output queues, up to the end of cycle `now - 1`."""
     cdef int32_t i
-    add_up(s)
     for i in range(s.routers):
         if is_stalled(s, &s.router[i]):
             count_sleep(s, i, s.now - 1)
@@ -109,3 +108,9 @@ cdef void settle(State* s) noexcept nogil:
         if s.link[i].queued and s.link[i].queue_head != NONE and s.link[i].queued_since < s.now:
             s.link[i].stall_serial += s.now - s.link[i].queued_since
             s.link[i].queued_since = s.now
+
+
+cdef void settle(State* s) noexcept nogil:
+    """Bring every counter up to the end of cycle `now - 1`."""
+    add_up(s)
+    count_asleep(s)

@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 from pyxsim.core.bits cimport lowest
 from pyxsim.core.orbit cimport COUNTS, Orbit, Tape
 from pyxsim.core.state cimport NONE, Link, grown
-from pyxsim.core.stats cimport settle
+from pyxsim.core.stats cimport ARBITRATION_BITS, COUNT_MOST, CREDIT_BITS, SERIAL_BITS, count_asleep, settle
 
 
 cdef enum:
@@ -27,20 +27,28 @@ cdef bint note_row(State* s, uint64_t* bits) noexcept nogil:
     cdef int64_t words = (s.network_links + 63) // 64
     cdef int64_t* row = s.orbit.row
     cdef int64_t i, flits, credit, vc, arbitration, serial, all_of
+    cdef uint64_t small   # of all stalls the last ones: they are not added up for each cycle
     cdef uint64_t* at
     cdef Link* link
     cdef int64_t most = 0
-    settle(s)
+    count_asleep(s)
     memset(bits, 0, row_words(s) * sizeof(uint64_t))
     for i in range(s.network_links):
         link = &s.link[i]
-        flits, credit, vc = link.flits - row[0], link.stall_credit - row[1], link.stall_vc - row[2]
-        arbitration, serial = link.stall_arbitration - row[3], link.stall_serial - row[4]
+        small = s.stalls[link.outlet]
+        flits = link.flits - row[0]
+        credit = link.stall_credit + <int64_t> (small >> CREDIT_BITS & COUNT_MOST) - row[1]
+        vc = link.stall_vc + <int64_t> (small & COUNT_MOST) - row[2]
+        arbitration = link.stall_arbitration + <int64_t> (small >> ARBITRATION_BITS) - row[3]
+        serial = link.stall_serial + <int64_t> (small >> SERIAL_BITS & COUNT_MOST) - row[4]
         all_of = flits | credit | vc | arbitration | serial
         if all_of:
             most |= all_of
-            row[0], row[1], row[2] = link.flits, link.stall_credit, link.stall_vc
-            row[3], row[4] = link.stall_arbitration, link.stall_serial
+            row[0] += flits
+            row[1] += credit
+            row[2] += vc
+            row[3] += arbitration
+            row[4] += serial
             at = &bits[i >> 6]
             at[0] |= <uint64_t> flits << (i & 63)
             at[words] |= <uint64_t> credit << (i & 63)
