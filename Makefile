@@ -41,7 +41,8 @@ lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
 
 # The debug build is installed into a folder of its own and found by PYTHONPATH, so the release build stays as it is.
 debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bounds checks, assertions and self-check
-	@rm -rf $(DEBUG_SITE) build/debug/lib.*
+	@rm -rf $(DEBUG_SITE)
+	@! test -d build/debug || find build/debug -path '*/lib.*' -type f ! -name '*.so' -delete
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/analytical tests/system/test_executor.py $(ARGS)
 
@@ -101,7 +102,8 @@ $(VENV)/.made: pyproject.toml Makefile
 	@$(PIP) install -r $(VENV)/build-requires.txt
 	@touch $@
 
-# Enough to run experiments; the tools of a developer come on top of it when they are wanted.
+# Enough to run experiments; the tools of a developer come on top of it when they are wanted. To install the tree once
+# more compiles nothing (setup.py); what the site needs is among what a developer has.
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 	@echo "Building and installing pyxsim into $(VENV)"
 	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
@@ -115,4 +117,4 @@ $(VENV)/.ready-docs: $(VENV)/.ready-run
 $(VENV)/.ready-dev: $(VENV)/.ready-run
 	@echo "Installing what tests and lint need"
 	@$(PIP) install --no-build-isolation --editable '.[dev]'
-	@touch $@
+	@touch $@ $(VENV)/.ready-docs

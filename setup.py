@@ -7,11 +7,13 @@ PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that 
 from __future__ import annotations
 
 import os
+import sysconfig
 from pathlib import Path
 
 import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 
 def wanted(name: str) -> bool:
@@ -38,10 +40,17 @@ COMPILED = (
     "pyxsim.workload",
 )
 
+# What Cython's memory views are made of, once for all modules: in each of them it is half of what there is to compile.
+SHARED = "pyxsim._views"
+
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 FLAGS = ["-O1", "-g"] if DEBUG else ["-O3"]
 if NATIVE:
     FLAGS.append("-march=native")
+# Python's own flags ask for the numbers of lines, which take a quarter of the compiler's time and nine tenths of the
+# files. Who measures a release line by line says so: CFLAGS=-g.
+if not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
+    FLAGS.append("-g0")
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -53,58 +62,88 @@ DIRECTIVES = {
 
 
 def recipe() -> tuple[str, bool]:
-    """A file that holds how the modules in the tree were built, and whether that has just changed.
+    """A file that holds how the modules of this kind are built, and whether that has just changed.
 
-    A compiler looks at dates only, and so would keep a debug module as newer than its source when a release
-    is asked for. The file is a dependency of every module and is written anew when the recipe differs.
+    A compiler looks at dates only, and so would keep a module that other flags have made as newer than its source. The
+    file is a dependency of every module and is written anew when the recipe differs.
     """
-    file = Path("build", "recipe.txt")
-    text = repr((KIND, MACROS, FLAGS, sorted(DIRECTIVES.items()), Cython.__version__)) + "\n"
+    file = BASE / "recipe.txt"
+    shell = [os.environ.get(name, "") for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")]
+    text = repr((KIND, MACROS, FLAGS, sorted(DIRECTIVES.items()), SHARED, Cython.__version__, shell)) + "\n"
     changed = not file.is_file() or file.read_text(encoding="utf-8") != text
     if changed:
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return str(file), changed
+
+
+class Modules(build_ext):
+    """Compiles what has changed, and no more, also where pip installs a tree in place (it would build in a folder that
+    it throws away, and so compile all modules with every extra that is added)."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if self.inplace or self.editable_mode:
+            self.build_lib, self.build_temp = str(BASE / "inplace" / "lib"), str(BASE / "inplace" / "temp")
+
+    def run(self) -> None:
+        built = {Path(self.build_lib, self.get_ext_filename(ext.name)) for ext in self.extensions}
+        for left in set(Path(self.build_lib).rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}")) - built:
+            left.unlink()  # its source is gone
+        super().run()
+
+    def copy_extensions_to_source(self) -> None:
+        self.force = True  # what another kind of build has left in the tree may be younger
+        super().copy_extensions_to_source()
 
 
 def extensions(recipe_file: str) -> list[Extension]:
     """One extension module for each .pyx of the package."""
     headers = sorted(str(path) for path in Path("pyxsim").rglob("*.h"))
+    sources = {".".join(path.with_suffix("").parts): [str(path)] for path in sorted(Path("pyxsim").rglob("*.pyx"))}
     return [
         Extension(
-            ".".join(path.with_suffix("").parts),
-            [str(path)],
+            name,
+            files,
             define_macros=MACROS,
             extra_compile_args=FLAGS,
             depends=[recipe_file, *headers],
         )
-        for path in sorted(Path("pyxsim").rglob("*.pyx"))
+        for name, files in {**sources, SHARED: []}.items()  # Cython writes the source of the shared one
     ]
 
 
-recipe_file, changed = recipe()
-setup(
-    packages=[
-        *find_packages(include=["pyxsim", "pyxsim.*"]),
-        "pyxsim.models.data",
-        *(f"pyxsim._library.{shelf}" for shelf in SHELVES),
-    ],
-    package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
-    package_data={
-        "pyxsim": ["py.typed", "*.pxd"],
-        "pyxsim.models": ["*.csv"],
-        "pyxsim.report.page": ["*.jinja", "*.css", "*.js"],
-        "pyxsim.models.data": ["*.csv", "*.toml"],
-        **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
-        **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
-    },
-    exclude_package_data={"": ["*.c"]},
-    options={"build": {"build_base": str(BASE)}, "build_ext": {"parallel": os.cpu_count()}},
-    ext_modules=cythonize(
-        extensions(recipe_file),
-        build_dir=str(BASE / "cython"),
-        compiler_directives=DIRECTIVES,
-        force=changed,
-        quiet=True,
-    ),
-)
+def build() -> None:
+    recipe_file, changed = recipe()
+    setup(
+        packages=[
+            *find_packages(include=["pyxsim", "pyxsim.*"]),
+            "pyxsim.models.data",
+            *(f"pyxsim._library.{shelf}" for shelf in SHELVES),
+        ],
+        package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
+        package_data={
+            "pyxsim": ["py.typed", "*.pxd"],
+            "pyxsim.models": ["*.csv"],
+            "pyxsim.report.page": ["*.jinja", "*.css", "*.js"],
+            "pyxsim.models.data": ["*.csv", "*.toml"],
+            **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
+            **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
+        },
+        exclude_package_data={"": ["*.c"]},
+        cmdclass={"build_ext": Modules},
+        options={"build": {"build_base": str(BASE)}, "build_ext": {"parallel": os.cpu_count()}},
+        ext_modules=cythonize(
+            extensions(recipe_file),
+            build_dir=str(BASE / "cython"),
+            compiler_directives=DIRECTIVES,
+            force=changed,
+            quiet=True,
+            nthreads=os.cpu_count() or 1,
+            shared_utility_qualified_name=SHARED,
+        ),
+    )
+
+
+if __name__ == "__main__":  # Cython's processes may import this file once more
+    build()
