@@ -29,7 +29,7 @@ from pyxsim.cli.options import (
 )
 from pyxsim.cli.options import name as _name
 from pyxsim.cli.talk import Talk
-from pyxsim.cli.usage import Commands, UsageError, usage_fault
+from pyxsim.cli.usage import Commands, UsageError, commands_for, usage_fault
 from pyxsim.cli.workload_commands import workload
 
 app = typer.Typer(
@@ -587,7 +587,7 @@ app.add_typer(workload, name="workload")
 
 def command_line(words: Sequence[str] | None = None) -> int:
     """Carry out a command line and return its exit code. Raises InputError for a command line that makes no sense."""
-    command = typer.main.get_command(app)
+    command = commands_for(app, words)
     try:
         code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
     except UsageError as error:
