@@ -31,7 +31,10 @@ def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool
         has_npu = np.zeros(topology.routers, np.bool_)
         has_npu[homes] = True
         exact = not (~has_npu[topology.link_src] & ~has_npu[topology.link_dst]).any()
-        return min((_cut(topology, homes, side, width) for side in _even_cuts(len(homes))), default=0), exact
+        sides = _even_cuts(len(homes))
+        if topology.switches:
+            return min((_cut(topology, homes, side, width) for side in sides), default=0), exact
+        return _narrowest(topology, np.array([*sides], np.bool_), width), exact
     halves = []
     for rank in _ranks(topology).T:
         # Those in the middle of an odd dimension are shared out in order of their numbers.
@@ -83,6 +86,12 @@ def _even_cuts(count: int) -> Iterator[Flags]:
         side = np.ones(count, np.bool_)
         side[[0, *others]] = False
         yield side
+
+
+def _narrowest(topology: Topology, sides: Flags, width: Longs) -> int:
+    """The least of many cuts, a row each, where every router has NPUs."""
+    crossing = sides[:, topology.link_src] != sides[:, topology.link_dst] if len(sides) else np.zeros((1, len(width)))
+    return int((crossing @ width).min())
 
 
 def _cut(topology: Topology, homes: NDArray[np.int32], home_side: Flags, width: Longs) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.topology import Block, Topology, build, product
@@ -104,6 +104,15 @@ def test_bisection_of_tori_and_meshes(shape: list[int]) -> None:
 )
 def test_exact_bisection(name: str, npus: int, channels: int) -> None:
     assert bisection(build(name, [npus])) == (channels, True)
+
+
+@settings(max_examples=50)
+@given(products(most=8))
+def test_no_even_cut_is_narrower(net: Topology) -> None:
+    assume(not net.switches)
+    links = list(zip(net.link_src.tolist(), net.link_dst.tolist(), strict=True))
+    halves = itertools.combinations(range(net.routers), net.routers // 2)
+    assert bisection(net) == (min(sum((a in half) != (b in half) for a, b in links) for half in halves), True)
 
 
 def test_straight_cuts_of_larger_networks() -> None:
