@@ -179,7 +179,7 @@ def faults(root: Path) -> list[str]:
 
 
 def test_every_import_goes_down(tree: Path) -> None:
-    assert list(imports(tree, "pyxsim")), "no import was read: the test looks in the wrong place"
+    assert next(imports(tree, "pyxsim"), None), "no import was read: the test looks in the wrong place"
     found = faults(tree)
     assert not found, "\n" + "\n".join(found)
 

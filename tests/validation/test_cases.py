@@ -18,7 +18,6 @@ from pyxsim.validation.runner import picture_name, run_case
 QUICK = [
     "zero-load/ring",
     "zero-load/dragonfly",
-    "queue/service-1",
     "ring/kinds",
     "switch/1MiB",
     "garnet/cal_horiz_64pkt_vc4",
@@ -26,12 +25,10 @@ QUICK = [
     "repeat/default",
     "times/in-switch",
     "collectives/broken-forgets",
-    "collectives/at-once-packet",
     "collectives/recursive-doubling",
     "sizes/refused",
     "sizes/analytical-1-chunks",
     "issue-370/packet",
-    "issue-370/compat",
     "astra/2-stops",
     "astra/1-files",
     "loops/dlrm-garnet",
@@ -40,6 +37,11 @@ QUICK = [
     "pipeline/interleaved",
     "themis/torus-4x4x4",
     "themis/torus-4x4x4-compat",
+    # Seconds each: with --slow.
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("queue/service-1", "collectives/at-once-packet", "issue-370/compat")
+    ),
 ]
 
 
