@@ -103,7 +103,8 @@ $(VENV)/.made: pyproject.toml Makefile
 	@touch $@
 
 # Enough to run experiments; the tools of a developer come on top of it when they are wanted. To install the tree once
-# more compiles nothing (setup.py); what the site needs is among what a developer has.
+# more compiles nothing (setup.py); what the site needs is among what a developer has. Most of the tools' files are
+# never imported: Python compiles those that are, when they are (--no-compile).
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 	@echo "Building and installing pyxsim into $(VENV)"
 	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
@@ -111,10 +112,10 @@ $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 
 $(VENV)/.ready-docs: $(VENV)/.ready-run
 	@echo "Installing what makes the site"
-	@$(PIP) install --no-build-isolation --editable '.[docs]'
+	@$(PIP) install --no-compile --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run
 	@echo "Installing what tests and lint need"
-	@$(PIP) install --no-build-isolation --editable '.[dev]'
+	@$(PIP) install --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@ $(VENV)/.ready-docs
