@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is there by now stays to the end: some hundred thousand objects, through which the collector of garbage need
+    not go again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def build_of_the_core() -> tuple[str, str]:
