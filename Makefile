@@ -106,7 +106,7 @@ $(VENV)/.made: pyproject.toml Makefile
 # more compiles nothing (setup.py); what the site needs is among what a developer has. Most of the tools' files are
 # never imported: Python compiles those that are, when they are (--no-compile).
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
-	@echo "Building and installing pyxsim into $(VENV)"
+	@echo "Building and installing pyxsim into $(VENV): some minutes the first time"
 	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
 	@touch $@
 

@@ -287,7 +287,7 @@ def _show(talk: Talk, report: Report) -> None:
             ("memory", f"{rounded(report.engine_bytes, 'B')} for the engine before anything moves: {each} per router")
         )
     if report.bound_ns:
-        rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for this plan on these links"))
+        rows.append(("bound", f"{format_time_ns(report.bound_ns)}: the least for its bytes on these links"))
     if report.theory is not None:
         rows.append(("latency", f"{report.theory.zero_load:.1f} cycles without any load"))
         if report.theory.bound is not None:

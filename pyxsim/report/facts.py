@@ -82,7 +82,7 @@ def facts(result: Result) -> list[Fact]:
     ]
     if result.bound_ns and result.ratio is not None:
         took = f"; the run took {result.ratio:.3f} times as long"
-        note = "the least for this plan on these links" + (took if result.complete else "")
+        note = "the least for its bytes on these links" + (took if result.complete else "")
         lines.append(Fact("bound", format_time_ns(Fraction(result.bound_ns)), note))
     if rates := result.rates:
         note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"

@@ -16,6 +16,7 @@ from pyxsim.settings.traffic import Traffic as Settings
 from pyxsim.study.attribution import notes, of_open_traffic
 from pyxsim.study.feed import Feed
 from pyxsim.study.finite import BatchRun, TraceRun
+from pyxsim.study.memory import peak_mb
 from pyxsim.study.observe import Grid, Observer
 from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.study.record import record
@@ -206,7 +207,7 @@ def traffic_bound(prepared: PreparedTraffic) -> float | None:
 
 def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     """Run open traffic and tell what was measured. Ends as `study.run` says."""
-    from pyxsim.study.run import at_safe_points, link_table, peak_rss_mb
+    from pyxsim.study.run import at_safe_points, link_table
 
     begin = time.process_time()
     experiment, network = prepared.experiment, prepared.network
@@ -240,7 +241,7 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         attribution=told,
         sim_cpu_s=cpu,
         total_cpu_s=prepared.past.cpu_s + time.process_time(),
-        peak_rss_mb=peak_rss_mb(),
+        peak_rss_mb=peak_mb(),
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -33,6 +31,7 @@ from pyxsim.study.backends import Backend, link_wires, router_visits, simulated_
 from pyxsim.study.checkpoint.keeper import Keeper
 from pyxsim.study.checkpoint.rest import Rest, check_new, keeper, place_of
 from pyxsim.study.detail import detail
+from pyxsim.study.memory import peak_mb
 from pyxsim.study.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.units import format_time_ns
@@ -349,7 +348,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         bound_ns=None if isinstance(prepared.job, GraphJob) else float(prepared.bound * 10**9 / clock),
         sim_cpu_s=cpu,
         total_cpu_s=prepared.past.cpu_s + time.process_time(),
-        peak_rss_mb=peak_rss_mb(),
+        peak_rss_mb=peak_mb(),
         backend=backend,
         seed=experiment.output.seed,
         experiment_toml=resolved_toml(experiment),
@@ -459,10 +458,4 @@ def message_row(message: PointToPoint) -> dict[str, Any]:
     }
 
 
-def peak_rss_mb() -> float:
-    """The most memory that this process ever had, in 10^6 bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
-
-
-__all__ = ["Experiment", "Progress", "peak_rss_mb", "run", "simulate"]
+__all__ = ["Experiment", "Progress", "run", "simulate"]

@@ -22,7 +22,7 @@ def test_in_words(pyxsim: Command) -> None:
         "proved: ring: reduce-scatter on 2 ranks",
         "proved: all-reduce = reduce-scatter along 0, all-reduce along 1, all-gather along 0 (on 2x2 with 7 bytes)",
         "cover the credit loop of",
-        "the least for this plan on these links",
+        "the least for its bytes on these links",
         "router visits: about",
         "measured at its beginning",
     ):

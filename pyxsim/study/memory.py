@@ -1,0 +1,30 @@
+"""How much memory this process has, in MB of 10^6 bytes."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+_STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; what ru_maxrss counts
+
+
+def peak_mb() -> float:
+    """The most that was ever resident.
+
+    Where the system tells it of the program alone (Linux: VmHWM): its `ru_maxrss` begins with what the process had that
+    started the program, a notebook or a sweep.
+    """
+    if _STATUS.exists() and (told := re.search(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(encoding="utf-8"), re.M)):
+        return int(told[1]) * 1024 / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT / 1e6
+
+
+def resident_mb() -> float:
+    """What is resident now; where the system does not tell, the peak."""
+    if not _STATM.exists():
+        return peak_mb()
+    return int(_STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 1e6
