@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.system.astra.machines import DIRECT, HALVING, TREE
 from pyxsim.system.astra.streams import REQUEST_BYTES
+from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 Longs = NDArray[np.int64]
 _COUNTED = ("ready", "start", "end", "messages", "network")
+FULL = (
+    "queues are full of chunks that wait for other NPUs, as they get in ASTRA-sim 2 (docs/compat.md); with more "
+    'active_chunks, mostly with scheduling = "FIFO", and always without compat, they are not'
+)
 Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
 
 
@@ -126,7 +131,10 @@ def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
 
 
 def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
-    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done."""
+    """One line for each NPU and phase that waits, those first that wait for messages, and why where queues are full.
+
+    Empty when all is done.
+    """
     lines = [unfinished_message(message) for message in system.messages if message.end < 0]
     lines += not_entered(system.collectives)
     for custom in system.customs:
@@ -136,7 +144,10 @@ def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
     if not lines:
         lines = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
     more = len(lines) - MOST
-    return [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
+    lines = [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
+    # Some have a place and no data, others no place. Version 1, where all go on together, knows no such case.
+    full = system.options.compat != ASTRA_SIM_1 and {bool(at_work) for *_, at_work, _ in waiting} == {True, False}
+    return [*lines, FULL] if full else lines
 
 
 def _line(system: AstraSystem, each: Waiting) -> str:
@@ -145,6 +156,8 @@ def _line(system: AstraSystem, each: Waiting) -> str:
     step, team = chunk.steps[number], chunk.team
     owner = int(chunk.owner[rank])
     name = system.collectives[owner].name
+    if sum(each.name == name for each in system.collectives) > 1:
+        name += f" (collective {owner})"
     index = sum(1 for other in system.chunks[:stream] if owner in other.owner)
     where = (
         f"NPU {team.members[rank]} in queue {chunk.places[number].number} of dimension {team.dims[step.axis]} "
