@@ -228,22 +228,22 @@ cdef inline void look_at(State* s, int32_t router, int64_t t, bint tell) noexcep
         look_at_words(s, router, t)
 
 
-cdef void visit_batches(State* s) noexcept nogil:
+cdef inline void visit_words(State* s, bint unit) noexcept nogil:
+    """Step 4 in stages. `unit`: the compiler makes a copy of this for either."""
     cdef Batch batch
     cdef int32_t word
     for word in range(s.router_words):
         if s.router_active[word]:
-            visit_word(s, &batch, word, s.now, True)
-    leave(s, s.now, False, True, True)
+            visit_word(s, &batch, word, s.now, unit)
+    leave(s, s.now, False, True, unit)
+
+
+cdef void visit_batches(State* s) noexcept nogil:
+    visit_words(s, True)
 
 
 cdef void visit_slow_batches(State* s) noexcept nogil:
-    cdef Batch batch
-    cdef int32_t word
-    for word in range(s.router_words):
-        if s.router_active[word]:
-            visit_word(s, &batch, word, s.now, False)
-    leave(s, s.now, False, True, False)
+    visit_words(s, False)
 
 
 cdef void visit_routers(State* s, bint tell) noexcept nogil:

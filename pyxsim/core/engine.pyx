@@ -323,7 +323,7 @@ cdef class Engine(Machine):
         names = [(kind, name) for kind, fields in DERIVED.items() for name in fields]
         kept = [self.records[kind][name].copy() for kind, name in names]
         wants = self.arrays["wants"].copy()
-        busy = {name: self.arrays[name].copy() for name in ("busy", "blocked")}
+        masks = {name: self.arrays[name].copy() for name in ("busy", "blocked")}
         rederive(s)
         for (kind, name), values in zip(names, kept, strict=True):
             # The last word of masks is nobody's: where credits go that nobody waits for.
@@ -333,7 +333,7 @@ cdef class Engine(Machine):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
         if (wants != self.arrays["wants"]).any():
             raise AssertionError(f"masks of wanted outputs are wrong in cycle {s.now}")
-        for name, values in busy.items():   # a link that can start from this cycle on may not have told so yet
+        for name, values in masks.items():   # a link that can start from this cycle on may not have told so yet
             if (self.arrays[name] & ~values).any() or s.arrived and (self.arrays[name] != values).any():
                 raise AssertionError(f"{name}: who waits for a link is wrong in cycle {s.now}")
             self.arrays[name][:] = values

@@ -90,7 +90,8 @@ cdef inline Event kind_of(State* s, int32_t link, bint head, bint tail) noexcept
 
 cdef inline Event kind_in_stages(State* s, int32_t link, bint tail) noexcept nogil:
     """The same where `State.plain`: there a head is known by the state of the VC that it comes to."""
-    return <Event> (BODY + s.link[link].sink * (SINK - BODY + tail))
+    cdef int32_t sink = s.link[link].sink
+    return <Event> (BODY + sink * (SINK - BODY) + (sink & tail))
 
 
 cdef inline int64_t launch(

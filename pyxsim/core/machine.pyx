@@ -35,7 +35,7 @@ from pyxsim.core.state cimport (
     Vc,
     free_state,
 )
-from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS
+from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS, WINNERS_AHEAD
 
 from pyxsim.core.records import BOOKS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
@@ -484,7 +484,8 @@ cdef class Machine:
         s.active = self._ints("active", np.zeros(s.routers), False)
         s.far = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.masked else MIDDLE_BYTES)
         # One more than can win in a cycle: there is a place to write to also where nobody won.
-        s.won = self._ints("won", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)
+        ahead = 2 * WINNERS_AHEAD + 1
+        s.won = self._ints("won", np.zeros(s.out_ports + len(self.records["in_port"]) + ahead), False)
         s.out_pick = self._ints("out_pick", np.full(s.out_ports, NONE), False)
         s.gone = self._ints("gone", np.zeros(s.out_ports + 1), False)
         s.fronts = self._ints("fronts", np.zeros(s.out_ports + len(self.records["in_port"]) + 1), False)

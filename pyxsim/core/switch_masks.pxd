@@ -302,15 +302,11 @@ cdef inline void leave(State* s, int64_t t, bint tell, bint plain, bint unit) no
 
 
 cdef inline void fetch_ahead(State* s, int32_t i) noexcept nogil:
-    """Large networks: bring what the next flits need into the cache."""
-    cdef Vc* v
-    if i + 2 * WINNERS_AHEAD < s.won_count:
-        prefetch(&s.vc[s.won[i + 2 * WINNERS_AHEAD]])
-    if i + WINNERS_AHEAD < s.won_count:
-        v = &s.vc[s.won[i + WINNERS_AHEAD]]
-        prefetch(&s.link[v.want])
-        if v.hold >= 0:
-            prefetch(&s.out[v.hold])
+    """Large networks: bring what the next flits need into the cache. Behind the last one are some of earlier cycles."""
+    cdef Vc* v = &s.vc[s.won[i + WINNERS_AHEAD]]
+    prefetch(&s.vc[s.won[i + 2 * WINNERS_AHEAD]])
+    prefetch(&s.link[v.want])
+    prefetch(&s.out[v.hold])
 
 
 cdef inline void count_at(State* s, Router* r, uint64_t ports, int32_t shift) noexcept nogil:
