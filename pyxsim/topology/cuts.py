@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterable, Iterator
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from pyxsim.topology.topology import Topology
 
 MAX_EXACT = 16  # routers with NPUs up to which every even cut is tried: 6435 cuts
 MAX_SPECTRAL = 1500  # routers
+AT_ONCE = 1 << 20  # links, of as many cuts as are looked at together
 
 
 def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool]:
@@ -31,10 +32,7 @@ def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool
         has_npu = np.zeros(topology.routers, np.bool_)
         has_npu[homes] = True
         exact = not (~has_npu[topology.link_src] & ~has_npu[topology.link_dst]).any()
-        sides = _even_cuts(len(homes))
-        if topology.switches:
-            return min((_cut(topology, homes, side, width) for side in sides), default=0), exact
-        return _narrowest(topology, np.array([*sides], np.bool_), width), exact
+        return _least(topology, homes, _even_cuts(len(homes)), width), exact
     halves = []
     for rank in _ranks(topology).T:
         # Those in the middle of an odd dimension are shared out in order of their numbers.
@@ -44,11 +42,11 @@ def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool
         side = place > 0
         side[middle[len(middle) // 2 :]] = True
         if size > 1:
-            halves.append(_cut(topology, homes, side, width))
+            halves.append(side)
     if topology.place is not None and topology.routers <= MAX_SPECTRAL:
         side = _fiedler(topology)[homes].argsort(kind="stable").argsort() >= len(homes) // 2
-        halves.append(_cut(topology, homes, side, width))
-    return min(halves, default=0), False
+        halves.append(side)
+    return _least(topology, homes, halves, width), False
 
 
 def cuts(topology: Topology) -> Iterator[tuple[Flags, Flags]]:
@@ -69,7 +67,7 @@ def cuts(topology: Topology) -> Iterator[tuple[Flags, Flags]]:
                 if flags.all() or not flags.any() or flags.tobytes() in tried:
                     continue
                 tried.add(flags.tobytes())
-                routers = _sides(topology, homes, flags) > 0
+                routers = _sides(topology, homes, flags[np.newaxis])[0] > 0
                 yield routers[topology.home], routers
 
 
@@ -88,26 +86,28 @@ def _even_cuts(count: int) -> Iterator[Flags]:
         yield side
 
 
-def _narrowest(topology: Topology, sides: Flags, width: Longs) -> int:
-    """The least of many cuts, a row each, where every router has NPUs."""
-    crossing = sides[:, topology.link_src] != sides[:, topology.link_dst] if len(sides) else np.zeros((1, len(width)))
-    return int((crossing @ width).min())
+def _least(topology: Topology, homes: NDArray[np.int32], home_sides: Iterable[Flags], width: Longs) -> int:
+    """Of several cuts the least: directed links between the sides, each counted by its width."""
+    found = []
+    left, rows = iter(home_sides), max(AT_ONCE // max(topology.links, 1), 1)
+    while some := [*islice(left, rows)]:
+        side = _sides(topology, homes, np.array(some))
+        crossing = side[:, topology.link_src] != side[:, topology.link_dst]
+        found.append(int((crossing @ width).min()))
+    return min(found, default=0)
 
 
-def _cut(topology: Topology, homes: NDArray[np.int32], home_side: Flags, width: Longs) -> int:
-    """Directed links between the sides, each counted by its width."""
-    side = _sides(topology, homes, home_side)
-    return int(width[side[topology.link_src] != side[topology.link_dst]].sum())
-
-
-def _sides(topology: Topology, homes: NDArray[np.int32], home_side: Flags) -> Longs:
-    """1 or -1 for each router. A switch joins the side that most of its placed neighbours are on."""
-    src, dst = topology.link_src, topology.link_dst
-    side = np.zeros(topology.routers, np.int64)  # 0 is not placed yet
-    side[homes] = np.where(home_side, 1, -1)
+def _sides(topology: Topology, homes: NDArray[np.int32], home_sides: Flags) -> Longs:
+    """A row for each cut, 1 or -1 for each router. A switch joins the side of most of its placed neighbours."""
+    ends = (topology.link_src, topology.link_dst)
+    side = np.zeros((len(home_sides), topology.routers), np.int64)  # 0 is not placed yet
+    side[:, homes] = np.where(home_sides, 1, -1)
+    first = np.arange(len(side))[:, np.newaxis] * topology.routers  # of each row, as bincount has no rows
     for _ in range(topology.switches):
-        pull = np.bincount(src, side[dst], topology.routers) + np.bincount(dst, side[src], topology.routers)
-        placed = np.where(side == 0, np.sign(pull), side).astype(np.int64)
+        pull = np.zeros(side.size)
+        for here, there in (ends, ends[::-1]):
+            pull += np.bincount((first + here).ravel(), side[:, there].ravel(), side.size)
+        placed = np.where(side == 0, np.sign(pull).reshape(side.shape), side).astype(np.int64)
         if (placed == side).all():
             break
         side = placed
