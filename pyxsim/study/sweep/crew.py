@@ -20,7 +20,11 @@ from typing import Protocol
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.study.sweep.task import DIED, Outcome, Task
 
-_BEGIN = "import sys; sys.path[:] = {path!r}; from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
+# As in cli/app.py: to look for garbage while so much is imported takes long.
+_BEGIN = (
+    "import gc, sys; gc.set_threshold(50_000, *gc.get_threshold()[1:]); sys.path[:] = {path!r}; "
+    "from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
+)
 _TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HOPELESS = 3  # workers in a row that died before they were begun: it is not the points
 
