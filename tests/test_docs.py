@@ -4,8 +4,8 @@ The blocks of one page run in order in one folder, with a copy of inputs/. A blo
 with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks marked `console` are
 not run: they set up an environment or run these tests.
 
-Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. With
---slow each block goes to a shell, as a user types it.
+Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. The
+lines between them go to a shell; with --slow whole blocks do, as a user types them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
@@ -74,13 +75,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-def commands(text: str) -> list[list[str]] | None:
-    """The commands of pyxsim that a block is made of, or None: it needs a shell."""
-    if any(sign in text for sign in "|<>$;&"):
+def words_of(line: str) -> list[str] | None:
+    """Of a command of pyxsim its words, without the first; None where it takes a shell to understand a line."""
+    if any(sign in line for sign in "|<>$;&"):
         return None
-    lines = text.replace("\\\n", " ").splitlines()
-    found = [words for words in (shlex.split(line, comments=True) for line in lines) if words]
-    return [words[1:] for words in found] if all(words[0] == "pyxsim" for words in found) else None
+    words = shlex.split(line, comments=True) if line.startswith("pyxsim ") else []
+    return words[1:] or None
+
+
+def steps(text: str) -> Iterator[list[str] | str]:
+    """A block in its order: the words of each command of pyxsim, and the lines between them, which are for a shell."""
+    lines = text.replace("\\\n", " ").splitlines(keepends=True)
+    for command, same in groupby(lines, key=words_of):
+        if command is None:
+            yield "".join(same)
+        else:
+            yield from (command for _ in same)
 
 
 Run = Callable[[Block], tuple[int, str]]
@@ -98,11 +108,13 @@ def here(block: Block) -> tuple[int, str]:
         if block.language == "python":
             exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__main__"})
             return 0, said.getvalue()
-        found = commands(block.text)
-        if found is None:
-            return in_a_process(block)
-        for words in found:
-            if shlex.join(["pyxsim", *words]) not in LONG and (code := main(words)):
+        for step in steps(block.text):
+            if isinstance(step, str):
+                code, text = in_a_process(replace(block, text=step))
+                said.write(text)
+            else:
+                code = 0 if shlex.join(["pyxsim", *step]) in LONG else main(step)
+            if code:
                 return code, said.getvalue()
         return 0, said.getvalue()
 
@@ -159,7 +171,7 @@ def test_blocks_run_as_they_are_typed(page: Path, folder: Path) -> None:
 def test_what_is_long_is_there() -> None:
     """Nothing else is left out by the list."""
     typed_in = [b for page in RUNNABLE for b in runnable(page) if b.language == "sh" and not b.title]
-    typed = {shlex.join(["pyxsim", *words]) for block in typed_in for words in commands(block.text) or []}
+    typed = {shlex.join(["pyxsim", *step]) for b in typed_in for step in steps(b.text) if not isinstance(step, str)}
     assert set(LONG) <= typed
 
 
