@@ -78,6 +78,7 @@ def test_slower_than_before(
 
     def bench(seconds: float, *words: str) -> int | str | None:
         monkeypatch.setattr(script, "measure", lambda *_: row(seconds))
+        monkeypatch.setattr(script, "measure_yardstick", lambda: {"mb_per_s": spread([30.0])})
         monkeypatch.setattr(sys, "argv", ["run.py", "--only", FAST, "--history", str(history), *words])
         try:
             script.main()

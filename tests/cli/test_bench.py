@@ -10,7 +10,19 @@ import pytest
 from pyxsim.bench import measure
 from pyxsim.bench.case import Run
 from pyxsim.bench.cases import CASES
+from pyxsim.bench.yardstick import Yardstick, measure_yardstick
 from tests.cli.inputs import Command
+
+
+@pytest.fixture(scope="module")
+def measured() -> Yardstick | None:
+    return measure_yardstick(1)
+
+
+@pytest.fixture(autouse=True)
+def once_for_all(measured: Yardstick | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The yardstick is measured once: tests/bench/test_yardstick.py is about it, tests/test_docs.py has it whole."""
+    monkeypatch.setattr("pyxsim.bench.yardstick.measure_yardstick", lambda: measured)
 
 
 @pytest.fixture
