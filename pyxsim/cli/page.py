@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ EVERYWHERE = "all"
 TABLE = re.compile(r"<!-- options of ([\w ]+): written by pyxsim\.cli\.page -->\n.*?<!-- end -->", re.DOTALL)
 
 
+@cache
 def commands() -> dict[str, Any]:
     """Every command by its words, in the order of the help."""
     return dict(_within("", typer.main.get_command(app)))
