@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # To look for garbage at every 700 new objects, as Python has it, was a twelfth of the time of all tests.
+    gc.set_threshold(50_000, 10, 10)
     examples.draw(whole=config.getoption("--slow"))
 
 
@@ -73,10 +75,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit(f"expected a {expected} build of the core, found a {kind} build: {file}", returncode=3)
 
 
-@pytest.fixture(autouse=True)
-def shelves_as_before() -> Iterator[None]:
-    """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
+@pytest.fixture(scope="session", autouse=True)
+def loaded() -> None:
+    """Once: to look whether all files of the shelves are there takes a millisecond, for each of some thousand tests."""
     library.load_all()
+
+
+@pytest.fixture(autouse=True)
+def shelves_as_before(loaded: None) -> Iterator[None]:
+    """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
     shelves = (topologies, blocks, collectives, patterns)
     before = {entry.module for shelf in shelves for entry in shelf.entries}
     yield

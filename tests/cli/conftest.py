@@ -26,9 +26,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_libraries() -> Iterator[None]:
+def own_libraries(loaded: None) -> Iterator[None]:
     """What a test puts on a shelf is gone after it."""
-    library.load_all()
     shelves = [sys.modules[f"pyxsim_library.{shelf}"] for shelf in library.SHELVES]
     modules, paths = set(sys.modules), [list(shelf.__path__) for shelf in shelves]
     yield
