@@ -160,6 +160,12 @@ class Engine:
     def totals(self) -> dict[str, int]: ...
     def message_times(self, message: int) -> tuple[int, int, int]:
         """(start asked for, first flit launched, last flit arrived) of a message; -1 where it has not happened."""
+    def packets_left(self, messages: ArrayLike) -> Longs:
+        """int64[2, messages], without `recycle`: how many packets of each have not left their source queue yet, and how
+        many have not arrived."""
+    plain: bool
+    """Whether ports of a router decide by themselves: what is asked of one output does not matter to another, unless
+    the same input asks. So messages that share no link and no lane know nothing of each other."""
     def check(self) -> None:
         """Raise AssertionError, naming the place, unless the invariants of docs/router.md hold."""
     def waiting(self) -> list[dict[str, Any]]:

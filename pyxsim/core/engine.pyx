@@ -246,6 +246,24 @@ cdef class Engine(Machine):
         cdef Message* m = &self.s.messages[message]
         return m.at, m.first, m.last
 
+    def packets_left(self, messages):
+        cdef int64_t[::1] wanted = np.ascontiguousarray(messages, dtype=np.int64)
+        cdef int64_t[:, ::1] left = np.empty((2, wanted.shape[0]), dtype=np.int64)
+        cdef Message* m
+        cdef Py_ssize_t i
+        if self.s.recycling:
+            raise IndexError("messages that have arrived are forgotten")
+        for i in range(wanted.shape[0]):
+            if not 0 <= wanted[i] < self.s.serials:
+                raise IndexError(f"no message {wanted[i]}")
+            m = &self.s.messages[wanted[i]]
+            left[0, i], left[1, i] = m.packets - m.opened, m.packets - m.delivered
+        return np.asarray(left)
+
+    @property
+    def plain(self):
+        return bool(self.s.plain_lanes)
+
     def deliveries(self):
         return arrivals(&self.s)
 

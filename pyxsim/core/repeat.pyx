@@ -225,7 +225,8 @@ cdef bint observe(State* s) noexcept nogil:
     for i in range(o.count):
         if o.picture[i].hash == o.hint and (o.again or afforded(s, 1)) and is_again(s, i):
             return True
-    if o.age >= o.due and o.count < PICTURES and afforded(s, 3):
+    # A period that is simulated once more for them has all its pictures: without, a jump ends at its beginning only.
+    if o.age >= o.due and o.count < PICTURES and (o.again or afforded(s, 3)):
         take_next(s)
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.core.records import COUNTERS
 from pyxsim.errors import InputError
+from pyxsim.network.apart import Apart, Groups
 from pyxsim.network.between import Between
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.lanes import LaneChoice
@@ -68,15 +69,8 @@ class PacketNetwork(Between):
         )
         machine = self.machine
         self.attribution = attribution
-        self.engine = Engine(
-            topology.routers,
-            machine.links,
-            machine.routes,
-            machine.options,
-            trace=trace,
-            recycle=recycle,
-            attribution=attribution,
-        )
+        self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
+        self.parts: Apart | None = None
         self.windows = WindowRecorder(window, topology.links)
         if tick is not None:
             self.tick = tick
@@ -105,9 +99,35 @@ class PacketNetwork(Between):
         self._idle_since: int | None = None
         self._next_start = FOREVER
 
+    def _make_engine(self, **options: Any) -> Engine:
+        machine = self.machine
+        return Engine(self.topology.routers, machine.links, machine.routes, machine.options, **options)
+
     @property
     def now(self) -> int:
         return self.engine.now
+
+    # -- groups of messages that never meet --
+
+    @property
+    def divisible(self) -> bool:
+        """Whether groups of messages may be simulated for themselves: periods are looked for, nothing has begun, and
+        all that messages share are links and lanes."""
+        fresh = self.parts is None and not self.now and not len(self._bytes)
+        lanes = not isinstance(self.settings.lanes, int)  # those would be taken in turns
+        return fresh and lanes and self.skips and not (self.attribution or self._every_step) and self.engine.plain
+
+    def lanes_of(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+        """The injection and ejection lanes of messages."""
+        return self._lanes.many(src, dst, plane)
+
+    def take_apart(self, groups: Groups) -> None:
+        """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
+        engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
+        self.parts = Apart(engines, self.windows, groups)
+        # They have what is asked of one engine, and of its windows, where nothing is traced, watched or attributed.
+        self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
+        self.watchdog.due = FOREVER
 
     # -- messages --
 
@@ -199,6 +219,8 @@ class PacketNetwork(Between):
             self._record()
         elif stop.reason == "repeats":
             self._skip()
+        if self.parts is not None:
+            self.skipped_visits = self.parts.skipped_visits
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
         self.bytes_delivered += _sum_at(self._bytes, stop.messages)
         if self.attribution and len(stop.messages):
@@ -215,7 +237,7 @@ class PacketNetwork(Between):
                 self._record()
                 now = self.engine.now
                 raise deadlock_error(now, stuck, reasons, self.link_name, self._message_name, others_move=True)
-        if stop.reason == "idle":
+        if stop.reason == "idle" and self.parts is None:  # they book by themselves what was counted before
             self._idle_since = self.engine.now
         return stop
 

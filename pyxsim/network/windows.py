@@ -47,10 +47,13 @@ class WindowRecorder:
     """Cuts running totals into windows.
 
     `window`: cycles to start with; `links`: entries of each counter; `max_rows`: windows at most; `max_cells`: entries
-    of the table at most, over all counters (at least one window is kept however many links there are).
+    of the table at most, over all counters (at least one window is kept however many links there are). `of`: links of
+    the table that this one is to be a part of, so that both have the same windows.
     """
 
-    def __init__(self, window: int, links: int, max_rows: int = MAX_ROWS, max_cells: int = MAX_CELLS) -> None:
+    def __init__(
+        self, window: int, links: int, max_rows: int = MAX_ROWS, max_cells: int = MAX_CELLS, of: int | None = None
+    ) -> None:
         if window < 1 or max_rows < 1 or max_cells < 1 or links < 0:
             raise ValueError(f"{window=}, {max_rows=} and {max_cells=} must be at least 1, {links=} at least 0")
         self.window = window
@@ -59,6 +62,7 @@ class WindowRecorder:
         self.last = 0  # the end of what was counted last
         self._max_rows = max_rows
         self._max_cells = max_cells
+        self._of = links if of is None else of
         self._names: tuple[str, ...] = ()
         self._before: NDArray[np.int64] = np.zeros((0, links), dtype=np.int64)
         # Windows in which something was counted, oldest first: number of the window, and its counts [counter, link].
@@ -144,7 +148,7 @@ class WindowRecorder:
         return -(-self.end // self.window)
 
     def _limit(self) -> int:
-        per_row = max(1, self.links * len(self._names))
+        per_row = max(1, self._of * len(self._names))
         return max(1, min(self._max_rows, self._max_cells // per_row))
 
     def _add(self, row: int, new: NDArray[Any]) -> None:

@@ -52,7 +52,8 @@ _TOGETHER = (
 class Prepared:
     """An experiment that is ready to run. `warnings`: lines for the user. `carrier`: moves real data, if wanted.
 
-    `past`: of a run that was taken up again.
+    `past`: of a run that was taken up again. `planned`: all messages are known before it begins, and that their routes
+    cannot deadlock.
     """
 
     experiment: Experiment
@@ -62,6 +63,7 @@ class Prepared:
     job: Job
     warnings: list[str] = field(default_factory=list)
     carrier: Carrier | None = None
+    planned: bool = False
     past: Past = field(default_factory=Past)
 
     @property
@@ -186,7 +188,8 @@ def prepare(
     if output.carry and isinstance(system, System):  # what the settings refuse otherwise
         carrier = Carrier(system, output.seed)
         system.listen = carrier.feed
-    return Prepared(experiment, topology, network, system, job, warnings, carrier)
+    planned = not isinstance(job, GraphJob) and not allow_deadlock
+    return Prepared(experiment, topology, network, system, job, warnings, carrier, planned)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from pyxsim.output.work import Work
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
+from pyxsim.study.apart import take_apart
 from pyxsim.study.attribution import attribution, notes
 from pyxsim.study.backends import Backend, link_wires, router_visits, simulated_visits
 from pyxsim.study.checkpoint.keeper import Keeper
@@ -199,6 +200,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", k
 
         return measure(prepared, backend=backend)
     begin = time.process_time()
+    take_apart(prepared)
     failure: SimulationError | None = None
     complete = False
     try:

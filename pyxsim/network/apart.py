@@ -1,0 +1,289 @@
+"""One network as several engines, where its messages never meet: docs/fast_forward.md, "Taken apart".
+
+Each group of messages has an engine to itself, with all routers and links, of which it uses its own. No link and no
+lane belongs to two groups, so what is counted of a link is counted by one engine, and sums and peaks are those of the
+whole. What brings groups together is the system layer: a message that arrives may start another one, anywhere. So no
+engine runs past a cycle in which another one may still deliver something that somebody hears of before.
+
+How soon that may be follows from what a message has still to send: its flits pass the slowest link of the way one by
+one, and behind that link there is room for so many only; and who has not left its source yet has the whole way to go.
+That bound is a few hundred cycles early. Then the engine
+that comes first runs on to its delivery, as long as the others are quiet, and they follow; where several are that near,
+all go on together, by as many cycles as nobody is answered in.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.core.engine import Engine, Stop
+from pyxsim.core.records import COUNTERS
+from pyxsim.network.protocol import Longs
+from pyxsim.network.windows import Totals, WindowRecorder, Windows
+
+FOREVER = 1 << 60
+CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 MB
+NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+OPEN = 2  # packets of a message of which it does not matter how much of them has arrived: one, and the last
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which messages never meet. `lane` int64[injection lanes], `eject` int64[ejection lanes]: the group of those that
+    take it, -1: none. Of each group: `links`, the network links that it uses; `pace`, cycles per flit of the slowest
+    link of each of its ways, at least; `room`, flits that find a place from there on, at most; `way`, cycles on the
+    links of a way, at least."""
+
+    lane: Longs
+    eject: Longs
+    links: Sequence[Longs]
+    pace: Sequence[Fraction]
+    room: Sequence[int]
+    way: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.pace)
+
+
+class Part:
+    """The engine of a group. `still`: nothing goes on in it, until it is given a message."""
+
+    def __init__(
+        self, engine: Engine, windows: WindowRecorder, links: Longs, pace: Fraction, room: int, way: int
+    ) -> None:
+        self.engine, self.windows, self.links = engine, windows, links
+        self.pace, self.room, self.way = pace, room, way
+        self.still = True
+        self.slept = self.skipped_visits = 0
+        self._quiet = FOREVER  # as it was told last
+        self.numbers = array("q")  # of its messages, in the whole
+        # Those on their way: numbers in its engine, cycles of their starts, flits of a packet.
+        self._live, self._at, self._flits = (np.zeros(0, np.int64) for _ in range(3))
+        self._last = int(links.max(initial=-1)) + 1
+        self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * self._last))
+
+    def send(self, numbers: Longs, columns: Sequence[Longs]) -> None:
+        """Messages with these numbers in the whole. `columns`: as of `Engine.send_many`."""
+        flits, at = columns[5], columns[7]
+        if self.still:
+            self.slept += max(0, int(at.min()) - self.engine.now)
+            self.still = False
+        self._quiet = min(self._quiet, int(at.min()))
+        first = self.engine.send_many(*columns)
+        self.numbers.frombytes(numbers.astype(np.int64).tobytes())
+        self._live = np.append(self._live, np.arange(first, first + len(at)))
+        self._at, self._flits = np.append(self._at, at), np.append(self._flits, flits)
+
+    def quiet(self) -> int:
+        """A cycle up to which, and in which, none of its messages arrives."""
+        if not len(self._live):
+            self._quiet = FOREVER
+            return FOREVER
+        waiting, left = self.engine.packets_left(self._live)
+        flits = np.maximum((left - OPEN) * self._flits - self.room - 1, 0)
+        cycles = np.maximum(flits * self.pace.numerator // self.pace.denominator, np.where(waiting > 0, self.way, 0))
+        self._quiet = int((np.maximum(self._at, self.engine.now) + np.maximum(cycles - 1, 0)).min())
+        return self._quiet
+
+    def run(self, until: int, slack: int) -> tuple[Longs, Longs]:
+        """To cycle `until`, or `slack` cycles behind the first delivery. Returns what was delivered, by its numbers in
+        the whole, and when."""
+        found: list[tuple[Longs, Longs]] = []
+        engine = self.engine
+        while not self.still:
+            stop = engine.run(until, slack=slack, window=self.windows.window, repeats_until=until)
+            if len(stop.messages):
+                if stop.cycles[0] <= self._quiet:
+                    raise RuntimeError("a message arrived before it could")
+                if not found:
+                    until = min(until, int(stop.cycles[0]) + slack)
+                self._arrived(stop.messages)
+                found.append((np.frombuffer(self.numbers, np.int64)[stop.messages], stop.cycles))
+            if stop.reason == "window":
+                self.record(engine.now)
+            elif stop.reason == "repeats":
+                self._skip()
+            elif stop.reason in ("idle", "deadlock"):
+                self.still = True
+                self.record(max(engine.now, self.windows.end))
+            elif engine.now >= until:
+                break
+        messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *found, strict=True))
+        return messages, cycles
+
+    def record(self, cycle: int) -> None:
+        self.windows.record(cycle, {name: values[self.links] for name, values in self.engine.counters().items()})
+
+    def _arrived(self, messages: Longs) -> None:
+        stay = ~np.isin(self._live, messages)
+        self._live, self._at, self._flits = self._live[stay], self._at[stay], self._flits[stay]
+
+    def _skip(self) -> None:
+        """As PacketNetwork does."""
+        engine = self.engine
+        cuts = self.windows.cuts(engine.now, engine.ahead)
+        for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
+            totals = engine.totals_ahead(chosen, self._last)
+            self.windows.record_many(chosen, COUNTERS, totals[:, :, self.links])
+        before = engine.router_visits
+        engine.skip()
+        self.skipped_visits += engine.router_visits - before
+
+
+class Apart:
+    """What `PacketNetwork` asks of an engine, by several: without attribution, traces and the like. It comes back for
+    deliveries, at `until` or when nothing is left to do; windows are cut by its `windows`."""
+
+    attribution = 0
+    watching = False
+    ahead = 0
+
+    def __init__(self, engines: Sequence[Engine], windows: WindowRecorder, groups: Groups) -> None:
+        recorders = [WindowRecorder(windows.window, len(own), of=windows.links) for own in groups.links]
+        columns = engines, recorders, groups.links, groups.pace, groups.room, groups.way
+        self.parts = [Part(*each) for each in zip(*columns, strict=True)]
+        self.windows = SeveralWindows(self.parts, windows.links)
+        self._lane, self._eject = groups.lane, groups.eject
+        self._count = 0
+        self.now = max(engine.now for engine in engines)
+
+    # -- messages --
+
+    def send(self, *row: int) -> int:
+        return self.send_many(*(np.array([value], np.int64) for value in row))
+
+    def send_many(self, *columns: ArrayLike) -> int:
+        every = [np.array(column, np.int64) for column in np.broadcast_arrays(*columns)]
+        inject, eject = every[:2]
+        group = self._lane[inject]
+        if (group < 0).any() or (group != self._eject[eject]).any():
+            raise RuntimeError("a message takes another way than was said before")
+        first = self._count
+        numbers = np.arange(first, first + len(inject))
+        for number, part in enumerate(self.parts):
+            if len(own := np.flatnonzero(group == number)):
+                part.send(numbers[own], [column[own] for column in every])
+        self._count += len(inject)
+        return first
+
+    # -- time --
+
+    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
+        """As of Engine; `window` and the others are seen to."""
+        while moving := [part for part in self.parts if not part.still]:
+            quiet = [part.quiet() for part in moving]
+            first = int(np.argmin(quiet))
+            goal = min([until, *quiet[:first], *quiet[first + 1 :]])
+            found = []
+            if goal > self.now + slack:
+                found.append(moving[first].run(goal, slack))
+            else:
+                goal = min(until, self.now + max(slack, 1))
+            end = min(goal, until) if (told := _earliest(found)) == FOREVER else min(until, told + slack)
+            found += self._follow(end)
+            if _earliest(found) < told:  # of those that went on together
+                end = min(until, _earliest(found) + slack)
+                found += self._follow(end)
+            still = all(part.still for part in self.parts)
+            self.now = max(part.engine.now for part in moving) if still else end
+            if _earliest(found) < FOREVER:
+                messages, cycles = (np.concatenate(column) for column in zip(*found, strict=True))
+                order = np.lexsort((messages, cycles))
+                return Stop("delivered", self.now, messages[order], cycles[order])
+            if end >= until and not still:
+                return Stop("until", self.now, *NOTHING)
+        return Stop("deadlock" if self.flits_in_flight else "idle", self.now, *NOTHING)
+
+    def _follow(self, end: int) -> list[tuple[Longs, Longs]]:
+        """All come to the same cycle."""
+        return [part.run(end, FOREVER) for part in self.parts if not part.still]
+
+    # -- what there is to see --
+
+    @property
+    def skipped(self) -> int:
+        """Cycles that the part did not simulate which simulated most."""
+        most = max(part.engine.now - part.engine.skipped - part.slept for part in self.parts)
+        return max(0, self.now - most) if any(part.engine.skipped for part in self.parts) else 0
+
+    @property
+    def skipped_visits(self) -> int:
+        return sum(part.skipped_visits for part in self.parts)
+
+    @property
+    def flits_in_flight(self) -> int:
+        return sum(part.engine.flits_in_flight for part in self.parts)
+
+    @property
+    def router_visits(self) -> int:
+        return sum(part.engine.router_visits for part in self.parts)
+
+    @property
+    def messages_pending(self) -> int:
+        return sum(part.engine.messages_pending for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.engine.nbytes for part in self.parts)
+
+    def counters(self) -> dict[str, Longs]:
+        several = [part.engine.counters() for part in self.parts]
+        return {name: np.sum([each[name] for each in several], axis=0) for name in several[0]}
+
+    def buffer_max(self) -> NDArray[np.int32]:
+        peaks: NDArray[np.int32] = np.max([part.engine.buffer_max() for part in self.parts], axis=0)
+        return peaks
+
+    def totals(self) -> dict[str, int]:
+        several = [part.engine.totals() for part in self.parts]
+        return {name: sum(each[name] for each in several) for name in several[0]}
+
+    def waiting(self) -> list[dict[str, Any]]:
+        return [
+            {**row, "message": part.numbers[row["message"]]} for part in self.parts for row in part.engine.waiting()
+        ]
+
+
+def _earliest(found: Sequence[tuple[Longs, Longs]]) -> int:
+    """The first cycle of some deliveries."""
+    return min((int(cycles[0]) for _, cycles in found if len(cycles)), default=FOREVER)
+
+
+class SeveralWindows:
+    """The windows of all parts as those of one network. Totals are not taken from the caller: each part has its own."""
+
+    def __init__(self, parts: Sequence[Part], links: int) -> None:
+        self._parts, self.links = parts, links
+
+    @property
+    def window(self) -> int:
+        return max(part.windows.window for part in self._parts)
+
+    @property
+    def end(self) -> int:
+        return max(part.windows.end for part in self._parts)
+
+    def record(self, cycle: int, _totals: Totals) -> None:
+        for part in self._parts:
+            part.record(max(cycle, part.windows.end))
+
+    def close(self, cycle: int) -> None:
+        last = max(part.windows.last for part in self._parts)
+        for part in self._parts:
+            part.windows.close(max(cycle, last))
+
+    def table(self) -> Windows:
+        tables = [part.windows.table() for part in self._parts]
+        first = max(tables, key=len)
+        counts = {name: np.zeros((len(first), self.links), np.uint64) for name in COUNTERS}
+        for part, each in zip(self._parts, tables, strict=True):
+            for name, values in each.counts.items():
+                counts[name][: len(each), part.links] = values
+        return Windows(first.start, first.length, counts)
