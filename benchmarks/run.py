@@ -80,6 +80,8 @@ def run(wanted: argparse.Namespace, console: Console) -> list[str]:
     for name in _cases(wanted):
         console.print(f"{name} ...", style="dim", highlight=False)
         rows.append(measure(name, repeat, wanted.against))
+        if "alone" in rows[-1]:
+            console.print(f"measured alone: {rows[-1]['alone']}", highlight=False, soft_wrap=True)
     now = history.session(rows, yardstick)
     changes = [history.change(row, history.last_alike(before, now, row)) for row in rows]
     for table in tables(rows, changes):

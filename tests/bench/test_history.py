@@ -115,6 +115,17 @@ def test_pairs_with_a_tree(tree: Path) -> None:
     assert found["against"]["min"] > 0
 
 
+def test_a_case_that_a_tree_has_not_runs_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyxsim" / "bench").mkdir(parents=True)
+    (tmp_path / "pyxsim" / "__init__.py").touch()
+    (tmp_path / "pyxsim" / "bench" / "__init__.py").touch()
+    (tmp_path / "pyxsim" / "bench" / "__main__.py").write_text("import sys\n{}[sys.argv[1]]\n", encoding="utf-8")
+    found = measure(FAST, 1, tmp_path)
+    assert found["router_visits"] == 1_032_192
+    assert "against" not in found
+    assert found["alone"] == f"the pyxsim in {tmp_path} has no case {FAST}"
+
+
 def test_a_tree_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyxsim").mkdir()
     (tmp_path / "pyxsim" / "__init__.py").touch()
