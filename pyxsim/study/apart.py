@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyxsim.study.prepare import Prepared
 from pyxsim.system.system import System
 
 LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
+PERIODS = 4  # so many periods long it is, at least: two or three engines are slower than one where little is skipped
 MOST_DIMS = 62  # bits of a mask
 MOST_PAIRS = 2**16
 MOST_BYTES = 2**28  # of all engines together
@@ -35,7 +37,7 @@ def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
         return None  # which is in one dimension at a time
     relation, topology = network.topology.relation, network.topology
     every = prepared.system.traffic()
-    pairs = np.unique(every[:, :3], axis=0)
+    pairs, pair = np.unique(every[:, :3], axis=0, return_inverse=True)
     if not 0 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
         return None
     if len(topology.link_kinds) > MOST_DIMS or (not relation.deterministic and (pairs[:, 2] < 0).any()):
@@ -48,16 +50,26 @@ def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
     count = int(group.max()) + 1
     if count < 2 or count * network.engine.nbytes > MOST_BYTES:
         return None
-    packets, flits, _ = network.cut(int(every[:, 3].max()))
     links = network.machine.links
     ways = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
     pace, room, way = zip(*(_slowest(network, ways[group == each]) for each in range(count)), strict=True)
-    if packets * flits * max(pace) < LONG:
+    longest = np.zeros(count, np.int64)
+    np.maximum.at(longest, group[pair.ravel()], every[:, 3])
+    vcs = int(links.vcs[links.network + inject].max())
+    if not any(_repeats(network.cut(int(size)), each, vcs) for size, each in zip(longest, pace, strict=True)):
         return None
     lane, into = np.full(links.injection, -1), np.full(links.ejection, -1)
     lane[inject], into[eject] = group, group
     own = [np.unique(steps[group == each]) for each in range(count)]
     return Groups(lane, into, [some[some >= 0] for some in own], pace, room, way)
+
+
+def _repeats(cut: tuple[int, int, int], pace: Fraction, vcs: int) -> bool:
+    """Whether a message, cut into packets, is long, and long beside a period: all VCs of its lane have had their turn
+    then, and no fraction of a cycle is left."""
+    packets, flits, _ = cut
+    period = math.lcm(pace.denominator, flits * vcs)
+    return packets * flits * pace >= LONG and packets * flits >= PERIODS * period
 
 
 def _share_links(steps: Longs) -> bool:
