@@ -81,6 +81,13 @@ def loaded() -> None:
     library.load_all()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """What the tests of a file have made and forgotten is gone after them: runs and networks are circles of objects."""
+    yield
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def shelves_as_before(loaded: None) -> Iterator[None]:
     """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
