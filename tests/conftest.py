@@ -12,8 +12,11 @@ from hypothesis import settings
 
 from pyxsim import library
 from pyxsim.registry import blocks, collectives, topologies
+from pyxsim.study.memory import resident_mb
 from pyxsim.traffic.pattern import patterns
 from tests import examples
+
+MUCH_MB = 300  # of garbage in a process of tests
 
 # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
 settings.register_profile("local", deadline=None)
@@ -81,11 +84,20 @@ def loaded() -> None:
     library.load_all()
 
 
+@pytest.fixture(scope="session")
+def collected_at() -> list[float]:
+    """The memory of this process in MB when garbage was looked for last."""
+    return [resident_mb()]
+
+
 @pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """What the tests of a file have made and forgotten is gone after them: runs and networks are circles of objects."""
+def collected(collected_at: list[float]) -> Iterator[None]:
+    """What the tests of a file have made and forgotten is gone when it is much: runs and networks are circles of
+    objects. After each file it would take a tenth of the time of all tests."""
     yield
-    gc.collect()
+    if resident_mb() > collected_at[0] + MUCH_MB:
+        gc.collect()
+        collected_at[0] = resident_mb()
 
 
 @pytest.fixture(autouse=True)
