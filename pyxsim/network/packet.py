@@ -14,7 +14,7 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.core.records import COUNTERS
 from pyxsim.errors import InputError
-from pyxsim.network.apart import Apart, Groups
+from pyxsim.network.apart import NOTHING, Apart, Groups
 from pyxsim.network.between import Between
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
 from pyxsim.network.lanes import LaneChoice
@@ -199,15 +199,22 @@ class PacketNetwork(Between):
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
         limit = FOREVER if until is None else until
+        found: list[tuple[Longs, Longs]] = []
         self._close_before(self._next_start)
         while True:
-            self.pause()
+            if not found:  # what has arrived is nowhere else
+                self.pause()
             stop = self._run(limit, slack)
             if len(stop.messages):
-                return stop.messages, stop.cycles
-            # A window may end in the very cycle `limit`: its arrivals are still to come then.
-            if stop.reason == "idle" or (stop.reason == "until" and self.engine.now >= limit):
-                return stop.messages, stop.cycles
+                if not found:
+                    limit = min(limit, int(stop.cycles[0]) + slack)
+                found.append((stop.messages, stop.cycles))
+            # Where a window ends, or something repeats, the arrivals of that very cycle are still to come.
+            if stop.reason == "idle" or (stop.reason in ("until", "delivered") and self.engine.now >= limit):
+                if len(found) == 1:
+                    return found[0]
+                messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *found, strict=True))
+                return messages, cycles
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Let the engine run for a while, and note what it brings. Raises DeadlockError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
@@ -179,6 +180,30 @@ def test_arrivals_come_in_order_of_cycle_and_message() -> None:
     assert first == [(3, 14)]
     assert pairs(network.advance(None)) == [(0, 18), (1, 18), (2, 18)]
     assert pairs(network.advance(None)) == []
+
+
+@pytest.mark.parametrize("slack", [0, 1, 5])
+def test_where_a_window_ends_hides_no_arrival(slack: int) -> None:
+    """What is told of a cycle is told of all of it, and of as many cycles as the caller can wait: a collective takes
+    messages in in the order in which it hears of them."""
+
+    def calls(window: int) -> list[tuple[int, list[tuple[int, int]]]]:
+        network = packet_network("ring", [6], latency=2, window=window)
+        for src in range(6):
+            for far in range(1, 6):
+                network.send(src, (src + far) % 6, far, at=src)
+        found = []
+        while arrived := pairs(network.advance(None, slack=slack)):
+            found.append((network.now, arrived))
+        return found
+
+    whole = calls(10**6)
+    assert len(whole) > 3
+    for now, arrived in whole:
+        assert [cycle for _, cycle in arrived] == sorted(cycle for _, cycle in arrived)
+        assert arrived[-1][1] <= now == arrived[0][1] + slack
+    assert all(now < later[0][1] for (now, _), (_, later) in pairwise(whole))
+    assert all(calls(window) == whole for window in (1, 2, 3, 7))
 
 
 def test_time_passes_to_where_it_was_asked_to() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import phase_bytes
 from pyxsim.errors import InputError
-from pyxsim.output.result import Result
+from pyxsim.output.result import HOW_IT_RAN, Result
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, simulate
 from pyxsim.system import System
@@ -43,7 +43,7 @@ def told(prepared: Prepared) -> bool:
 
 def arrays(result: Result) -> dict[str, Any]:
     """Everything that is simulated, and nothing of how: how many cycles are skipped hangs on the windows, too."""
-    counts = {name: count for name, count in result.counts.items() if name != "skipped_cycles"}
+    counts = {name: count for name, count in result.counts.items() if name not in HOW_IT_RAN}
     found: dict[str, Any] = {"time": result.time_cycles, "counts": counts, "rows": repr(result.collectives)}
     found |= {name: values.tolist() for name, values in result.totals.items()}
     found |= {f"window {name}": values.tolist() for name, values in result.windows.counts.items()}
