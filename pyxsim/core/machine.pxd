@@ -12,6 +12,7 @@ cdef class Machine:
     cdef dict deciding    # name -> does it decide?
     cdef dict records     # kind -> structured array
     cdef list memory      # what the records stand in
+    cdef object pages     # where it comes from
     cdef object listed    # VCs by link and number
     cdef int64_t most_found
     cdef bint by_masks

@@ -37,6 +37,7 @@ from pyxsim.core.state cimport (
 )
 from pyxsim.core.switch_masks cimport MOST_OUTPUTS, MOST_WORDS, WINNERS_AHEAD
 
+from pyxsim.core.pages import Pages
 from pyxsim.core.records import BOOKS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size
 from pyxsim.core.wiring import classes_of_vcs, wire
 
@@ -46,8 +47,8 @@ LINK_ARRAYS = ("src", "dst", "vcs", "depth", "s_num", "s_den", "delay", "credit_
 MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
 MAX_NUMBER = 2**15 - 1
-CACHE_LINE = 64
 KNOWN_ROUTES = 2**18
+LARGE_BYTES = 2**20  # records of VCs that are worth large pages
 NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
 MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by looking ahead than it gains
 
@@ -71,6 +72,7 @@ cdef class Machine:
         self.deciding = {}
         self.records = {}
         self.memory = []
+        self.pages = Pages(large=int(np.sum(links.vcs)) * sizeof(Vc) >= LARGE_BYTES)
         self.by_masks = by_masks
         s.routers = routers
         s.network_links = links.network
@@ -95,9 +97,8 @@ cdef class Machine:
         """Records that the C code sees as an array of structs: a structured numpy array at a cache line's beginning."""
         dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
         check_size(kind, SIZES[kind], dtype.itemsize)
-        room = np.zeros(max(count, 1) * dtype.itemsize + CACHE_LINE, np.uint8)
-        begin = -room.ctypes.data % CACHE_LINE
-        records = room[begin : begin + count * dtype.itemsize].view(dtype)
+        room = self.pages.room(max(count, 1) * dtype.itemsize)
+        records = room[: count * dtype.itemsize].view(dtype)
         self.memory.append(room)
         self.records[kind] = records
         return records
@@ -108,9 +109,12 @@ cdef class Machine:
 
     cdef object _own(self, str name, values, dtype, bint deciding):
         """A flat array that lives as long as the engine. Empty ones get an entry, so that they have an address."""
-        array = np.ascontiguousarray(values, dtype=dtype).reshape(-1)   # tables may be those of the caller
-        if array.size == 0:
-            array = np.zeros(1, dtype=dtype)
+        array = np.asarray(values)
+        # What is as it should be may be a table of the caller, and of other engines: it is not copied.
+        if array.dtype != dtype or not array.flags.c_contiguous or not array.size:
+            array = self.pages.room(max(array.size, 1) * np.dtype(dtype).itemsize).view(dtype)
+            array[: np.size(values)] = np.reshape(values, -1)
+        array = array.reshape(-1)
         self.arrays[name] = array
         self.deciding[name] = deciding
         return array
