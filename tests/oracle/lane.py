@@ -43,6 +43,9 @@ class Lane:
     def step(self, t: int) -> tuple[bool, Flit | None]:
         """Step 3: whether a packet was opened, and the flit that was launched. Notes what the lane did."""
         available = self.link.available(t)
+        if not self.open and not any(self.queues):
+            self.lacking, self.states[t] = -1, IDLE if available else MOVING
+            return False, None
         opened, flit = self.open_packet(t), self.launch_flit(t)
         state = MOVING if flit is not None or not available else self.silence(t)
         self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking

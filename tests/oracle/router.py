@@ -75,6 +75,8 @@ class Router:
         options = self.options
         self.first_input = offsets(self.inputs)  # numbers of the first VC of each port
         self.first_output = offsets(self.outputs)
+        self.places = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
+        self.by_number = {link.number: link for link in self.outputs}
         self.parts = len(self.inputs) * options.input_speedup  # inputs of the switch
         self.input_pointers = [0] * self.parts
         self.output_pointers = [0] * len(self.outputs)
@@ -82,13 +84,12 @@ class Router:
         self.sa = Matrix(options.sa_allocator, self.parts, len(self.outputs), options.sa_iterations)
 
     def fronts(self) -> list[Front]:
-        pairs = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
-        return [Front(place, vc, vc.front) for place, vc in pairs if vc.front is not None]
+        found = [(place, vc, vc.front) for place, vc in self.places if vc.fifo]
+        return [Front(place, vc, flit) for place, vc, flit in found if flit is not None]
 
     def tick(self, t: int, u: int) -> bool:
         """Step 4 in tick `u` of cycle `t`: VCs, then the switch. True if anything was granted or routed."""
-        places = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
-        used = [(place, vc) for place, vc in places if vc.fifo]
+        used = [(place, vc) for place, vc in self.places if vc.fifo]
         self.states.clear()
         fronts = self.fronts()
         changed = self.allocate(fronts, t, u) if fronts else False
@@ -121,9 +122,8 @@ class Router:
 
     def count_stalls(self) -> None:
         """The end of a cycle: each cause counts once."""
-        by_number = {link.number: link for link in self.outputs}
         for number, cause in self.causes:
-            by_number[number].stalls[cause] += 1
+            self.by_number[number].stalls[cause] += 1
         self.causes.clear()
 
     def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
