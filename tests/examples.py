@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-LEAST = 15
+LEAST = 8
 
 _told = SimpleNamespace(whole=False)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -31,6 +31,7 @@ from pyxsim.units import (
     to_cycles,
     to_seconds,
 )
+from tests.examples import part_of
 
 PARSERS: list[Callable[[object], Any]] = [
     parse_bytes,
@@ -189,6 +190,7 @@ def test_cycles_read_back(count: int) -> None:
     assert parse_duration(format_duration(Cycles(count))) == Cycles(count)
 
 
+@settings(max_examples=part_of(100))
 @given(st.integers(0, 10**6), st.integers(0, 999), st.sampled_from(["B", "kB", "MB", "KiB", "MiB"]))
 def test_decimals_are_read_without_rounding(whole: int, thousandths: int, unit: str) -> None:
     # Independent reading: all digits as one integer of thousandths, then one multiplication.

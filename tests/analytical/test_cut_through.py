@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pyxsim.analytical.cut_through import CutThrough
 from pyxsim.analytical.ticks import Ticks
+from tests.examples import part_of
 
 FOREVER = 2**62
 FLIT = 10
@@ -117,7 +118,7 @@ def loads(draw: st.DrawFn) -> tuple[Net, list[Send]]:
 
 
 @given(load=loads(), whole=st.booleans(), slack=st.integers(0, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=part_of(200), deadline=None)
 def test_as_the_slow_model(load: tuple[Net, list[Send]], whole: bool, slack: int) -> None:
     check(*load, whole=whole, slack=slack)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyxsim.analytical.fluid import Fluid
 from pyxsim.analytical.rule import Exact
 from tests.analytical.slow_fluid import Told, Way, fair, slowly
+from tests.examples import part_of
 
 FOREVER = 2**62
 NEAR = Fraction(1, 2**15)  # what comes so near to a whole cycle may be told as that
@@ -91,7 +92,7 @@ def same(found: list[tuple[int, int]], wanted: list[Told]) -> None:
         assert cycles[each.number] == each.cycle or (near and abs(cycles[each.number] - each.cycle) <= 1), each
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=part_of(150), deadline=None)
 @given(data=st.data(), network=networks(), slack=st.integers(0, 30), in_lanes=st.booleans())
 def test_as_the_slow_model(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], slack: int, in_lanes: bool
@@ -163,7 +164,7 @@ def bottlenecks(net: Fluid, ways: list[Way], capacity: list[Fraction]) -> None:
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(100), deadline=None)
 @given(network=networks(), counts=st.lists(st.integers(1, 3), min_size=8, max_size=8))
 def test_rates_are_those_of_the_textbook(
     network: tuple[list[Way], list[Fraction], list[Fraction]], counts: list[int]
@@ -291,7 +292,7 @@ def test_more_than_can_be_counted() -> None:
 # -- statistics --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(100), deadline=None)
 @given(data=st.data(), network=networks(), at=st.lists(st.integers(0, 200), max_size=5))
 def test_what_ways_carry_grows_with_time_and_comes_to_all_of_it(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]], at: list[int]

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.analytical.free_flight import FreeFlight
 from pyxsim.analytical.rule import Exact
+from tests.examples import part_of
 
 FOREVER = 2**62
 
@@ -21,6 +22,7 @@ def engine(latencies: list[int], rate: Fraction = Fraction(1)) -> FreeFlight:
     return made
 
 
+@settings(max_examples=part_of(100))
 @given(
     sends=st.lists(
         st.tuples(st.integers(0, 50), st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30)), min_size=1)),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.analytical.pairs import Pairs
+from tests.examples import part_of
 
 PAIR = st.tuples(st.integers(0, 2**20 - 1), st.integers(0, 2**20 - 1), st.integers(-1, 5))
 FEW = st.tuples(*[st.integers(0, 3)] * 3)
 APART = st.one_of(PAIR, FEW).filter(lambda pair: pair[0] != pair[1])
 
 
+@settings(max_examples=part_of(100))
 @given(batches=st.lists(st.lists(APART, min_size=1), max_size=8))
 def test_as_a_dict_would(batches: list[list[tuple[int, int, int]]]) -> None:
     pairs, known = Pairs(2**20), dict[tuple[int, int, int], int]()

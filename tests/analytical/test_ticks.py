@@ -7,12 +7,13 @@ from math import floor, lcm
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.analytical.cut_through import CutThrough
 from pyxsim.analytical.ticks import Ticks
 from pyxsim.errors import InputError
+from tests.examples import part_of
 
 # Bandwidths with large primes in them: in a cycle of all of them together there would be 2^80 ticks.
 PRIMES = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049]
@@ -31,6 +32,7 @@ def test_too_many_odd_bandwidths() -> None:
     assert (ticks.per_cycle, ticks.exact) == (2**62, False)
 
 
+@settings(max_examples=part_of(100))
 @given(
     size=st.integers(1, 2**50),
     order=st.permutations(range(8)),

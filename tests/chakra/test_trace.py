@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim import chakra
@@ -19,6 +19,7 @@ from pyxsim.chakra.codec import WireError, as_varint, metadata_bytes, node_bytes
 from pyxsim.chakra.messages import VALUE_TYPES
 from pyxsim.chakra.stream import MAX_MESSAGE
 from pyxsim.errors import InputError
+from tests.examples import part_of
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "shared" / "inputs" / "astra-sim-2").glob("*/*.et"))
 
@@ -95,6 +96,7 @@ NODES = st.builds(
 )
 
 
+@settings(max_examples=part_of(100))
 @given(st.lists(NODES, max_size=4), st.builds(Metadata, st.text(max_size=9), st.lists(attributes(), max_size=2)))
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, nodes: list[Node], metadata: Metadata

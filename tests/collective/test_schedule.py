@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.compiled import CompiledSchedule, compiled
@@ -16,6 +16,7 @@ from pyxsim.collective.kinds import Kind
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.schedule import Schedule, ScheduleError
 from pyxsim.errors import InputError
+from tests.examples import part_of
 
 FLOAT: Any = 2.5
 Written = list[list[tuple[int, int, tuple[int, ...], bool]]]  # steps of (src, dst, blocks, reduce)
@@ -132,12 +133,14 @@ def write(n: int, blocks: int, steps: Written, window: int | None = None) -> Com
     return compiled(s)
 
 
+@settings(max_examples=part_of(100))
 @given(any_steps())
 def test_waits_are_those_found_by_hand(written: tuple[int, int, Written]) -> None:
     c = write(*written)
     assert [set(c.waits_for(m).tolist()) for m in range(len(c))] == waits_by_hand(written[2])
 
 
+@settings(max_examples=part_of(100))
 @given(any_steps(), st.integers(1, 4), st.data())
 def test_windows_are_those_counted_by_hand(written: tuple[int, int, Written], window: int, data: st.DataObject) -> None:
     _, blocks, steps = written
@@ -157,6 +160,7 @@ def test_windows_are_those_counted_by_hand(written: tuple[int, int, Written], wi
     assert c.without_empty(sizes).need.tolist() == left
 
 
+@settings(max_examples=part_of(100))
 @given(any_steps(), st.data())
 def test_blocks_without_bytes_are_as_if_never_written(written: tuple[int, int, Written], data: st.DataObject) -> None:
     _, blocks, steps = written

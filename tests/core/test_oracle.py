@@ -216,7 +216,7 @@ def test_speculation(case: Case) -> None:
     whole_run(case)
 
 
-@settings(few, max_examples=15)
+@settings(few, max_examples=part_of(15))
 @given(case=cases(vcs=st.sampled_from([1, 31, 63, 64, 65, 70]), limit=5))
 def test_many_vcs(case: Case) -> None:
     """More VCs than a machine word has bits."""

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.machine import build_machine
 from tests.counting import calls
+from tests.examples import part_of
 from tests.network.machines import drain, machine_of, packet_network
 
 NETWORKS: list[tuple[str, list[int] | None, dict[str, Any]]] = [
@@ -54,6 +55,7 @@ def test_a_message_on_a_plane_takes_the_lanes_of_its_first_and_last_link(
     assert [again.one(*row) for row in rows.tolist()] == list(zip(inject.tolist(), eject.tolist(), strict=True))
 
 
+@settings(max_examples=part_of(100))
 @given(
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.sampled_from([-1, 0, 1])), min_size=8, max_size=40),
     st.sampled_from(["auto", 2, "per-dimension"]),

@@ -184,7 +184,7 @@ def stands_still(
 
 
 @given(situations(), st.booleans(), st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=part_of(400))
 def test_it_is_the_largest_set_that_stands_still(
     situation: tuple[list[Entry], list[int], Room], drained: bool, ordered: bool
 ) -> None:

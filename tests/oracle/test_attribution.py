@@ -353,13 +353,13 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[1:])
-@settings(few, max_examples=10)
+@settings(few, max_examples=part_of(10))
 @given(data=st.data(), slices=slices, tags=tags)
 def test_engine_agrees_where_it_is_hard(kind: str, data: st.DataObject, slices: list[int], tags: list[int]) -> None:
     both(data.draw(cases(**KINDS[kind])), slices, tags)
 
 
-@settings(few, max_examples=15)
+@settings(few, max_examples=part_of(15))
 @given(case=cases(limit=12), tags=tags, which=st.integers(0, 50))
 def test_less_is_told_but_the_same(case: Case, tags: list[int], which: int) -> None:
     """Without the list of stays, but of a watched message; and by an engine that forgets what has arrived."""

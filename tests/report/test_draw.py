@@ -10,7 +10,7 @@ import matplotlib
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from matplotlib import pyplot
 from matplotlib.collections import LineCollection, PatchCollection
 
@@ -20,6 +20,7 @@ from pyxsim.report.layout import layout
 from pyxsim.topology import Block, Topology, build, product
 from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.garnet import garnet_switch, garnet_torus
+from tests.examples import part_of
 from tests.topology.nets import products
 
 matplotlib.use("Agg")
@@ -99,6 +100,7 @@ def test_routers_do_not_touch_and_links_are_attached(name: str) -> None:
     links_attached(net)
 
 
+@settings(max_examples=part_of(100))
 @given(products(most=40))
 def test_any_product_has_a_layout(net: Topology) -> None:
     routers_apart(net)

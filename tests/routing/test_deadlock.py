@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import Relation, dependencies, prove
 from pyxsim.topology import Block, product
+from tests.examples import part_of
 from tests.routing.nets import grid, grids
 from tests.topology.nets import dependency_graph
 
@@ -30,7 +31,7 @@ def edges(relation: Relation, pairs: Any = None) -> set[Any]:
     return set(dependencies(relation, pairs).to_networkx().edges)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(grids(most=48))
 def test_products_of_any_blocks_are_deadlock_free(relation: Relation) -> None:
     prove(relation)

@@ -26,6 +26,7 @@ from pyxsim.routing import (
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
 from pyxsim.topology.garnet import garnet_switch, garnet_torus
+from tests.examples import part_of
 from tests.routing.slow import Channel, Slow
 from tests.topology.nets import products
 
@@ -69,7 +70,7 @@ def rows(net: Topology) -> st.SearchStrategy[list[tuple[int, int, int]]]:
     return st.lists(st.tuples(npu, npu, plane).filter(lambda row: row[0] != row[1]), max_size=40)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(products(most=27), st.sampled_from(MADE), st.data())
 def test_products(net: Topology, made: Any, data: st.DataObject) -> None:
     with contextlib.suppress(InputError):  # some routings need other networks

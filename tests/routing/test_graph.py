@@ -30,6 +30,7 @@ from pyxsim.routing import (
     valiant,
 )
 from pyxsim.routing.graph import distances, shortest
+from tests.examples import part_of
 from tests.routing.nets import grid
 from tests.routing.slow import Slow, State
 
@@ -92,7 +93,7 @@ def test_all_shortest_paths(graph: Graph) -> None:
             assert routers == {tuple(path) for path in expected}
 
 
-@settings(max_examples=100)
+@settings(max_examples=part_of(100))
 @given(connected(), st.data())
 def test_up_and_then_down(graph: Graph, data: st.DataObject) -> None:
     root = data.draw(st.integers(-1, graph.routers - 1))

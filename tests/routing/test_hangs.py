@@ -18,6 +18,7 @@ from pyxsim.settings import Network
 from pyxsim.study.prepare import prove_routes
 from pyxsim.topology import Topology, product
 from pyxsim.topology.build import build
+from tests.examples import part_of
 from tests.routing.nets import grid
 from tests.routing.test_counterexamples import UGAL, with_classes
 from tests.topology.nets import block
@@ -145,7 +146,7 @@ def never_hangs(machine: tuple[Topology, int, dict[str, Any]], seed: int) -> Non
     assert ends(net, uniform(net.npus, 600, seed), flits=flits, sizes=sizes, **router) == "delivered"
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(machines(), st.integers(0, 999))
 def test_what_is_proved_never_hangs(machine: tuple[Topology, int, dict[str, Any]], seed: int) -> None:
     never_hangs(machine, seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.textfile import MAX_FILE
+from tests.examples import part_of
 
 GOOD: dict[str, Any] = {
     "network": {"topology": "torus", "shape": [4, 4, 4]},
@@ -414,7 +415,7 @@ UGLY = (
 
 
 @given(st.lists(st.tuples(PLACES, JUNK), min_size=1, max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=part_of(300))
 def test_junk_in_any_place_is_accepted_or_told_plainly(changes: list[tuple[tuple[str, ...], Any]]) -> None:
     data: dict[str, Any] = changed()
     for place, junk in changes:

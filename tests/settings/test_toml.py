@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.settings import load_experiment, resolved_toml
 from pyxsim.settings.toml import to_toml
 from pyxsim.units import format_bandwidth, format_bytes, format_duration, format_frequency
+from tests.examples import part_of
 
 # TOML is UTF-8, so it has every character but half of a surrogate pair.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -24,6 +25,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=part_of(100))
 @given(st.dictionaries(TEXTS, VALUES))
 def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
     assert tomllib.loads(to_toml(data)) == data
@@ -137,6 +139,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     return {"network": network, **draw(loads), **draw(rest)}
 
 
+@settings(max_examples=part_of(100))
 @given(experiments())
 def test_the_resolved_text_reads_back_to_an_equal_experiment(data: dict[str, Any]) -> None:
     experiment = load_experiment(data)

@@ -27,6 +27,7 @@ from pyxsim.collective.sizes import block_sizes
 from pyxsim.collective.transform import rooted_at
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
+from tests.examples import part_of
 from tests.shelf.alpha_beta import simulated
 
 library.load_all()
@@ -117,7 +118,7 @@ def test_proof_bytes_and_steps_of_all(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(n=st.integers(2, 33), mirror=st.booleans(), data=st.data())
 def test_every_number_of_ranks_and_bytes(kind: str, name: str, n: int, mirror: bool, data: st.DataObject) -> None:
     n = n if few(kind, name) else (n + 1) // 2 + 1
@@ -132,7 +133,7 @@ def test_every_number_of_ranks_and_bytes(kind: str, name: str, n: int, mirror: b
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-@settings(max_examples=15)
+@settings(max_examples=part_of(15))
 @given(
     n=st.integers(2, 20),
     alpha=st.integers(1, 2000),

@@ -20,6 +20,7 @@ from pyxsim.output.result import Result
 from pyxsim.settings import load_experiment, resolved_toml
 from pyxsim.study import Prepared, prepare, run
 from pyxsim.study.run import check_bytes
+from tests.examples import part_of
 
 TORUS: dict[str, Any] = {
     "topology": "torus",
@@ -319,7 +320,7 @@ def mixtures(draw: st.DrawFn, shapes: Sequence[list[int]] = SHAPES) -> dict[str,
 
 
 @given(mixtures(), st.sampled_from(["packet", "analytical"]))
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 def test_every_mixture(tables: dict[str, Any], backend: str) -> None:
     check(tables, backend)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError, StuckError
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, simulate
+from tests.examples import part_of
 
 MANY = 100  # chunks, more than there are
 NETWORK = {"topology": "torus", "latency": "20 ns", "flit": "16 B", "packet": "64 B", "bandwidth": "16 GB/s"}
@@ -90,7 +91,7 @@ def test_a_collective_that_passes_a_chunk_at_some_npus_stops_all(backend: str) -
 
 @given(experiments(), st.sampled_from(["packet", "analytical"]))
 @example(PASSED, "packet")
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 def test_every_experiment(tables: dict[str, Any], backend: str) -> None:
     check(tables, backend)
 

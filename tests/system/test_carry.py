@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective import communicator as grid
@@ -27,6 +27,7 @@ from pyxsim.system import carry
 from pyxsim.system.carry import LEFT, TAKEN_IN, Carrier
 from pyxsim.topology.topology import Queue
 from tests.collective.samples import ROOTED, name
+from tests.examples import part_of
 from tests.system.ideal import system as ideal_system
 
 # -- a system layer without time: everything that may happen happens in random order --
@@ -182,6 +183,7 @@ ALGORITHMS = {
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda shape: math.prod(shape) <= 8)
 
 
+@settings(max_examples=part_of(100))
 @given(st.data(), st.integers(0, 2**32 - 1))
 def test_any_order_gives_the_result(data: st.DataObject, seed: int) -> None:
     """All kinds, mixed algorithms, roots, sizes with and without empty blocks, some collectives at once."""
@@ -243,6 +245,7 @@ def test_the_data_are_random_and_the_same_for_a_seed() -> None:
 # -- on the real system layer --
 
 
+@settings(max_examples=part_of(100))
 @given(st.data(), st.integers(0, 2**32 - 1))
 def test_the_system_layer_with_messages_in_any_order(data: st.DataObject, seed: int) -> None:
     """The shelf's algorithms on a network whose messages take random times, several collectives and groups at once."""

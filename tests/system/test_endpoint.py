@@ -19,13 +19,14 @@ from pyxsim.system import Options, System
 from pyxsim.system.options import Endpoint
 from pyxsim.system.program import traffic_of
 from pyxsim.system.table import COLUMNS
+from tests.examples import part_of
 from tests.system.ideal import Ideal, system
 from tests.system.slow_endpoint import SlowEndpoint
 from tests.system.test_oracle import Case, Times, cases, crowds, strange
 
 __all__ = ["strange"]  # a fixture of this module, too
 
-few = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 many = settings(few, max_examples=1000)
 rates = st.sampled_from([None, Fraction(70, 3), Fraction(100), Fraction(333, 10), Fraction(1000)])
 

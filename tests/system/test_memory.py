@@ -95,6 +95,7 @@ def test_as_the_slow_one(drawn: tuple[dict[str, Any], int], data: st.DataObject)
         assert link.bytes <= link.rate * link.busy
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=tables(), size=st.integers(1, 5000), access=st.sampled_from([Access.LOAD, Access.STORE]))
 def test_all_npus_do_the_same(drawn: tuple[dict[str, Any], int], size: int, access: Access) -> None:
     """The closed forms of docs/memory.md."""
@@ -130,6 +131,7 @@ def stages(table: dict[str, Any], npus: int, size: int, loads: bool, *, together
     return sum(ceil(chunk * time) for time in times) + ceil((size - chunk) * max(times))
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=tables(["hierarchical"]), size=st.integers(1, 5000))
 def test_collectives_in_the_switches(drawn: tuple[dict[str, Any], int], size: int) -> None:
     """Every link carries the bytes once, however many NPUs there are."""
@@ -150,6 +152,7 @@ def test_a_store_comes_to_the_memory_last() -> None:
     assert served(options, [(0, 0, 4, Access.LOAD), (0, 1, 4, Access.LOAD)])[0] == [24, 24]
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=tables(), data=st.data())
 def test_nobody_is_faster_with_others(drawn: tuple[dict[str, Any], int], data: st.DataObject) -> None:
     table, npus = drawn

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.communicator import Communicator
@@ -15,6 +15,7 @@ from pyxsim.errors import InputError, StuckError
 from pyxsim.system import Collective, System
 from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
+from tests.examples import part_of
 from tests.system.ideal import Ideal, options, system
 
 T = 100  # cycles of a message, unless said otherwise
@@ -215,6 +216,7 @@ def test_the_end_of_one_may_issue_the_next() -> None:
     assert ends == [300, 605, 910]
 
 
+@settings(max_examples=part_of(100))
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
     st.lists(

@@ -26,6 +26,7 @@ from pyxsim.topology.bounds import (
 )
 from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.garnet import garnet_torus
+from tests.examples import part_of
 from tests.topology.nets import block, products, slow_loads
 
 SHAPES = [(k, n) for k in range(2, 9) for n in range(1, 4) if k**n <= 512]
@@ -64,6 +65,7 @@ def test_other_blocks(n: int) -> None:
     assert (full.bisection, full.bisection_exact) == (2 * (n // 2) * (n - n // 2), True)
 
 
+@settings(max_examples=part_of(100))
 @given(products())
 def test_loads_are_the_sum_of_all_routes(net: Topology) -> None:
     # A way that draws where a way round a ring is as long as the other one goes each of them half of the time.
@@ -80,6 +82,7 @@ def test_loads_are_the_sum_of_all_routes(net: Topology) -> None:
     assert summary(pairwise).max_hops == longest
 
 
+@settings(max_examples=part_of(100))
 @given(products())
 def test_hop_counts(net: Topology) -> None:
     for plane in range(net.planes):
@@ -232,6 +235,7 @@ def test_slim_flies(q: int) -> None:
     assert least_load(net) == pytest.approx(2 * found.mean_hops / degree)
 
 
+@settings(max_examples=part_of(100))
 @given(products(most=24))
 def test_no_routing_can_do_with_less(net: Topology) -> None:
     generator = np.random.default_rng(net.npus)

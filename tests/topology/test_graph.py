@@ -8,13 +8,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing import EACH, LEAST, TWO, Relation, prove
 from pyxsim.topology import Dimension, Queue, Topology, Wires, build, graph_network
 from pyxsim.topology.routings import graph_routings
+from tests.examples import part_of
 
 # A square 0-1-2-3 with two NPUs at 0, one at 2, and none at 1 and 3.
 HOME = [0, 0, 2]
@@ -117,6 +118,7 @@ def graphs(draw: st.DrawFn) -> nx.Graph:
     return graph
 
 
+@settings(max_examples=part_of(100))
 @given(graphs(), st.data())
 def test_minimal_routes_are_shortest_and_never_deadlock(graph: nx.Graph, data: st.DataObject) -> None:
     home = data.draw(st.lists(st.sampled_from(list(graph)), min_size=1, max_size=8))

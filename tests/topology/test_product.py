@@ -10,13 +10,14 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.routing.explore import decide
 from pyxsim.topology import Block, Queue, Topology, build, product
 from pyxsim.topology.product import groups_of
+from tests.examples import part_of
 from tests.topology.nets import block, coords, hops_in_block, products
 
 
@@ -52,6 +53,7 @@ def test_links_and_switches_are_those_of_the_blocks(net: Topology) -> None:
     assert len(set(net.router_name)) == net.routers
 
 
+@settings(max_examples=part_of(100))
 @given(products())
 def test_every_pair_is_routed_along_its_coordinates_in_order(net: Topology) -> None:
     for plane in range(net.planes):
@@ -70,6 +72,7 @@ def test_every_pair_is_routed_along_its_coordinates_in_order(net: Topology) -> N
                 assert len(route) == sum(hops_in_block(b, x, y) for b, x, y in ends)
 
 
+@settings(max_examples=part_of(100))
 @given(products(), st.data())
 def test_one_decision_and_many_are_the_same(net: Topology, data: st.DataObject) -> None:
     relation = net.relation

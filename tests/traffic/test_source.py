@@ -17,6 +17,7 @@ from pyxsim.settings.traffic import Traffic
 from pyxsim.traffic import Arrivals, Place, Source
 from pyxsim.traffic.draws import below, stream, weighted
 from pyxsim.traffic.process import FEW, Bernoulli, OnOff, Rare, binomial, block_cycles, states, trials
+from tests.examples import part_of
 
 PLACE = Place(64, (8, 8))
 
@@ -52,7 +53,7 @@ def test_a_mix_of_sizes() -> None:
     assert abs(found.flits.sum() / 64 / 20_000 - 0.3) < 0.005
 
 
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 @given(st.lists(st.integers(0, 900), max_size=8), st.integers(0, 2**63 - 1))
 def test_spans_do_not_matter(cuts: list[int], seed: int) -> None:
     settings: dict[str, Any] = {
