@@ -69,6 +69,17 @@ def absolute(module: str, level: int, path: Path) -> str:
     return ".".join([*folder, *([module] if module else [])])
 
 
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, those inside others too, and what holds them: handlers of errors, cases of a match."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for held in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inside = getattr(node, held, ())
+            waiting += inside if isinstance(inside, list) else ()  # that of a lambda is an expression
+
+
 def python_imports(path: Path, source: str) -> Iterator[Import]:
     lines = source.splitlines()
 
@@ -76,7 +87,9 @@ def python_imports(path: Path, source: str) -> Iterator[Import]:
         line: int = node.lineno  # type: ignore[attr-defined]
         return Import(str(path), line, lines[line - 1].strip(), target)
 
-    for node in ast.walk(ast.parse(source)):
+    # Only calls stand in expressions, and few files have any: to walk through all of them took most of the time.
+    called = "import_module" in source or "__import__" in source
+    for node in ast.walk(ast.parse(source)) if called else statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             for name in node.names:
                 yield found(node, name.name)
@@ -210,6 +223,11 @@ PLANTED = [
     ("pyxsim/topology/torus.py", "import importlib\nm = importlib.import_module('pyxsim.study.run')\n", 2),
     ("pyxsim/topology/torus.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyxsim.system\n", 3),
     ("pyxsim/topology/torus.py", "from pyxsim.routing.relation import Relation\n", None),
+    ("pyxsim/topology/torus.py", "try:\n    pass\nexcept OSError:\n    if 1:\n        import pyxsim.system\n", 5),
+    ("pyxsim/topology/torus.py", "match 1:\n    case 1:\n        import pyxsim.system\n", 3),
+    ("pyxsim/topology/torus.py", "class A:\n    with b:\n        from pyxsim import cli\n", 3),
+    ("pyxsim/topology/torus.py", "for a in b:\n    pass\nelse:\n    import pyxsim.cli\n", 4),
+    ("pyxsim/topology/torus.py", "try:\n    pass\nfinally:\n    import pyxsim.cli\n", 4),
     ("pyxsim/routing/relation.py", "from pyxsim.topology.block import Block\n", 1),
     ("pyxsim/output/hdf5.py", "from pyxsim import __version__\n", None),
     ("pyxsim/output/hdf5.py", "from pyxsim import run\n", 1),
