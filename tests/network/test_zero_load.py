@@ -14,10 +14,11 @@ from pyxsim.errors import InputError
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.registry import topologies
 from pyxsim.routing.relation import EACH
+from tests.examples import part_of
 from tests.network.machines import cycles, drain, machine_of, packet_network
 
 LANE = 6  # cycles
-ALL = 250  # so many pairs are tried, all of most networks
+ALL = 250  # so many pairs are tried, all of most networks; a third of them in `make test`
 SOME = 30  # where each takes its time
 
 
@@ -159,7 +160,7 @@ def alone(network: PacketNetwork, latency: list[int], src: int, dst: int, plane:
     assert last - first == formula(len(way) + 1, n) + wires + 2 * LANE
 
 
-def pairs_of(network: PacketNetwork, most: int = ALL) -> list[list[int]]:
+def pairs_of(network: PacketNetwork, most: int) -> list[list[int]]:
     """Rows (source, destination, plane); of many some by chance. Plane -1 where packets choose, and those of queues."""
     topology = network.topology
     rng = np.random.default_rng(zlib.crc32(topology.name.encode()))
@@ -174,10 +175,10 @@ def pairs_of(network: PacketNetwork, most: int = ALL) -> list[list[int]]:
 @pytest.mark.parametrize("preset", PRESETS)
 @of_the_shelf
 def test_zero_load_latency(name: str, case: Case, preset: str, words: Callable[[str, Case], dict[str, Any]]) -> None:
-    """H*R + (links) + D_in + D_out + 1 + (n-1), for every pair and plane; the links of a way may differ in latency."""
+    """H*R + (links) + D_in + D_out + 1 + (n-1), whatever pair and plane; the links of a way may differ in latency."""
     router, formula = PRESETS[preset]
     network = packet_network(name, case.shape, trace=True, router=router, **words(name, case))
-    for number, (src, dst, plane) in enumerate(pairs_of(network)):
+    for number, (src, dst, plane) in enumerate(pairs_of(network, part_of(ALL))):
         alone(network, case.latency, src, dst, plane, (1, 2, 7, 33)[number % 4], formula)
 
 
