@@ -297,8 +297,8 @@ def _read(dataset: h5py.Dataset, place: Any) -> NDArray[Any]:
     values = np.atleast_1d(np.asarray(dataset[place]))
     if values.dtype != object:
         return values
-    plain_ = np.empty(values.size, dtype=object)
-    plain_[:] = [_plain(each, dataset.file) for each in values.ravel()]
+    plain_, file = np.empty(values.size, dtype=object), dataset.file  # h5py makes it anew each time
+    plain_[:] = [_plain(each, file) for each in values.ravel()]
     return plain_.reshape(values.shape)
 
 
