@@ -151,7 +151,7 @@ def check(net: Net, sends: list[Send], *, whole: bool, slack: int) -> None:
 
 
 @given(load=loads(), whole=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(100), deadline=None)
 def test_sent_as_time_passes(load: tuple[Net, list[Send]], whole: bool) -> None:
     """Who sends in its cycle what was foreseen before is in the same order."""
     net, sends = load

@@ -128,7 +128,7 @@ def test_it_does_not_matter_when_time_is_let_pass(
     assert sorted(found + drain(bit_by_bit)) == sorted(drain(at_once))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(data=st.data(), network=networks())
 def test_rates_are_max_min_fair_at_every_event(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]]

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import dim_bytes, lower_bound_bytes, phase_bytes, sent_bytes
@@ -18,6 +18,7 @@ from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.collective.schedule import ScheduleError
 from pyxsim.collective.sizes import chunk_sizes, split
 from pyxsim.errors import InputError
+from tests.examples import part_of
 
 KINDS = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
 
@@ -133,6 +134,7 @@ def plans(draw: st.DrawFn, largest: int = 40) -> Plan:
     )
 
 
+@settings(max_examples=part_of(100))
 @given(plans())
 def test_phases_fit_together(plan: Plan) -> None:
     """Every byte of every contribution, on all NPUs, with mixed algorithms and any order of dimensions."""
@@ -220,6 +222,7 @@ def test_what_a_group_really_sends() -> None:
     assert ((mirror.src - mirror.dst) % 4 == 1).all()
 
 
+@settings(max_examples=part_of(100))
 @given(st.sampled_from(KINDS), st.integers(1, 60), st.integers(1, 5))
 def test_chunks_make_up_the_collective(kind: str, size: int, chunks: int) -> None:
     whole = make_plan(kind, size, (2, 3), "ring")

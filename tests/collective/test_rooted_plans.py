@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import sent_bytes
@@ -20,6 +20,7 @@ from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
 from tests.collective.samples import ROOTED, name
+from tests.examples import part_of
 
 STAR, CHAIN, DISSEMINATION = name("star"), name("chain"), name("dissemination")
 
@@ -189,6 +190,7 @@ def test_bytes_on_their_way(plan: Plan) -> None:
     assert sent == total
 
 
+@settings(max_examples=part_of(100))
 @given(st.sampled_from(ROOTED), st.integers(1, 60), st.integers(1, 5), st.integers(0, 5))
 def test_chunks_make_up_the_collective(kind: str, size: int, chunks: int, root: int) -> None:
     whole = make_plan(kind, size, (2, 3), STAR, root=root)

@@ -15,6 +15,7 @@ from pyxsim.network.machine import MessageClass
 from pyxsim.network.open import OpenNetwork
 from pyxsim.network.packet import FOREVER
 from pyxsim.routing import valiant
+from tests.examples import part_of
 from tests.network.machines import cycles, machine_of, packet_network
 
 
@@ -120,6 +121,7 @@ def test_what_arrives_is_what_was_sent() -> None:
     network.engine.check()
 
 
+@settings(max_examples=part_of(100))
 @given(st.lists(st.integers(0, 3), max_size=40), st.lists(st.integers(0, 3), max_size=40))
 def test_lanes_take_turns(first: list[int], second: list[int]) -> None:
     """Each NPU's messages go round its lanes, whichever call they come in."""
@@ -243,7 +245,7 @@ def test_windows_count_the_same_as_a_network_for_collectives() -> None:
     ),
     stops=st.lists(st.integers(1, 80), max_size=8),
 )
-@settings(max_examples=50)
+@settings(max_examples=part_of(50))
 def test_it_is_no_matter_where_time_is_cut(rows: list[tuple[int, int, int, int]], stops: list[int]) -> None:
     def arrivals(pauses: list[int]) -> list[tuple[int, int]]:
         network = open_network("mesh", [8], latency=2, window=13, router={"watchdog": 50})

@@ -19,6 +19,7 @@ from pyxsim.output.result import Result
 from pyxsim.output.work import Work
 from pyxsim.workload.critical import Link
 from pyxsim.workload.run import GraphJob
+from tests.examples import part_of
 from tests.output.conftest import make_graph, make_layers, make_work
 from tests.system.test_memory import memory
 from tests.workload.draw_graphs import Drawn, drawn_graphs
@@ -152,7 +153,7 @@ def test_nothing_has_ended(build: Build, tmp_path: Path) -> None:
     assert not np.any(read.npus["finished"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(drawn=drawn_graphs(remote=True), sharing=st.sampled_from(["fifo", "fair"]), more=st.integers(0, 2))
 def test_whatever_the_graph(drawn: Drawn, sharing: str, more: int) -> None:
     """With messages, collectives, a pool of remote memory; also where it does not come to its end."""

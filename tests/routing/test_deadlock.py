@@ -42,7 +42,7 @@ def test_products_of_any_blocks_are_deadlock_free(relation: Relation) -> None:
     assert edges(dataclasses.replace(relation, separable=False)) == set(graph.edges)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(grids(most=24), st.booleans())
 def test_without_classes_the_verdict_is_that_of_networkx(net: Relation, separable: bool) -> None:
     relation = dataclasses.replace(one_class(net), separable=separable)

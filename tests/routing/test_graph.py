@@ -81,7 +81,7 @@ def _away(net: nx.MultiDiGraph, home: int) -> dict[int, int]:
     return dict(nx.single_source_shortest_path_length(net.reverse(), home))
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(connected())
 def test_all_shortest_paths(graph: Graph) -> None:
     relation = shortest(graph)

@@ -380,6 +380,7 @@ def test_of_many_starts_only_what_is_sent_counts(count: int) -> None:
     assert prepared.physical == late
 
 
+@settings(max_examples=part_of(100))
 @given(
     st.lists(st.tuples(st.fractions(0, 100, max_denominator=10**12), st.integers(0, 5), st.booleans()), max_size=20),
     st.lists(st.integers(0, 2**60), min_size=6, max_size=6),

@@ -326,7 +326,7 @@ def test_every_mixture(tables: dict[str, Any], backend: str) -> None:
 
 
 @given(mixtures(), st.sampled_from(["cut-through", "store-and-forward"]))
-@settings(max_examples=30)
+@settings(max_examples=part_of(30))
 def test_every_mixture_where_messages_queue(tables: dict[str, Any], forwarding: str) -> None:
     network = {**tables["network"], "analytical": {"forwarding": forwarding}}
     check({**tables, "network": network}, "analytical-congestion")

@@ -25,22 +25,26 @@ QUICK = [
     "repeat/default",
     "times/in-switch",
     "collectives/broken-forgets",
-    "collectives/recursive-doubling",
     "sizes/refused",
     "sizes/analytical-1-chunks",
     "issue-370/packet",
     "astra/2-stops",
     "astra/1-files",
     "loops/dlrm-garnet",
-    "traces/loops-analytical",
     "pipeline/1f1b",
-    "pipeline/interleaved",
     "themis/torus-4x4x4",
     "themis/torus-4x4x4-compat",
     # Seconds each: with --slow.
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("queue/service-1", "collectives/at-once-packet", "issue-370/compat")
+        for name in (
+            "queue/service-1",
+            "collectives/at-once-packet",
+            "collectives/recursive-doubling",
+            "issue-370/compat",
+            "pipeline/interleaved",
+            "traces/loops-analytical",
+        )
     ),
 ]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from pyxsim.system.memory import Access
 from pyxsim.workload.critical import Link, Step, critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind
+from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.test_remote import IN_SWITCH, carried_out
 from tests.workload.test_run import collective_time, message_time, run
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs())
 def test_links_are_real_and_have_no_gaps(drawn: Drawn) -> None:
     graph = drawn.graph

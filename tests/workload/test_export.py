@@ -30,6 +30,7 @@ from pyxsim.workload.loops import Manner, training_loop
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
+from tests.examples import part_of
 from tests.workload.hands import FixedHands
 
 GHZ = Fraction(10**9)
@@ -150,7 +151,7 @@ def again(told: Written, shape: tuple[int, ...], clock: Fraction = GHZ) -> TaskG
 
 
 @given(graphs(), st.sampled_from(CLOCKS), st.sampled_from(["", ".*.jsonl"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=part_of(80), deadline=None)
 def test_what_is_read_back_is_the_same_graph(
     drawn: tuple[TaskGraph, tuple[int, ...]], clock: Fraction, end: str
 ) -> None:

@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, channels, check
+from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.hands import FixedHands
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs())
 def test_what_is_drawn_can_be_checked(drawn: Drawn) -> None:
     check(drawn.graph, drawn.shape)
@@ -267,6 +269,7 @@ def test_a_long_circle_is_cut() -> None:
     assert "(and so on, over 20 tasks)" in line
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs())
 def test_channels(drawn: Drawn) -> None:
     graph = drawn.graph
@@ -284,6 +287,7 @@ def test_channels(drawn: Drawn) -> None:
     assert len(set().union(*keys.values())) == count
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs(), seed=st.integers(0, 10**9))
 def test_any_change_is_refused_or_runs(drawn: Drawn, seed: int) -> None:
     """A graph with a number changed, somewhere: it is refused by lines that are told, or carried out to its end or to

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
@@ -20,6 +20,7 @@ from pyxsim.workload.graph import Kind
 from pyxsim.workload.involved import involved, logical
 from pyxsim.workload.loops import HIGHEST, SHORT, Manner, training_loop
 from pyxsim.workload.training import TrainingLoop
+from tests.examples import part_of
 from tests.workload.hands import FixedHands
 from tests.workload.slow_loops import FORWARD, INPUTS, WEIGHTS, SlowLoop
 
@@ -58,6 +59,7 @@ def texts(draw: st.DrawFn) -> TextWorkload:
     return TextWorkload("work.txt", header, layers)
 
 
+@settings(max_examples=part_of(100))
 @given(texts(), st.integers(1, 3), st.sampled_from((0, 1)), st.sampled_from((0, 13)))
 def test_the_machine_with_states(text: TextWorkload, passes: int, step: int, start: int) -> None:
     """Everything that is told of each layer, and when each pass is over."""

@@ -20,6 +20,7 @@ from pyxsim.workload.critical import critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.usage import usage
+from tests.examples import part_of
 from tests.system.ideal import Ideal, options, system
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 
@@ -95,7 +96,7 @@ def test_who_waits_for_whom() -> None:
     assert job.left == 4
 
 
-@settings(max_examples=50)
+@settings(max_examples=part_of(50))
 @given(drawn=drawn_graphs(shapes=((2,), (2, 2), (3, 2))))
 def test_path_and_idle_times(drawn: Drawn) -> None:
     graph = drawn.graph

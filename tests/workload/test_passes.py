@@ -11,6 +11,7 @@ from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.run import GraphJob
+from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.hands import FixedHands
 
@@ -64,7 +65,7 @@ def test_too_many() -> None:
         repeated(graph, 1 << 20)
 
 
-@settings(max_examples=100)
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs(), passes=st.integers(2, 4))
 def test_task_by_task(drawn: Drawn, passes: int) -> None:
     """Written the slow way: each task of each pass, and what it waits for."""

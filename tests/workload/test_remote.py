@@ -19,6 +19,7 @@ from pyxsim.study.run import run as run_experiment
 from pyxsim.system.memory import Access
 from pyxsim.workload.graph import GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob
+from tests.examples import part_of
 from tests.system.slow_memory import SlowMemory
 from tests.system.test_memory import memory
 from tests.workload.draw_graphs import Drawn, drawn_graphs
@@ -135,7 +136,7 @@ def test_what_a_memory_cannot_do_is_one_line(name: str) -> None:
         carried_out(b.graph(), table)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(drawn=drawn_graphs(remote=True), rate=st.integers(1, 3), latency=st.integers(0, 2))
 def test_as_the_slow_ones(drawn: Drawn, rate: int, latency: int) -> None:
     """Slow tasks on a slow memory without contention."""

@@ -16,6 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob
 from pyxsim.workload.usage import usage
+from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.hands import FixedHands
 from tests.workload.slow_tasks import SlowTasks
@@ -64,7 +65,7 @@ def run(graph: TaskGraph, shape: tuple[int, ...], **others: Any) -> tuple[GraphJ
     return job, hands
 
 
-@settings(max_examples=250)
+@settings(max_examples=part_of(250))
 @given(drawn=drawn_graphs(remote=True))
 def test_as_the_slow_one(drawn: Drawn) -> None:
     """To the cycle, and in the same order towards the system layer; also where not all comes to an end."""

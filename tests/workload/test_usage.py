@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
@@ -14,6 +14,7 @@ from pyxsim.workload.layers import NO_LAYER, SHORT, WHOLE, layer_table
 from pyxsim.workload.run import Times
 from pyxsim.workload.spans import merged, shares
 from pyxsim.workload.usage import at_work, usage
+from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.test_run import run
 
@@ -36,6 +37,7 @@ def cycles_of(graph: TaskGraph, times: Times, until: int) -> list[list[list[int]
     return work
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs(), more=st.integers(0, 3))
 def test_busy_and_idle_make_the_end(drawn: Drawn, more: int) -> None:
     """Also of graphs that do not come to an end: what has started is at work until then."""
@@ -61,6 +63,7 @@ def test_busy_and_idle_make_the_end(drawn: Drawn, more: int) -> None:
             assert found.by_resource[npu, number] == sum((graph.resource[here] == number).any() for here in cycles)
 
 
+@settings(max_examples=part_of(100))
 @given(drawn=drawn_graphs(), data=st.data())
 def test_layers_add_up_to_the_npus(drawn: Drawn, data: st.DataObject) -> None:
     """Each cycle is that of the task that ends first; of several, the sums are theirs together."""

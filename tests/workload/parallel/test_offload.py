@@ -21,6 +21,7 @@ from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.statistics import accesses, stages
 from pyxsim.workload.parallel.text import astra_text
 from pyxsim.workload.run import GraphJob
+from tests.examples import part_of
 from tests.system.test_memory import memory
 from tests.workload.hands import FixedHands
 from tests.workload.parallel.drawn import Rows, built, equal_blocks, planned, transformer
@@ -220,7 +221,7 @@ def test_states_are_loaded_one_layer_ahead(rate: int, wanted: int) -> None:
     assert job.end - times.start[loads].min() == wanted
 
 
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 @given(data=st.data())
 def test_all_kinds_come_to_an_end(data: st.DataObject) -> None:
     """Whoever begins late and is slow: nobody waits for ever, though an NPU accesses one thing at a time."""

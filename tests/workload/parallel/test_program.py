@@ -14,6 +14,7 @@ from pyxsim.models import Elements, Gemm, Kind, Layer, Model
 from pyxsim.workload.graph import Kind as Task
 from pyxsim.workload.graph import Part, TaskGraph
 from pyxsim.workload.run import GraphJob
+from tests.examples import part_of
 from tests.workload.hands import FixedHands
 from tests.workload.parallel.drawn import Rows, built, end, equal_blocks, planned, transformer
 
@@ -300,7 +301,7 @@ def test_tables_of_a_recommendation_model() -> None:
 # -- the graph itself --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(data=st.data())
 def test_all_kinds_come_to_an_end(data: st.DataObject) -> None:
     """Whatever is combined: it can be carried out, all of it, and in which order NPUs come does not matter."""
