@@ -37,7 +37,7 @@ def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str]
     overrides = tuple(options.get("overrides") or ())
     wanted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
     needs = [(wanted[1], "--plot")] if wanted is not None else []
-    with _Watch(talk) as watch:
+    with _Watch(talk, path) as watch:
         try:
             found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
         except KeyboardInterrupt:
@@ -76,8 +76,9 @@ def _axis(plan: Plan, name: str) -> str:
 class _Watch:
     """Shows how far a sweep is: lines that change on a terminal; elsewhere a line every now and then."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, path: str) -> None:
         self.talk = talk
+        self.path = path
         self.standing = Standing(0)
         self._told = 0
         self._reasons: set[str] = set()
@@ -93,9 +94,14 @@ class _Watch:
 
     def see(self, standing: Standing) -> None:
         """Called several times a second."""
-        self.standing = standing
+        began, self.standing = bool(self.standing.total), standing
         if self.talk.silent:
             return
+        if not (began or standing.swept):  # before the time of a run is spent on another thing than was meant
+            self._say(
+                f"one point: nothing is swept in {self.path}; [sweep] and [[variant]] tell what is, and --set takes "
+                "its keys out of them"
+            )
         if self.talk.live and time.monotonic() - self._shown >= PAUSE:
             self._shown = time.monotonic()
             self._show(standing)

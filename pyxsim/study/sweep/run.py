@@ -37,8 +37,8 @@ _CHEAP = ("traffic.load", "output.seed")  # keys of which any value can be prepa
 class Standing:
     """How far a sweep is. `done` and `failed` count all, `before` of them those that were there at its begin.
     `running`: since when (seconds of time.monotonic) each label is. `unwanted`: points in the folder of other settings.
-    `news`:
-    the failures since it began, labels and reasons."""
+    `swept`: whether there are several values of anything, or a table that says which. `news`: the failures since it
+    began, labels and reasons."""
 
     total: int
     done: int = 0
@@ -48,6 +48,7 @@ class Standing:
     running: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     checking: bool = False
+    swept: bool = True
     news: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -171,6 +172,7 @@ class _Run:
         there = [point for point in self.points if point.state != "missing" and point.key in tried]
         counts = Counter({point.key: point.state for point in there}.values())
         self.standing = Standing(self._total(), counts["done"], counts["failed"], sum(counts.values()))
+        self.standing.swept = bool(self.plan.axes)
         self.standing.unwanted = len(self.folder.keys() - set(self.keys))
         self._check_names(next((point.key for point in there if point.state == "done"), None))
         self.folder.note(BEGIN, pid=os.getpid(), points=len(set(self.keys)), there=sum(counts.values()))
