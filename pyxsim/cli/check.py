@@ -16,7 +16,7 @@ from pyxsim import __version__
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.cli.talk import Talk
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.windows import WindowRecorder
@@ -28,12 +28,16 @@ from pyxsim.study import Prepared, prepare
 from pyxsim.study.backends import router_visits
 from pyxsim.study.open_loop import Study, largest_packet, traffic_bound
 from pyxsim.study.prepare import PreparedTraffic
-from pyxsim.study.run import collective_row
+from pyxsim.study.run import collective_row, run_out
 from pyxsim.study.streams import COVERED, kind_streams
+from pyxsim.system import AstraSystem
+from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.units import format_time_ns
+from pyxsim.workload.run import GraphJob
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
 MOST_ROWS = 8  # of collectives
+COMPAT = "docs/compat.md"
 STEP = 250  # cycles between two looks at the clock meanwhile
 
 
@@ -64,11 +68,13 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run will take: router visits, and seconds at the speed of its beginning."""
+    """What a run will take: router visits, and seconds at the speed of its beginning. `ends`: whether that was all of
+    it, and it came to an end; None where nobody knows."""
 
     router_visits: int
     visits_per_s: float
     seconds: float
+    ends: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -241,14 +247,17 @@ def _cost(prepared: Prepared, tick: _Tick) -> Cost:
         network.windows = WindowRecorder(STEP, prepared.topology.links)  # the engine comes back after each window
     begin = time.process_time()
     tick.until = begin + SAMPLE
-    with contextlib.suppress(_EnoughError, SimulationError):  # a deadlock is for the run to find
-        prepared.system.run()
+    ends = None
+    # A deadlock that was allowed is for the run to find. Who waits for ever in so short a time does so in the run, too.
+    with contextlib.suppress(_EnoughError, DeadlockError):
+        run_out(prepared)
+        ends = True
     took = max(time.process_time() - begin, 1e-6)
     rate = router_visits(network) / took
     done = network.bytes_delivered / max(1, prepared.bytes_planned)
     # Without packets there are no visits to count; bytes are as good there, where every message costs the same.
     left = total / rate if rate else took / done if done else 0.0
-    return Cost(total, rate, left)
+    return Cost(total, rate, left, ends)
 
 
 def _show(talk: Talk, report: Report) -> None:
@@ -299,6 +308,8 @@ def _show(talk: Talk, report: Report) -> None:
     elif isinstance(report.prepared, Prepared):
         speed = f"{rounded(cost.visits_per_s, '')} router visits/s, measured at its beginning"
         rows.append(("cost", f"{cost.router_visits:,} router visits: about {seconds(cost.seconds)} ({speed})"))
+    if cost.ends is None and _may_stand_still(report.prepared):
+        rows.append(("end", f"not known: queues may fill with chunks that wait, as in ASTRA-sim 2 ({COMPAT})"))
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -307,6 +318,16 @@ def _show(talk: Talk, report: Report) -> None:
         table.add_row(label if label != last else "", Text(value))
         last = label
     talk.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
+
+
+def _may_stand_still(prepared: Prepared | PreparedTraffic) -> bool:
+    """Whether chunks keep their places in queues while they wait for other NPUs, and not all may have one."""
+    if isinstance(prepared, PreparedTraffic) or not isinstance(prepared.system, AstraSystem):
+        return False
+    options = prepared.system.options
+    room = options.active_chunks // max(map(len, options.queues))
+    chunks = 0 if isinstance(prepared.job, GraphJob) else options.chunks * len(prepared.job.asked)
+    return options.compat != ASTRA_SIM_1 and not 0 < chunks <= room  # 0: nobody knows how many there will be
 
 
 def _collective(row: dict[str, Any]) -> str:

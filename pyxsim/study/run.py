@@ -206,7 +206,7 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", k
     complete = False
     try:
         with at_safe_points(prepared.network), _what_is_there_stays():
-            _run(prepared)
+            run_out(prepared)
         complete = True
     except SimulationError as error:
         failure = error
@@ -214,6 +214,8 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", k
         pass  # what there is so far is worth keeping; `complete` says that it is not all
     cpu = prepared.past.cpu_s + time.process_time() - begin
     end = prepared.job.end if complete else prepared.network.now
+    if isinstance(failure, StuckError):
+        end = prepared.system.cycle  # as the error says; after it the network has but taken back its credits
     prepared.network.finish(end)
     if complete:
         check_bytes(prepared)
@@ -226,6 +228,8 @@ def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", k
     if failure is not None:
         waits = failure.waits if isinstance(failure, StuckError) else ()
         result.failure = "\n".join([str(failure), *waits])
+        if why := result.counts.get("not_skipped"):
+            result.counts["not_skipped"] = why.replace(" within the run", " before it failed")
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
@@ -255,7 +259,7 @@ def _what_is_there_stays() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _run(prepared: Prepared) -> None:
+def run_out(prepared: Prepared) -> None:
     """Carry everything out. Where that does not come to an end, the tasks of a workload know best who waits for whom.
 
     Raises SimulationError.

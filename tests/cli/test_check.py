@@ -123,3 +123,46 @@ def test_one_npu(pyxsim: Command, folder: Path) -> None:
         ended = pyxsim(command, "one.toml")
         assert ended.code == 0, ended.err
         assert json.loads(pyxsim(command, "one.toml", "--json").out)["router_visits"] == 0
+
+
+FULL = """
+[network]
+topology = "ring"
+shape = [4]
+bandwidth = "16 GB/s"
+latency = "20 ns"
+flit = "16 B"
+packet = "64 B"
+[system]
+compat = "astra-sim-2"
+chunks = 2
+endpoint_delay = "10 ns"
+all_reduce = "double-binary-tree"
+[[collective]]
+name = "first"
+kind = "all-reduce"
+size = "64 B"
+[[collective]]
+name = "second"
+kind = "all-reduce"
+size = "64 B"
+at = "119 ns"
+"""
+
+
+def test_a_run_that_stands_still(pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found where the sample comes so far, in the words of the run; else it is said that nobody knows."""
+    (folder / "full.toml").write_text(FULL, encoding="utf-8")
+    checked, done = pyxsim("check", "full.toml"), pyxsim("run", "full.toml")
+    assert (checked.code, checked.lines) == (3, done.lines)
+    assert checked.lines[0].startswith("pyxsim: nothing moves after cycle ")
+    assert json.loads(pyxsim("check", "full.toml", "--json").out)["exit_code"] == 3
+    roomy = ("--set", "system.active_chunks=4")
+    assert json.loads(pyxsim("check", "full.toml", "--json", *roomy).out)["ends"] is True
+    monkeypatch.setattr("pyxsim.cli.check.SAMPLE", -1.0)
+    words = "end not known: queues may fill with chunks that wait, as in ASTRA-sim 2 (docs/compat.md)"
+    for more, said in (((), True), (roomy, False), (("--set", "system.compat=none"), False)):
+        short = pyxsim("check", "full.toml", *more)
+        assert short.code == 0
+        assert (words in " ".join(short.err.split())) == said
+    assert json.loads(pyxsim("check", "full.toml", "--json").out)["ends"] is None

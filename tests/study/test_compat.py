@@ -13,6 +13,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError, StuckError
+from pyxsim.output import Result
 from pyxsim.settings import load_experiment
 from pyxsim.study import Prepared, prepare, simulate
 from tests.examples import part_of
@@ -85,6 +86,11 @@ def test_a_collective_that_passes_a_chunk_at_some_npus_stops_all(backend: str) -
     assert any(line.startswith("NPU 3") and "chunk 0" in line and "of the second" in line for line in turns)
     assert any(line.startswith("NPU 2") and "chunk 1" in line and "of the first" in line for line in turns)
     assert "FIFO" in caught.value.waits[-1]
+    stopped: Result = caught.value.result  # type: ignore[attr-defined]
+    assert str(caught.value).startswith(f"nothing moves after cycle {stopped.time_cycles}, ")
+    assert stopped.time_cycles >= max(stopped.chunks[column].max() for column in ("ready", "start", "end"))
+    looked = "nothing was found to repeat before it failed" if backend == "packet" else None
+    assert stopped.json()["not_skipped"] == looked
     first_come = PASSED | {"system": PASSED["system"] | {"scheduling": "FIFO"}}
     assert simulate(prepare(load_experiment(first_come), backend=backend), backend=backend).complete
 
