@@ -158,10 +158,11 @@ class Network(Table):
         faults = []
         for key, latency in self._latencies_by_key():
             if to_cycles(latency, self.clock)[0] > MAX_CYCLES:
-                faults.append(InputError(_too_long(format_duration(latency)), key=key))
+                faults.append(InputError(f"{format_duration(latency)} takes too many cycles", key=key, allowed=_MOST))
         for key, bandwidth in self._bandwidths_by_key():
             if self.cycles_per_flit(bandwidth) > MAX_CYCLES:
-                faults.append(InputError(_too_long(f"one flit at {format_bandwidth(bandwidth)}"), key=key))
+                problem = f"one flit at {format_bandwidth(bandwidth)} takes too many cycles"
+                faults.append(InputError(problem, key=key, allowed=_MOST))
         raise_all(faults)
         return self
 
@@ -211,5 +212,4 @@ def _check_npus(counts: Sequence[int]) -> None:
         raise InputError(f"{prod(counts)} NPUs are too many", allowed=f"at most {MAX_NPUS}")
 
 
-def _too_long(what: str) -> str:
-    return f"{what} takes more than {MAX_CYCLES} cycles of the clock"
+_MOST = f"at most {MAX_CYCLES} cycles of the clock"
