@@ -5,7 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from pyxsim.errors import InputError, closest
+from pyxsim.errors import InputError
+from pyxsim.paths import missing
 
 HDF5 = b"\x89HDF\r\n\x1a\n"  # how our own results begin, which are taken for an experiment easily
 MAX_FILE = 16 * 2**20  # bytes; a larger file is no input of ours, and reading a device would never end
@@ -18,7 +19,7 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_FILE + 1)
     except FileNotFoundError as error:
-        raise InputError(f"no such file{_neighbour(Path(path))}", file=file) from error
+        raise missing(path) from error
     except IsADirectoryError as error:
         raise InputError("is a folder", file=file, allowed=what) from error
     except PermissionError as error:
@@ -35,10 +36,3 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"is no text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
-
-
-def _neighbour(path: Path) -> str:
-    try:
-        return closest(path.name, [p.name for p in path.parent.iterdir() if p.suffix == path.suffix])
-    except OSError:
-        return ""

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from pyxsim.errors import InputError, closest
+from pyxsim.errors import InputError
+from pyxsim.paths import missing, need_folder
 
 MAX_MESSAGE = 1 << 24  # bytes of one node: what is larger is none, and would cost many times its size in memory
 _GZIP = b"\x1f\x8b"
@@ -25,7 +26,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
             packed = plain.peek(2)[:2] == _GZIP
             yield io.BufferedReader(gzip.GzipFile(fileobj=plain)) if packed else plain
     except FileNotFoundError as error:
-        raise InputError(f"no such file{_neighbour(Path(path))}", file=path) from error
+        raise missing(path) from error
     except IsADirectoryError as error:
         raise InputError("is a folder", file=path, allowed="a Chakra trace") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -38,8 +39,8 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def created(path: str) -> Iterator[BinaryIO]:
-    """The file, to be written; compressed if its name ends with .gz. It appears under its name when it is whole; a
-    folder that is missing is made. Raises InputError if it cannot be.
+    """The file, to be written; compressed if its name ends with .gz. It appears under its name when it is whole.
+    Raises InputError if it cannot be written.
     """
     unfinished = None
     try:
@@ -48,7 +49,8 @@ def created(path: str) -> Iterator[BinaryIO]:
             raise InputError("is a folder", file=path, allowed="the name of a file")
         place = target
         if target.is_file() or not target.exists():  # what is no file, such as a pipe, is written as it is
-            target.parent.mkdir(parents=True, exist_ok=True)
+            need_folder(path)
+            need_folder(target)
             place = unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
         with place.open("wb") as plain:
             if path.endswith(".gz"):
@@ -65,10 +67,3 @@ def created(path: str) -> Iterator[BinaryIO]:
     finally:
         if unfinished is not None:
             unfinished.unlink(missing_ok=True)
-
-
-def _neighbour(path: Path) -> str:
-    try:
-        return closest(path.name, [each.name for each in path.parent.iterdir() if each.suffix == path.suffix])
-    except OSError:
-        return ""

@@ -15,6 +15,7 @@ from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.models import roofline
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
+from pyxsim.paths import make_folder
 from pyxsim.report.files import Outputs, Tables
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
@@ -133,12 +134,17 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, 
     name = words.run_name or RUN_NAME
     if words.path or words.run_name:
         folder = Path(words.path or ".")
+        if not show_only:
+            make_folder(folder)
         tables = Tables(str(folder), name, words.rows, words.row)
         outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
-        for each in backend_tables.files(folder) if form_of(files.network).given else ():
+        for each in backend_tables.files(folder) if form_of(files.network).given and not show_only else ():
             check_writable(each)
     costs: list[float] = []  # of the network, where its file is one of version 1's analytical backend
-    log = None if words.log is None else check_writable(str(Path(words.log) / LOG))
+    log = None if words.log is None else Path(words.log) / LOG
+    if log is not None and not show_only:
+        make_folder(log.parent)
+        check_writable(log)
 
     def load() -> Experiment:
         try:
@@ -212,7 +218,6 @@ def _as_printed(prepared: Prepared, lines: list[Line]) -> Iterator[str]:
 def _write(log: Path, text: str) -> None:
     """The log of version 2, which has what stdout has."""
     try:
-        log.parent.mkdir(exist_ok=True)
         log.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=str(log)) from None

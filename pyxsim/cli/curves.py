@@ -12,6 +12,7 @@ from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.output.curve import KINDS, Curve, check_curve
+from pyxsim.paths import ending
 from pyxsim.report.files import check_plot
 from pyxsim.report.latency import number
 from pyxsim.study.curve import Point, Points, Saturation, curve, points_of, saturation
@@ -51,8 +52,8 @@ def show_curve(
     if file is not None and plot is None and Path(file).suffix.lower() not in KINDS:
         check_plot(file, KINDS)
         file, plot = None, file  # a name may say that it is a picture
-    elif file is not None and Path(file).suffix.lower() not in KINDS:
-        raise InputError(f"'{Path(file).suffix}' is no kind of file for a curve", file=file, allowed=KINDS)
+    elif file is not None:
+        ending(file, KINDS, "a curve")
     wanted = None if loads is None else read_loads(loads)
     points = _points(talk, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)

@@ -12,6 +12,7 @@ from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import shape_of
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable
+from pyxsim.paths import need_folder
 from pyxsim.report.facts import plural, rounded
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.topology.build import network_of
@@ -42,6 +43,8 @@ def generate_workload(
         problem = "has no model to train"
         raise InputError(problem, file=experiment, key="workload.model", allowed="a model, such as gpt3-175b")
     plan = _plan(settings, folder)
+    if target is not None:
+        need_folder(target)
     is_text = target is not None and target.endswith(TEXT)
     told: dict[str, Any] = {"file": target}
     text = astra_text(plan) if is_text else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.paths import make_folder
 
 if TYPE_CHECKING:
     from pyxsim.validation import Case, Outcome
@@ -65,9 +66,11 @@ def validate(
 def _folder(name: str) -> Path:
     path = Path(name)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", file=name, key="-o", allowed="a folder") from error
+        if name == PICTURES:
+            make_folder(path.parent)  # the place that we choose
+        make_folder(path)
+    except InputError as error:
+        raise error.at(key="-o") from None
     return path
 
 

@@ -17,18 +17,16 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.output.comparison import Chain, Cheap, Compared, Comparison, Entry
-from pyxsim.output.hdf5 import TEXT, VERSIONS, check_writable, put_file, read_result, write_result
+from pyxsim.output.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, read_result, unreadable, write_result
 from pyxsim.output.provenance import provenance, settings_sha256
+from pyxsim.paths import ending
 
 Path_ = str | os.PathLike[str]
 
 
 def check_comparison(path: Path_) -> Path:
     """Make sure that a comparison can be written to `path`. Raises InputError."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in KINDS:
-        problem = f"'{suffix}' is no kind of file for a comparison"
-        raise InputError(problem, file=os.fspath(path), allowed=list(KINDS), given=suffix)
+    ending(path, KINDS, "a comparison")
     return check_writable(path)
 
 
@@ -93,7 +91,7 @@ def read(path: Path_) -> Comparison:
             about = (told["title"], told["backends"], points, told["within"], told["seed"], told["complete"], made)
             return Comparison(*about)
     except OSError as error:
-        raise InputError("is no readable HDF5 file", file=os.fspath(path)) from error
+        raise unreadable(path, error, "a file that `pyxsim compare -o` has written") from error
     except (KeyError, ValueError, TypeError) as error:
         raise InputError("is no comparison of pyxsim, or of another version", file=os.fspath(path)) from error
 
@@ -152,4 +150,4 @@ def group_names(labels: Iterable[str]) -> list[str]:
     return list(found)
 
 
-KINDS: dict[str, Callable[[Comparison], bytes]] = {".h5": _hdf5, ".json": _json, ".md": _markdown}
+KINDS: dict[str, Callable[[Comparison], bytes]] = {**dict.fromkeys(ENDS, _hdf5), ".json": _json, ".md": _markdown}

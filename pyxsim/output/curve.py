@@ -16,12 +16,13 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.output.hdf5 import VERSIONS, check_writable, put_file
+from pyxsim.output.hdf5 import ENDS, VERSIONS, check_writable, put_file, unreadable
 from pyxsim.output.provenance import provenance, settings_sha256
 from pyxsim.output.table import Framed, Table, Variable
 from pyxsim.output.traffic import TRAFFIC_KEYS, unit_of
+from pyxsim.paths import ending
 
-KINDS = (".h5", ".json", ".csv")
+KINDS = (*ENDS, ".json", ".csv")
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +98,7 @@ class Curve(Framed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""
         target = check_curve(path)
-        put_file(path, {".h5": self._hdf5, ".json": self._json, ".csv": self._csv}[target.suffix.lower()]())
+        put_file(path, {".json": self._json, ".csv": self._csv}.get(target.suffix.lower(), self._hdf5)())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Curve:
@@ -105,7 +106,9 @@ class Curve(Framed):
         try:
             with h5py.File(path, "r") as file:
                 return _read(file)
-        except (OSError, KeyError, ValueError, TypeError) as error:
+        except OSError as error:
+            raise unreadable(path, error, "a file that `pyxsim curve -o` has written") from error
+        except (KeyError, ValueError, TypeError) as error:
             raise InputError("is no readable load-latency curve", file=os.fspath(path)) from error
 
     def _json(self) -> bytes:
@@ -163,9 +166,7 @@ def _read(file: h5py.File) -> Curve:
 
 def check_curve(path: str | os.PathLike[str]) -> Path:
     """Make sure that a curve can be written to `path`. Raises InputError."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in KINDS:
-        raise InputError(f"'{suffix}' is no kind of file for a curve", file=os.fspath(path), allowed=KINDS)
+    ending(path, KINDS, "a curve")
     return check_writable(path)
 
 

@@ -20,8 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.errors import InputError
-from pyxsim.output.hdf5 import image
+from pyxsim.output.hdf5 import image, unreadable
 from pyxsim.output.provenance import PROVENANCE
 from pyxsim.output.result import HOW_IT_RAN, Result, plain
 from pyxsim.output.table import Framed, Table, Variable
@@ -127,8 +126,7 @@ def _opened(given: Result | str | os.PathLike[str]) -> h5py.File:
     try:
         return h5py.File(given, "r")
     except OSError as error:
-        what = os.strerror(error.errno) if error.errno else "is no readable HDF5 file"
-        raise InputError(what, file=os.fspath(given), allowed=None if error.errno == 2 else allowed) from error
+        raise unreadable(given, error, allowed) from error
 
 
 class _Walk:

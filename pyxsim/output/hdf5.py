@@ -32,8 +32,10 @@ from pyxsim.output.result import COUNTERS, LinkTable, Result, plain
 from pyxsim.output.table import Table
 from pyxsim.output.traffic import Traffic
 from pyxsim.output.work import NAMES, NPUS, PATH, TASKS, TIMELINE, Work
+from pyxsim.paths import ending, missing, need_folder
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
+ENDS = (".h5", ".hdf5", ".nc")  # of names of files in HDF5; .nc as those who read it as netCDF4 have it
 PLAIN = 1024  # bytes up to which data are neither cut into chunks nor compressed
 CHUNKS = {1: (16384,), 2: (1024, 64), 3: (1024, 8, 8)}
 FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -50,9 +52,11 @@ Path_ = str | os.PathLike[str]
 def check_writable(path: Path_) -> Path:
     """Make sure that a result can be written to `path`, before the time of a long simulation is spent on it.
 
-    Creates a missing parent folder. Returns the path with links followed. Raises InputError.
+    Returns the path with links followed. Raises InputError, also where its folder is missing: none is made.
     """
+    need_folder(path)
     target = Path(os.path.realpath(path))
+    need_folder(target)
     try:
         if target.is_dir():
             raise _fault(path, "it is a folder", "the name of a file such as 'out.h5'")
@@ -60,7 +64,6 @@ def check_writable(path: Path_) -> Path:
             raise _fault(path, "it is no regular file")
         if target.exists() and not os.access(target, os.W_OK):
             raise _fault(path, "the file is write-protected")
-        target.parent.mkdir(parents=True, exist_ok=True)
         probe = _beside(target)
         probe.touch()
         probe.unlink()
@@ -69,8 +72,16 @@ def check_writable(path: Path_) -> Path:
     return target
 
 
+def check_hdf5(path: Path_, hint: str = "") -> Path:
+    """As `check_writable`, for a file in HDF5, whose name must say so. `hint`: what else is allowed."""
+    target = check_writable(path)
+    ending(path, ENDS, "a result, which is HDF5", hint)
+    return target
+
+
 def write(result: Result, path: Path_) -> None:
     """Write a result. Raises InputError when the file cannot be written, or the disk is full."""
+    check_hdf5(path)
     # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
     put_file(path, image(result))
 
@@ -120,16 +131,24 @@ def read(path: Path_) -> Result:
                 raise InputError(f"is a {other}, not the result of a run", file=os.fspath(path), allowed=_RESULTS)
             return read_result(file)
     except OSError as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise InputError(_reason(error), file=os.fspath(path)) from error
-        problem = _reason(error) if isinstance(error, IsADirectoryError) else "is no readable HDF5 file"
-        if os.fspath(path).endswith(".toml"):
-            problem = "is an experiment by its name, not the result of one"
-        raise InputError(problem, file=os.fspath(path), allowed=_RESULTS) from error
+        raise unreadable(path, error, _RESULTS) from error
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("is no result of pyxsim, or of another version", file=os.fspath(path)) from error
+
+
+def unreadable(path: Path_, error: OSError, allowed: str) -> InputError:
+    """The fault of a file that h5py cannot open, or not read to its end. `allowed`: what was wanted."""
+    file = os.fspath(path)
+    if isinstance(error, FileNotFoundError):
+        return missing(path)
+    if isinstance(error, PermissionError):
+        return InputError(_reason(error), file=file)
+    problem = _reason(error) if isinstance(error, IsADirectoryError) else "is no readable HDF5 file"
+    if file.endswith(".toml"):
+        problem = "is an experiment by its name, not the result of one"
+    return InputError(problem, file=file, allowed=allowed)
 
 
 def _reason(error: OSError) -> str:

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -22,9 +21,10 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.output.frames import column
-from pyxsim.output.hdf5 import VERSIONS, put_file, write_table
+from pyxsim.output.hdf5 import ENDS, VERSIONS, put_file, write_table
 from pyxsim.output.sweep import Sweep
 from pyxsim.output.table import Table, Variable
+from pyxsim.paths import ending
 
 TABLE, TIMING, ANSWERS = "table", "timing.csv", "answers.csv"
 Columns = Mapping[str, list[Any]]
@@ -46,11 +46,8 @@ def names_of(sweep: Sweep) -> list[str]:
 
 def save(sweep: Sweep, path: str | os.PathLike[str]) -> None:
     """Write the table to a file whose name says which kind. Raises InputError."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in KINDS:
-        problem = f"'{suffix}' is no kind of file for a table"
-        raise InputError(problem, file=os.fspath(path), allowed=list(KINDS), given=suffix)
-    put_file(path, KINDS[suffix](sweep))
+    suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "a table")
+    put_file(path, KINDS.get(suffix, _hdf5)(sweep))
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -12,12 +12,11 @@ from pyxsim.errors import InputError, PyxsimError, raise_all
 from pyxsim.output.detail import DETAILED, UTILIZATION, write_detailed, write_utilization
 from pyxsim.output.end_to_end import NAME as END_TO_END
 from pyxsim.output.end_to_end import write_end_to_end
-from pyxsim.output.hdf5 import check_writable
+from pyxsim.output.hdf5 import check_hdf5, check_writable
 from pyxsim.output.result import Result
 
 Check = Callable[[str], Any]
-OTHERS = (".csv", ".htm", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".toml", ".txt")
-"""Ends of names that are not those of HDF5 files: whoever opened one would not find what it says."""
+HINT = "; --json prints JSON, --plot draws"  # for who wanted another file than HDF5
 
 
 class Tables(NamedTuple):
@@ -67,10 +66,8 @@ class Outputs:
         files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
         files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
         check_outputs([(name, check) for name, check in files if name is not None], inputs)
-        suffix = "" if self.file is None else Path(self.file).suffix.lower()
-        if suffix in OTHERS:
-            problem = f"'{suffix}' is no name for HDF5, which is what is written"
-            raise InputError(problem, file=self.file, allowed="OUT.h5; --json prints JSON, --plot draws")
+        if self.file is not None:  # when it is told what it would be written over
+            check_hdf5(self.file, HINT)
 
     def write(self, result: Result) -> str:
         """Write them; returns their names. Raises InputError."""

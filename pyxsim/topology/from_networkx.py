@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.paths import missing
 from pyxsim.textfile import read_text
 from pyxsim.topology.graph import graph_network
 from pyxsim.topology.routings import graph_routings
@@ -39,6 +40,8 @@ def read_graph(path: Path) -> Any:
             return nx.read_graphml(path, force_multigraph=True)
         if path.suffix.lower() == ".gml":
             return nx.read_gml(path, label="id")
+    except FileNotFoundError:
+        raise missing(path).at(key=f"{KEY}.file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", key=f"{KEY}.file", file=str(path)) from None
     except Exception as error:

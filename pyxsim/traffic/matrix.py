@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.paths import missing
 from pyxsim.textfile import read_text
 from pyxsim.traffic.draws import Floats, Longs
 
@@ -74,6 +75,8 @@ def _read_npy(path: Path) -> Floats:
     try:
         with path.open("rb") as stream:
             return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float64)
+    except FileNotFoundError as error:
+        raise missing(path) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
     except (ValueError, TypeError, EOFError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.paths import missing
 from pyxsim.textfile import read_text
 from pyxsim.traffic.draws import Longs
 from pyxsim.units import MAX_BYTES, MAX_CYCLES
@@ -49,6 +50,8 @@ def _read_npy(path: Path) -> tuple[Longs, list[int]]:
     try:
         with path.open("rb") as stream:
             found = np.load(stream, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise missing(path) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
     except (ValueError, EOFError) as error:

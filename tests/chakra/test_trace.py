@@ -223,8 +223,11 @@ def test_traces_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_a_trace_appears_when_it_is_whole(tmp_path: Path) -> None:
-    """In a folder that is made for it; nothing is left of one that cannot be finished, and what was there stays."""
+    """Nothing is left of one that cannot be finished, and what was there stays; a missing folder is not made."""
     path = tmp_path / "new" / "a.et"
+    with pytest.raises(InputError, match=r"new/a\.et: cannot be written: there is no folder '.*new'"):
+        chakra.write(path, [Node(1)])
+    path.parent.mkdir()
     chakra.write(path, [Node(1)])
     before = path.read_bytes()
 

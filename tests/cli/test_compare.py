@@ -117,7 +117,10 @@ def test_without_packets(pyxsim: Command, study: Path) -> None:
         (("--within", "ten"), "--within: 'ten' is no share; allowed: between 0 and 1, such as 10% or 0.1"),
         (("--within", "100%"), "--within: '100%' is no share"),
         (("--backend", "flows"), "--backend: unknown backend 'flows'; allowed: packet, analytical"),
-        (("-o", "all.csv"), "all.csv: '.csv' is no kind of file for a comparison; allowed: .h5, .json, .md"),
+        (
+            ("-o", "all.csv"),
+            "all.csv: '.csv' is no kind of file for a comparison; allowed: .h5, .hdf5, .nc, .json",
+        ),
         (("-o", "four_points.toml.md", "--plot", "x.pgn"), "x.pgn: '.pgn' is no format of a picture"),
         (("--set", "network.shap=[4]"), "--set: network.shap: unknown key"),
         (("--set", "network.shape=[4, 4, 4]"), ": network.shape: "),

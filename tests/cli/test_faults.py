@@ -438,7 +438,7 @@ ASTRA_OPTIONS = {
     "zero scale": (["--compute-scale", "0"], "--compute-scale: '0' is no scale"),
     "--set": (["--set", "network.router.vcs=0"], "--set: network.router.vcs: 0 is too small"),
     "queues": (["--set", "system.queues=[1,2,2]"], "--set: system.queues: dimension 0 has 2 rings"),
-    "path": (["--path", "/proc/none", "-o", "out.h5"], "/proc/none/EndToEnd.csv: cannot be written"),
+    "path": (["--path", "/proc/none", "-o", "out.h5"], "/proc/none: cannot be made"),
     "-o over an input": (["-o", "system.txt"], "system.txt: cannot be written: it is an input"),
 }
 

@@ -59,6 +59,7 @@ def write(folder: Path, keys: str, own: str, model: str = TINY) -> None:
 )
 def test_traces_run_to_the_same_end(pyxsim: Command, folder: Path, keys: str, own: str, model: str) -> None:
     write(folder, keys, own, model)
+    (folder / "traces").mkdir()
     told = json.loads(pyxsim("workload", "generate", "model.toml", "-o", "traces/step.*.et", "--json").out)
     assert told["file"] == "traces/step.*.et"
     groups = f'groups = "{told["groups"]}"\n' if told["groups"] else ""
@@ -106,6 +107,7 @@ def test_what_is_offloaded_stays_so(
     ended = pyxsim("workload", "generate", "model.toml")
     assert ended.code == 0
     assert "remote memory" in ended.err
+    (folder / "traces").mkdir()
     told = json.loads(pyxsim("workload", "generate", "model.toml", "-o", "traces/step.*.et", "--json").out)
     assert set(told["remote_memory"]) == kinds
     assert all(stage["remote"] > 0 for stage in told["stages"])
@@ -162,6 +164,8 @@ def test_a_text(pyxsim: Command, folder: Path) -> None:
             "workload.parallelism.pipeline: a workload text of ASTRA-sim 1 cannot say it",
         ),
         (["model.toml", "-o", "step.et"], "step.et: "),
+        (["model.toml", "-o", "steps/a.*.et"], "steps/a.*.et: cannot be written: there is no folder 'steps'"),
+        (["model.toml", "-o", "steps/a.txt"], "steps/a.txt: cannot be written: there is no folder 'steps'"),
         (["model.toml", "--set", "workload.parallelism.tensor=3"], "workload.parallelism.tensor: tensor 3"),
         (["model.toml", "--set", "workload.parallelism.tensr=3"], "workload.parallelism.tensr: unknown key"),
     ],

@@ -70,7 +70,13 @@ def test_quiet(pyxsim: Command, folder: Path) -> None:
 
 def test_files(pyxsim: Command, folder: Path) -> None:
     pytest.importorskip("matplotlib")
-    ended = pyxsim("run", "small.toml", "-o", "new/out.h5", "--plot", "out.png")
+    words = ("run", "small.toml", "-o", "new/out.h5", "--plot", "out.png")
+    assert pyxsim(*words).lines == [
+        "pyxsim: new/out.h5: cannot be written: there is no folder 'new'; allowed: a folder that is there"
+    ]
+    assert not (folder / "new").exists()
+    (folder / "new").mkdir()
+    ended = pyxsim(*words)
     assert ended.code == 0
     assert ended.lines[-1] == "wrote new/out.h5 and out.png"
     assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
@@ -237,6 +243,9 @@ def test_a_result_is_no_experiment(pyxsim: Command, command: str) -> None:
 def test_a_name_that_says_something_else_than_hdf5(pyxsim: Command, folder: Path) -> None:
     """Before anything is simulated."""
     (line,) = pyxsim("run", "small.toml", "-o", "out.json").lines
-    assert line.startswith("pyxsim: out.json: '.json' is no name for HDF5, which is what is written; allowed: OUT.h5")
-    assert not (folder / "out.json").exists()
-    assert pyxsim("run", "small.toml", "-o", "out.result").code == 0
+    assert line == (
+        "pyxsim: out.json: '.json' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc; "
+        "--json prints JSON, --plot draws"
+    )
+    assert pyxsim("run", "small.toml", "-o", "out.result").code == 2
+    assert not [*folder.glob("out.*")]

@@ -60,7 +60,7 @@ def test_a_result_with_little_to_tell_says_so(pyxsim: Command, folder: Path) -> 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["nowhere.h5"], "pyxsim: nowhere.h5: No such file or directory"),
+        (["nowhere.h5"], "pyxsim: nowhere.h5: no such file"),
         (["small.toml"], "pyxsim: small.toml: is an experiment by its name, not the result of one"),
         (["."], "pyxsim: .: Is a directory"),
         (["out.h5", "-o", "t.txt"], "pyxsim: t.txt: '.txt' is no format of a trace; allowed: .json, .json.gz"),

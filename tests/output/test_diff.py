@@ -204,7 +204,7 @@ def test_integers_at_the_ends_of_their_range(tmp_path: Path) -> None:
 
 def test_what_is_no_file(tmp_path: Path, saved: Path) -> None:
     (tmp_path / "text").write_text("text")
-    for path, says in (("missing.h5", "No such file"), ("text", "is no readable HDF5 file"), (".", "directory")):
+    for path, says in (("missing.h5", "no such file"), ("text", "is no readable HDF5 file"), (".", "directory")):
         with pytest.raises(InputError, match=says):
             diff(saved, tmp_path / path)
 

@@ -65,6 +65,7 @@ def test_examples_run(page: str, build: Callable[..., Result], tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     result = build()
     result.links.name[0] = "d0+:(0,0,0)->(1,0,0)"
+    (tmp_path / "results").mkdir()
     result.save("results/torus_all_reduce.h5")
     examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     build(attribution=make_attribution()).save("results/waits.h5")

@@ -390,7 +390,7 @@ def test_a_sweep_is_loaded(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         pyxsim.load(tmp_path / "nothing.h5")
     with pytest.raises(InputError, match="holds no sweep"):
         pyxsim.load(tmp_path)

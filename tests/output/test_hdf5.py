@@ -14,6 +14,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.output import check_writable
+from pyxsim.output.hdf5 import ENDS
 from pyxsim.output.layout import TABLES
 from pyxsim.output.provenance import settings_sha256
 from pyxsim.output.result import COUNTERS, Result
@@ -211,11 +212,46 @@ def test_save_follows_a_link(result: Result, tmp_path: Path) -> None:
     assert (tmp_path / "real.h5").is_file()
 
 
-def test_missing_folder_is_made(result: Result, tmp_path: Path) -> None:
-    check_writable(tmp_path / "a" / "b" / "out.h5")
-    assert list((tmp_path / "a" / "b").iterdir()) == []
-    result.save(tmp_path / "a" / "b" / "out.h5")
-    assert Result.load(tmp_path / "a" / "b" / "out.h5").seed == 7
+def test_missing_folder_is_told_and_not_made(result: Result, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "link.h5").symlink_to("gone/real.h5")
+    for name, missing, near in (
+        ("reslts/out.h5", "reslts", "; did you mean 'results'?"),
+        ("a/b/out.h5", "a/b", ""),
+        ("link.h5", "gone", ""),
+    ):
+        path = tmp_path / name
+        for attempt in (check_writable, result.save):
+            with pytest.raises(InputError) as caught:
+                attempt(path)
+            told = str(caught.value)
+            assert told.endswith(f"there is no folder '{tmp_path / missing}'; allowed: a folder that is there{near}")
+            assert told.partition(": ")[0] in (str(path), str(tmp_path / missing / "real.h5"))
+    assert sorted(os.listdir(tmp_path)) == ["link.h5", "results"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_endings_of_hdf5(result: Result, tmp_path: Path, end: str) -> None:
+    for name in (f"out{end}", f"OUT{end.upper()}"):
+        result.save(tmp_path / name)
+        assert Result.load(tmp_path / name).seed == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("out.txt", "'.txt' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
+        ("out.JSON", "'.JSON' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
+        ("out.hdf", "; allowed: .h5, .hdf5, .nc; did you mean '.hdf5'?"),
+        ("load-0.5", "'.5' is no kind of file for a result"),
+        ("out", "the name tells no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
+    ],
+)
+def test_other_endings_are_refused(result: Result, tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        result.save(tmp_path / name)
+    assert says in str(caught.value)
+    assert os.listdir(tmp_path) == []
 
 
 def test_unwritable_paths(result: Result, tmp_path: Path) -> None:
@@ -225,6 +261,7 @@ def test_unwritable_paths(result: Result, tmp_path: Path) -> None:
         (tmp_path / "file" / "out.h5", "cannot be written"),
         (Path("/dev/null"), "no regular file"),
         (tmp_path / ("x" * 300), "cannot be written"),
+        (tmp_path / "file" / "out.h5", "is no folder; allowed: a folder that is there"),
     ]:
         for attempt in (check_writable, result.save):
             with pytest.raises(InputError, match=text) as caught:
@@ -271,7 +308,7 @@ except InputError as error:
 
 
 def test_load_refuses_other_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.h5: No such file"):
+    with pytest.raises(InputError, match=r"none\.h5: no such file"):
         Result.load(tmp_path / "none.h5")
     (tmp_path / "text.h5").write_text("hello")
     with pytest.raises(InputError, match="no readable HDF5"):

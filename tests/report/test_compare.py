@@ -111,7 +111,7 @@ def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path,
     one.save(tmp_path / name)
     with pytest.raises(InputError, match=r"a file \.\w+ cannot be loaded; allowed: the \.h5 of the same command$"):
         pyxsim.load(tmp_path / name)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         pyxsim.load(tmp_path / "none.json")
 
 

@@ -210,8 +210,10 @@ def test_a_loaded_result_knows_its_network_again(torus: Result, tmp_path: Path) 
 
 
 def test_save(torus: Result, tmp_path: Path) -> None:
-    save(torus, tmp_path / "new" / "out.png")
-    assert (tmp_path / "new" / "out.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match=r"new/out\.png: cannot be written: there is no folder '.*new'"):
+        save(torus, tmp_path / "new" / "out.png")
+    save(torus, tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError, match=r"out\.xyz: cannot write the plot"):
         save(torus, tmp_path / "out.xyz")
     with pytest.raises(InputError, match="it is a folder"):

@@ -48,7 +48,9 @@ def test_validate_lists(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--write", "nothing.md"], "no such page"),
         (["ring/kinds", "--workers", "0"], "--workers: 0 is out of range; allowed: a whole number from 1"),
         (["ring/kinds", "--workers", "1025"], "--workers: 1025 processes; allowed: from 1 to 1024"),
-        (["ring/kinds", "-o", "torus.cfg/out"], "cannot be made"),
+        (["ring/kinds", "-o", "torus.cfg/out"], "'torus.cfg' is no folder"),
+        (["ring/kinds", "-o", "torus.cfg"], "torus.cfg: -o: is a file; allowed: the name of a folder"),
+        (["ring/kinds", "-o", "a/b"], "a/b: -o: cannot be written: there is no folder 'a'"),
     ],
 )
 def test_validate_refuses(words: list[str], text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

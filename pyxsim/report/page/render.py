@@ -11,6 +11,7 @@ from typing import Any
 from pyxsim import __version__
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable, put_file
+from pyxsim.paths import ending
 from pyxsim.report.page.look import CONFIG, need_plotly, plotly_js, templates
 from pyxsim.report.page.parts import Chapter, Detail, Panel
 
@@ -22,9 +23,7 @@ KINDS = (".html", ".htm")
 def check_page(path: str | os.PathLike[str]) -> Path:
     """Make sure that a page can be made and written to `path`. Raises InputError."""
     need_plotly()
-    suffix = Path(path).suffix.lower()
-    if suffix not in KINDS:
-        raise InputError(f"'{suffix}' is no kind of file for a page", file=os.fspath(path), allowed=KINDS)
+    ending(path, KINDS, "a page")
     return check_writable(path)
 
 

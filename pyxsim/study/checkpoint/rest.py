@@ -12,6 +12,7 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable
 from pyxsim.output.result import Result
+from pyxsim.paths import missing
 from pyxsim.report.files import Outputs
 from pyxsim.study.checkpoint import file
 from pyxsim.study.checkpoint.keeper import Keeper
@@ -87,4 +88,4 @@ def _no_checkpoint(path: str) -> None:
     if output != path and os.path.isfile(output) and Result.load(output).complete:
         problem = "there is no checkpoint: the run has ended"
         raise InputError(problem, file=path, allowed=f"nothing; its result is {output}")
-    raise InputError("there is no such file", file=path, allowed="a checkpoint, such as out.h5.checkpoint")
+    raise missing(path, "a checkpoint, such as out.h5.checkpoint")

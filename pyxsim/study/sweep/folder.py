@@ -14,6 +14,7 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import check_writable, put_file
 from pyxsim.output.sweep import FORMAT, JOURNAL, MANIFEST, POINTS, read_manifest
+from pyxsim.paths import make_folder
 from pyxsim.study.sweep.task import Outcome
 
 LOCK, LOG = ".lock", "workers.log"
@@ -44,7 +45,8 @@ class Folder:
                 raise InputError(
                     problem, file=os.fspath(self.path), key="-o", allowed="a new folder, or that of a sweep"
                 )
-            (self.path / POINTS).mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
+            make_folder(self.path / POINTS)
         except OSError as error:
             problem = f"cannot be written: {os.strerror(error.errno or 0)}"
             raise InputError(problem, file=os.fspath(self.path), key="-o") from error

@@ -188,7 +188,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         chapters([str(text), str(missing)])
     assert "is no readable HDF5 file" in str(caught.value)
-    assert "No such file" in str(caught.value)
+    assert "no such file" in str(caught.value)
 
 
 def test_a_page_is_html(tmp_path: Path) -> None:

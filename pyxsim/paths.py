@@ -1,0 +1,68 @@
+"""Names of files that a user gives: what is not there is told in the same words by whoever is asked for it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pyxsim.errors import InputError, closest
+
+PathLike = str | os.PathLike[str]
+
+
+def missing(path: PathLike, allowed: str | None = None) -> InputError:
+    """The fault of a file to be read that is not there; it names one beside it that is close and of the same kind."""
+    place = Path(path)
+    near = _near(place.name, place.parent, lambda each: each.suffix == place.suffix)
+    return InputError(f"no such file{near}", file=os.fspath(path), allowed=allowed)
+
+
+def need_folder(path: PathLike) -> None:
+    """Raise InputError unless the folder of a file that is to be written is there.
+
+    None is made: a slip in its name would leave a folder, and the file where nobody looks for it.
+    """
+    folder = Path(path).parent
+    try:
+        problem = "" if stat.S_ISDIR(os.stat(folder).st_mode) else f"'{folder}' is no folder"
+    except FileNotFoundError:
+        problem = f"there is no folder '{folder}'"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        near = _near(folder.name, folder.parent, Path.is_dir)
+        allowed = f"a folder that is there{near}"
+        raise InputError(f"cannot be written: {problem}", file=os.fspath(path), allowed=allowed)
+
+
+def make_folder(path: PathLike) -> None:
+    """Make the folder that a command fills, unless it is there; that above it must be. Raises InputError."""
+    need_folder(path)
+    try:
+        Path(path).mkdir(exist_ok=True)
+    except FileExistsError as error:
+        raise InputError("is a file", file=os.fspath(path), allowed="the name of a folder") from error
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", file=os.fspath(path)) from error
+
+
+def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") -> str:
+    """The ending of a name, which says what is written: ".h5". Raises InputError where it is none of those that are
+    allowed for `what`, "a result". `hint`: what else there is for who wanted another kind of file."""
+    name, ends = os.fspath(path), tuple(allowed)
+    suffix = Path(name).suffix
+    if suffix.lower() not in ends:
+        found = f"'{suffix}' is" if suffix else "the name tells"
+        problem = f"{found} no kind of file for {what}"
+        more = closest(suffix, ends) if suffix else ""
+        raise InputError(problem, file=name, allowed=f"{', '.join(ends)}{more}{hint}")
+    return suffix.lower()
+
+
+def _near(name: str, folder: Path, alike: Callable[[Path], bool]) -> str:
+    try:
+        return closest(name, [each.name for each in folder.iterdir() if alike(each)])
+    except OSError:
+        return ""
