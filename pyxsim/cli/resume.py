@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyxsim.cli.keeping import keeper_of
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.simulate import go_on
 from pyxsim.cli.talk import Talk
-from pyxsim.study.checkpoint.rest import take_up
+from pyxsim.study.checkpoint.rest import take_up, typed_again
 
 
 def resume(talk: Talk, path: str, output: str | None = None, *, keep: bool = False) -> None:
@@ -17,4 +19,5 @@ def resume(talk: Talk, path: str, output: str | None = None, *, keep: bool = Fal
     watch = Watch(talk, ends=False)
     prepared.network.tick = watch.tick
     talk.say(f"{path}: going on from cycle {prepared.network.now:,}, written {head['written']}", "")
+    rest = replace(rest, outputs=typed_again(rest.outputs, output))  # further checkpoints keep the whole names
     go_on(talk, prepared, rest, watch, keeper, keep=keep)

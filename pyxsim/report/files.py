@@ -61,6 +61,12 @@ class Outputs:
         tables = self.tables and self.tables._replace(folder=os.path.abspath(self.tables.folder))
         return Outputs(file, plot, tables)
 
+    def from_here(self) -> Outputs:
+        """The same files as one types them in the present folder, where they lie in it or below."""
+        file, plot = (None if name is None else _from_here(name) for name in (self.file, self.plot))
+        tables = self.tables and self.tables._replace(folder=_from_here(self.tables.folder))
+        return Outputs(file, plot, tables)
+
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
         files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
@@ -80,6 +86,11 @@ class Outputs:
         every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
         *names, last = [path for path in every if path is not None] or [""]
         return f"{', '.join(names)} and {last}" if names else last
+
+
+def _from_here(name: str) -> str:
+    below = os.path.relpath(name)
+    return name if below == os.pardir or below.startswith(os.pardir + os.sep) else below
 
 
 def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = ()) -> None:

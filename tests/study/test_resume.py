@@ -138,6 +138,26 @@ def test_what_a_command_was_to_write_is_written(here: Path) -> None:
         pyxsim.resume("out.h5.checkpoint")
 
 
+def test_names_of_files_are_told_as_they_are_typed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below the present folder from there; elsewhere whole, or as they are typed now."""
+    path = here / "out.h5.checkpoint"
+    rest = Rest(Outputs(str(here / "out.h5")))
+    prepared = prepare(pyxsim.load_experiment(RING))
+    at = keeper(str(path), None, rest, stopping=Boundaries(2), complain=pytest.fail)
+    assert not simulate(prepared, keeper=at).complete
+    assert main(["resume", "out.h5.checkpoint", "--keep"]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == "wrote out.h5"
+    (here / "sub").mkdir()
+    monkeypatch.chdir(here / "sub")
+    for words, told in (([], str(here / "out.h5")), (["-o", "../other.h5"], "../other.h5")):
+        assert main(["resume", "../out.h5.checkpoint", "--keep", *words]) == 0
+        assert capsys.readouterr().err.splitlines()[-1] == f"wrote {told}"
+    assert main(["resume", "../out.h5.checkpoint", "-o", "no/x.h5"]) == 2
+    assert "pyxsim: no/x.h5: cannot be written: there is no folder 'no'" in capsys.readouterr().err
+
+
 # Every NPU sends two hops ahead round a circle without datelines: one VC, little buffer.
 DEADLOCK = {
     "network": {

@@ -77,9 +77,15 @@ def take_up(path: PathLike, output: str | None = None) -> tuple[dict[str, Any], 
     head, (prepared, rest) = file.read(path)
     if output is not None:
         rest = replace(rest, outputs=replace(rest.outputs, file=os.path.abspath(output)))
-    rest.outputs.check([path])
+    typed_again(rest.outputs, output).check([path])
     prepared.past = Past.of(head)
     return head, prepared, rest
+
+
+def typed_again(outputs: Outputs, output: str | None) -> Outputs:
+    """The files of a run that goes on, as whoever goes on with it would type them. `output`: what was typed now."""
+    told = outputs.from_here()
+    return told if output is None else replace(told, file=output)
 
 
 def _no_checkpoint(path: str) -> None:
