@@ -62,7 +62,7 @@ def _cases(told: Told) -> Iterator[str]:
     yield from (_where(told), "")
     paired = any("against" in row for row in told["cases"])
     extra = " against before |" if paired else ""
-    yield f"| case | work | CPU s: median (least to most) | in all | per CPU second | peak MB |{extra}"
+    yield f"| case | work | CPU s: median (least to most) | with set-up | per CPU second | peak MB |{extra}"
     yield "|---|---|---|---|---|---|" + "---|" * paired
     for row in told["cases"]:
         case, seconds = CASES[row["name"]], row["cpu_s"]

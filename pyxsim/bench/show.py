@@ -23,7 +23,7 @@ def tables(rows: Sequence[Row], changes: Sequence[Change | None] | None = None) 
     for unit in dict.fromkeys(CASES[row["name"]].unit for row in rows):
         table = Table(title=f"{unit}: how many, and how many in a CPU second", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("case", no_wrap=True)
-        for head in ("work", "CPU s", "in all", "rate", "MB"):
+        for head in ("work", "CPU s", "with set-up", "rate", "MB"):
             table.add_column(head, justify="right", no_wrap=True)
         if changes is not None:
             table.add_column("before", justify="right", no_wrap=True)

@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.errors import InputError
 from pyxsim.output.hdf5 import image, unreadable
 from pyxsim.output.provenance import PROVENANCE
 from pyxsim.output.result import HOW_IT_RAN, Result, plain
@@ -27,6 +28,7 @@ from pyxsim.output.table import Framed, Table, Variable
 
 APART = HOW_IT_RAN | set(PROVENANCE)
 """Names of attributes, and of keys in them, that tell how and where a run was made: no part of what it found."""
+OURS = {"record", "comparison", "axes"}  # attributes of a result, a comparison, the table of a sweep
 AT_ONCE = 2**22  # entries of a dataset that are read together
 EXPERIMENT, RUN = "experiment", "run"  # the attribute with the settings, and their table that changes no result
 
@@ -124,9 +126,13 @@ def _opened(given: Result | str | os.PathLike[str]) -> h5py.File:
         return h5py.File(io.BytesIO(image(given)), "r")
     allowed = "an .h5 file, as -o writes it; of a sweep its table.h5"
     try:
-        return h5py.File(given, "r")
+        file = h5py.File(given, "r")
     except OSError as error:
         raise unreadable(given, error, allowed) from error
+    if not (OURS & set(file.attrs) or "curve" in file):
+        file.close()
+        raise InputError("is no file of pyxsim", file=os.fspath(given), allowed=allowed)
+    return file
 
 
 class _Walk:

@@ -133,8 +133,8 @@ def _dimension_table(uses: list[Use], title: str) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(title, no_wrap=True)
     first, *others = (words.split()[-1] for words in STALL_WORDS.values())
-    # The other causes read on from the first: waited: credit, VC, ...
-    for title in ("links", "bandwidth", "busy", "most", f"waited: {first}", *others):
+    # Of the busiest link in brackets: it belongs to what stands before it. The causes read on: waited: credit, VC, ...
+    for title in ("links", "bandwidth", "busy", "(most)", f"waited: {first}", *others):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses[:MAX_DIMENSIONS]:
         numbers = (f"{use.links:,}", rounded(use.bandwidth, "B/s"), percent(use.mean), percent(use.most))

@@ -56,6 +56,8 @@ def test_the_yardstick_comes_first(pyxsim: Command, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(measure, "once", lambda *_, **__: (Run(2_000_000, 100, 1.0, 1.5, {}), 50.0))
     ended = pyxsim("bench", "torus4x4x4-all-reduce", "--repeat", "1")
     assert ended.lines[0].startswith("this machine: ")
+    (head,) = (line for line in ended.lines if line.split()[:2] == ["case", "work"])
+    assert head.split() == ["case", "work", "CPU", "s", "with", "set-up", "rate", "MB"]  # not "in all", as of a run
     assert " of the one of the tables in docs/performance.md (" in ended.lines[0]
     told = json.loads(pyxsim("bench", "torus4x4x4-all-reduce", "--repeat", "1", "--json").out)
     assert told["yardstick"]["mb_per_s"]["median"] > 0

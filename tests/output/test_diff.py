@@ -17,9 +17,13 @@ from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError
+from pyxsim.output.comparison import Comparison
+from pyxsim.output.curve import Curve
 from pyxsim.output.diff import APART, Diff, diff
 from pyxsim.output.provenance import PROVENANCE, provenance
 from pyxsim.output.result import HOW_IT_RAN, Result
+from pyxsim.output.sweep import Sweep
+from pyxsim.output.sweep_table import save as save_table
 from tests.examples import part_of
 
 Change = Callable[[h5py.File], object]
@@ -169,6 +173,7 @@ def test_floats_bit_by_bit(tmp_path: Path, bits: list[int], flips: dict[int, int
     other = [flips.get(place, each) for place, each in enumerate(bits)]
     for name, values in (("one.h5", bits), ("other.h5", other)):
         with h5py.File(tmp_path / name, "w") as file:
+            file.attrs["record"] = "{}"  # of a result
             file["x"] = np.array(values, dtype=np.uint64).view(np.float64)
     floats = [np.array(values, dtype=np.uint64).view(np.float64).tolist() for values in (bits, other)]
     wanted = [
@@ -189,6 +194,7 @@ def test_more_than_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table = np.arange(64 * 30).reshape(64, 30)
     for name, values in (("one.h5", table), ("other.h5", np.where(table % 601 == 600, table - 7, table))):
         with h5py.File(tmp_path / name, "w") as file:
+            file.attrs["record"] = "{}"  # of a result
             file.create_dataset("x", data=values, chunks=(8, 30))
     (found,) = diff(tmp_path / "one.h5", tmp_path / "other.h5").differences
     assert (found.places, found.at, found.first, found.second, found.largest) == (3, (20, 0), 600, 593, 7)
@@ -197,6 +203,7 @@ def test_more_than_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_integers_at_the_ends_of_their_range(tmp_path: Path) -> None:
     for name, value in (("one.h5", -(2**63)), ("other.h5", 2**63 - 1)):
         with h5py.File(tmp_path / name, "w") as file:
+            file.attrs["record"] = "{}"  # of a result
             file["x"] = np.array([value])
     (found,) = diff(tmp_path / "one.h5", tmp_path / "other.h5").differences
     assert found.largest == 2**64 - 1
@@ -207,6 +214,24 @@ def test_what_is_no_file(tmp_path: Path, saved: Path) -> None:
     for path, says in (("missing.h5", "no such file"), ("text", "is no readable HDF5 file"), (".", "directory")):
         with pytest.raises(InputError, match=says):
             diff(saved, tmp_path / path)
+
+
+def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
+    """Whichever of the two it is; what any command of ours writes is taken."""
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file["x"] = [1, 2]
+        file.attrs["title"] = "of another program"
+    for pair in ((saved, tmp_path / "foreign.h5"), (tmp_path / "foreign.h5", saved)):
+        with pytest.raises(InputError, match=r"foreign\.h5: is no file of pyxsim; allowed: an \.h5 file, as -o"):
+            diff(*pair)
+    curve = Curve("a network", [{"offered_load": 0.1, "saturated": False}])
+    comparison = Comparison("two", ["packet"], [], 0.1, 1)
+    sweep = Sweep(tmp_path, "swept", {"a": [1]}, [])
+    curve.save(tmp_path / "curve.h5")
+    comparison.save(tmp_path / "comparison.h5")
+    save_table(sweep, tmp_path / "table.h5")
+    for name in ("curve.h5", "comparison.h5", "table.h5"):
+        assert diff(tmp_path / name, tmp_path / name).equal
 
 
 def test_two_runs_and_another_one() -> None:

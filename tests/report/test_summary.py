@@ -94,6 +94,10 @@ def test_text(result: Result) -> None:
     lines = shown.splitlines()
     assert lines[0].startswith("ring 2, all-reduce of 1 KiB ")
     assert lines[0].endswith("packet, seed 7")
+    # The share of the busiest link belongs to "busy", not to what was waited for.
+    assert re.search(
+        r"^dimension +links +bandwidth +busy +\(most\) +waited: credit +VC +arbitration +link$", shown, re.M
+    )
     assert re.search(r"^0: 2 NPUs +4 +100 GB/s 23\.9 % 68\.8 % +1\.0 %", shown, re.MULTILINE)
     assert "warning: latency rounded up: 0.5 ns is 1 cycle" in lines
     assert "interrupted" not in shown
