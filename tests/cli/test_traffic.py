@@ -226,7 +226,7 @@ FAULTS = [
     (("curve", "traffic.toml", "--loads", "x"), "pyxsim: --loads: 'x' is no list of loads"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "-o", "traffic.toml"),
-        "pyxsim: traffic.toml: '.toml' is no format of a file; allowed: .h5, .json, .csv, .",
+        "pyxsim: traffic.toml: '.toml' is no format of a file; allowed: .h5, .hdf5, .nc, .json, .csv, .",
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
     (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),
