@@ -126,7 +126,8 @@ def test_every_number_of_ranks_and_bytes(kind: str, name: str, n: int, mirror: b
     prove(c)
     sizes = block_sizes(c.kind, n, c.blocks, 1 if kind == "barrier" else data.draw(st.integers(1, 3 * n)))
     real = c.without_empty(sizes)
-    prove(real)
+    if real is not c:
+        prove(real)
     assert c.keeps_all or real.message_bytes(sizes).all()
     # Nothing is lost: what is left out is nothing.
     assert real.message_bytes(sizes).sum() == c.message_bytes(sizes).sum()
