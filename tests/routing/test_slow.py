@@ -30,6 +30,7 @@ from pyxsim.routing import (
 )
 from pyxsim.routing.graph import distances
 from pyxsim.routing.planes import Plane, plane, rebuilt
+from tests.examples import part_of
 from tests.routing.nets import grid, grids
 from tests.routing.slow import NoRoute, Row, Slow, everything
 
@@ -140,7 +141,7 @@ def tables_of_random_graphs(relation: Relation, whole: bool, data: st.DataObject
 
 
 TABLES = given(graphs(), st.booleans(), st.data())
-test_tables_of_random_graphs = settings(max_examples=100)(TABLES(tables_of_random_graphs))
+test_tables_of_random_graphs = settings(max_examples=part_of(100))(TABLES(tables_of_random_graphs))
 test_many_tables_of_random_graphs = pytest.mark.slow(settings(max_examples=4000)(TABLES(tables_of_random_graphs)))
 
 
@@ -188,7 +189,7 @@ def mixed_up_grids(relation: Relation, whole: bool, data: st.DataObject) -> None
 
 
 GRIDS = given(mixed_up(), st.booleans(), st.data())
-test_mixed_up_grids = settings(max_examples=80)(GRIDS(mixed_up_grids))
+test_mixed_up_grids = settings(max_examples=part_of(80))(GRIDS(mixed_up_grids))
 test_many_mixed_up_grids = pytest.mark.slow(settings(max_examples=4000)(GRIDS(mixed_up_grids)))
 
 
