@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ROOT / "inputs" / "studies"
 STUDIES = sorted(INPUTS.glob("*.toml"))
 PAGES = sorted(page for page in (ROOT / "docs" / "studies").glob("*.md") if page.name != "index.md")
-QUICK = {"algorithms", "buffers", "fat_tree", "hotspot", "switch_gib", "two_jobs"}
+QUICK = {"buffers", "hotspot", "switch_gib", "two_jobs"}
 COMMAND = re.compile(r"^pyxsim compare inputs/studies/(\w+)\.toml(.*)$", re.MULTILINE)
 KIB, MIB = 2**10, 2**20
 
