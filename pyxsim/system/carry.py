@@ -446,6 +446,7 @@ class _Layout:
         self.takes_part[phase.groups] = True
         # In an all-to-all, the blocks of one source are what is cut.
         self.width = self.schedule.blocks // (phase.npus if self.schedule.kind.homes == 2 else 1)
+        self._begins: dict[int, I64] = {}  # by the bytes of a piece, of which there are few
         ranks = range(phase.npus)
         self._starts: list[list[int]] = [[] for _ in ranks]
         self._goals: list[list[int]] = [[] for _ in ranks]
@@ -458,8 +459,10 @@ class _Layout:
     def ends(self, position: int) -> I64:
         """Where the blocks of one source begin and end: from the first byte of the chunk."""
         phase = self.phase
-        sizes = phase.block_sizes(int(phase.pieces[position]))[: self.width] // phase.copies
-        return cast(I64, pointers(sizes) + self.base[position])
+        piece = int(phase.pieces[position])
+        if piece not in self._begins:
+            self._begins[piece] = pointers(phase.block_sizes(piece)[: self.width] // phase.copies)
+        return cast(I64, self._begins[piece] + self.base[position])
 
     def cells(self, position: int, held: _Held) -> Cells:
         """The cells of a position at the beginning of the phase."""
