@@ -28,6 +28,38 @@ cdef inline uint64_t bit_of(State* s, int32_t vc) noexcept nogil:
     return (<uint64_t> 1) << (s.vc[vc].spot & 63)
 
 
+# --- routers with many words of input VCs, of which few have a flit ---------------------------------------------------
+#
+# `Router.filled` has a bit for each word with an occupied VC, so that nobody reads the others. The last bit stands for
+# all words from its own on: where there are any it is always set, and each of them is looked at.
+
+cdef enum:
+    LAST_WORD = 63
+
+
+cdef inline void fill_word(State* s, Vc* v) noexcept nogil:
+    """A flit has come into an input VC."""
+    cdef Router* r = &s.router[v.router]
+    cdef int32_t word = (v.spot >> 6) - r.word
+    r.filled |= <uint64_t> 1 << (word if word < LAST_WORD else LAST_WORD)
+
+
+cdef inline void empty_word(State* s, Router* r, int32_t vc) noexcept nogil:
+    """A flit has left an input VC."""
+    cdef int32_t word = (s.vc[vc].spot >> 6) - r.word
+    if word < LAST_WORD:
+        r.filled &= ~(<uint64_t> (s.inputs[r.word + word].occupied == 0) << word)
+
+
+cdef inline int32_t filled_word(const Router* r, int32_t word) noexcept nogil:
+    """The first word of a router from `word` on that may have an occupied VC; `Router.words` or more: there is none."""
+    cdef uint64_t bits
+    if word >= LAST_WORD:
+        return word
+    bits = r.filled >> word
+    return word + lowest(bits) if bits else r.words
+
+
 cdef inline int32_t number_of(State* s, int32_t vc) noexcept nogil:
     """The number of an input VC on its link."""
     return vc - s.in_port[s.vc[vc].port].base

@@ -3,7 +3,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.bits cimport lowest, prefetch, seldom, set_bit
-from pyxsim.core.buffer cimport vc_at
+from pyxsim.core.buffer cimport filled_word, vc_at
 from pyxsim.core.calendar cimport next_scheduled, schedule
 from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
 from pyxsim.core.lane_batch cimport Lanes, visit_lanes
@@ -311,7 +311,8 @@ cdef inline void fetch_inputs(State* s, int32_t router, bint outputs) noexcept n
     cdef int32_t word
     cdef uint64_t bits
     cdef Vc* v
-    for word in range(r.words):
+    word = 0 if s.masked else filled_word(r, 0)
+    while word < r.words:
         bits = s.inputs[r.word + word].occupied
         while bits:
             v = &s.vc[vc_at(s, r, word * 64 + lowest(bits))]
@@ -322,6 +323,7 @@ cdef inline void fetch_inputs(State* s, int32_t router, bint outputs) noexcept n
                 prefetch(&s.link[v.want])
                 if v.hold >= 0:
                     prefetch(&s.out[v.hold])
+        word = word + 1 if s.masked else filled_word(r, word + 1)
 
 
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil:

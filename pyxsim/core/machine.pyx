@@ -7,6 +7,7 @@ from libc.stdlib cimport calloc
 
 from pyxsim.core.bits cimport set_bit
 from pyxsim.core.books cimport LaneBook, LinkBook, Owner, Rival, VcBook, VcMargin
+from pyxsim.core.buffer cimport LAST_WORD
 from pyxsim.core.masks cimport LATEST
 from pyxsim.core.partition cimport MOST_PARTS
 from pyxsim.core.state cimport (
@@ -298,6 +299,7 @@ cdef class Machine:
             "base": found["base"], "input_vcs": found["input_vcs"], "output_vcs": found["output_vcs"],
             "words": words, "word": np.cumsum(words) - words,
             "port_words": port_words, "port_word": np.cumsum(port_words) - port_words, "looked": -1,
+            "filled": np.where((words > LAST_WORD) & (not s.masked), np.uint64(1) << np.uint64(LAST_WORD), 0),
         }.items():
             router[name] = values
         if s.routers and (router["in_end"] - router["in_start"]).max() > MAX_NUMBER:

@@ -1,7 +1,8 @@
-"""Derived state, made anew: all that SA by masks keeps, from what it follows from."""
+"""Derived state, made anew: all that SA by masks keeps, from what it follows from; else which words have a flit."""
 
 from libc.stdint cimport int32_t
 
+from pyxsim.core.buffer cimport LAST_WORD, fill_word
 from pyxsim.core.link cimport available_at
 from pyxsim.core.state cimport ACTIVE, HOLDING, WAITING, Link
 
@@ -11,6 +12,7 @@ cdef void rederive(State* s) noexcept nogil:
     cdef int32_t i, vc, bucket
     cdef Link* wire
     if not s.masked:
+        fill_words(s)
         return
     for i in range(s.words):
         s.inputs[i].holding = s.inputs[i].credit = s.blocked[i] = 0
@@ -37,3 +39,12 @@ cdef void rederive(State* s) noexcept nogil:
                 aims_at(s, vc, s.vc[vc].want)
             if s.vc[vc].ready >= s.now:
                 inputs_of(s, vc).early[s.vc[vc].ready & 3] |= bit_of(s, vc)
+
+
+cdef void fill_words(State* s) noexcept nogil:
+    cdef int32_t i, vc
+    for i in range(s.routers):
+        s.router[i].filled = <uint64_t> (s.router[i].words > LAST_WORD) << LAST_WORD
+    for vc in range(s.vcs):
+        if s.vc[vc].occupancy and s.vc[vc].router != NONE:
+            fill_word(s, &s.vc[vc])

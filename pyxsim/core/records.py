@@ -98,6 +98,7 @@ ROUTER = {
     "port_word": "i4",
     "port_words": "i4",
     "unrouted": "i4",
+    "filled": "u8",
     "looked": "i8",
 }
 
@@ -165,7 +166,7 @@ BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 }
 
 # Fields that follow from the others (`rederive` in masks.pyx): they help to decide quickly.
-DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}}
+DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "router": {"filled"}}
 
 # Fields that only count, or are scratch: they do not decide what happens next.
 COUNTING = {
@@ -242,6 +243,7 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
             *("in_start", "in_end", "out_start", "out_end", "input_vcs", "output_vcs"),
             *("words", "port_word", "port_words"),
         ),
+        "derived": ("filled",),
     },
     "Range": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
     "Packet": {"fixed": ("exit", "vnet")},

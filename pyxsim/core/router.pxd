@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from pyxsim.core.bits cimport bits_of, seldom
+from pyxsim.core.buffer cimport fill_word
 from pyxsim.core.crossbar cimport complete
 from pyxsim.core.routing cimport to_front
 from pyxsim.core.state cimport IDLE, State, Vc
@@ -40,6 +41,8 @@ cdef inline void arrive(State* s, int32_t vc, int64_t t, bint head) noexcept nog
     if seldom(s.attribution):
         comes(s, vc, t)
     take_in(s, v)
+    if not s.masked:
+        fill_word(s, v)
     if (head or s.flow) and v.state == IDLE and complete(s, vc):
         to_front(s, vc, t * s.ticks)
 

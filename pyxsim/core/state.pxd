@@ -305,6 +305,7 @@ cdef struct Router:
     int32_t port_word        # its words in the mask of output ports
     int32_t port_words
     int32_t unrouted         # heads to be routed
+    uint64_t filled          # derived, without `masked`: which of its words have an occupied VC (buffer.pxd)
     int64_t looked           # counting: last cycle looked at
 
 

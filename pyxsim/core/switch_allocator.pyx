@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.arbiter cimport after, distance
 from pyxsim.core.bits cimport lowest
-from pyxsim.core.buffer cimport bit_of, inputs_of, next_input, number_of, vc_at
+from pyxsim.core.buffer cimport bit_of, empty_word, filled_word, inputs_of, next_input, number_of, vc_at
 from pyxsim.core.crossbar cimport follow_tail, traverse
 from pyxsim.core.link cimport available, available_at, has_credits, needed, told
 from pyxsim.core.match cimport match
@@ -149,6 +149,7 @@ cdef void leave(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept 
     s.router_visits += 1
     if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s), False, False):
         follow_tail(s, vc, t, u, False, told(s))
+    empty_word(s, r, vc)
 
 
 cdef void waste(State* s, int32_t vc, int32_t out) noexcept nogil:
@@ -168,7 +169,8 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
     cdef uint64_t bits
     # Input VCs stand in order of their ports: a port is done when a VC of another one comes.
     port = NONE
-    for word in range(r.words):
+    word = filled_word(r, 0)
+    while word < r.words:
         bits = s.inputs[r.word + word].occupied
         while bits:
             vc = vc_at(s, r, word * 64 + lowest(bits))
@@ -180,6 +182,7 @@ cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_
                 if s.ordered:
                     find_oldest(s, vc)
             consider(s, r, vc, t, u, again)
+        word = filled_word(r, word + 1)
     if port != NONE:
         asked = offer(s, r, port, u, asked)
     for i in range(asked):
@@ -298,7 +301,8 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
     cdef int32_t i, word, vc, cause, found
     cdef uint64_t bits
     cdef Request* request
-    for word in range(r.words):
+    word = filled_word(r, 0)
+    while word < r.words:
         bits = s.inputs[r.word + word].occupied
         while bits:
             vc = vc_at(s, r, word * 64 + lowest(bits))
@@ -320,6 +324,7 @@ cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* 
                 tell_hindrance(s, vc, cause, u, again)
             if s.failed:
                 return asked
+        word = filled_word(r, word + 1)
     if not asked:
         return 0
     found = match(

@@ -8,11 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from tests.examples import part_of
+from tests.network.machines import packet_network
 from tests.oracle.cases import Case, cases, risky_nets
 
 FAR = 50_000
@@ -198,3 +200,25 @@ def test_the_switch_by_masks_does_what_the_one_with_all_options_does(case: Case,
             assert {name: column.tolist() for name, column in waits[0].items()} == {
                 name: column.tolist() for name, column in waits[1].items()
             }
+
+
+@pytest.mark.parametrize("router", [{"ordered": True}, {"sa_allocator": "islip"}], ids=["ordered", "islip"])
+def test_a_router_with_more_words_of_input_vcs_than_marks(router: dict[str, Any]) -> None:
+    """70 ports of 64 VCs: the words from the 64th on share a mark. Nobody meets anybody: all take as long as one."""
+    ends = []
+    for npus, vcs in ((2, 1), (70, 64)):
+        network = packet_network("switch", [npus], latency=3, router={"vcs": vcs, **router})
+        for src in range(npus):
+            network.send(src, (src + 1) % npus, 3, at=src % 5)
+        engine, arrived = network.engine, []
+        while (stop := engine.run(engine.now + 1, slack=FAR)).reason != "idle":
+            arrived += [
+                int(cycle) - int(message) % 5 for message, cycle in zip(stop.messages, stop.cycles, strict=True)
+            ]
+            engine.check()
+        ends.append(set(arrived))
+        assert len(arrived) == npus
+    assert engine.state()["router.words"].max() == 70
+    assert engine.state()["router.filled"].max() == 1 << 63  # and no other is left
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == 1
