@@ -17,6 +17,7 @@ from pyxsim.system.system import System
 
 LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
 PERIODS = 4  # so many periods long it is, at least: two or three engines are slower than one where little is skipped
+ROOMS = 20  # so many times what its way holds it is long, at least: of its last flits nobody knows when they arrive
 MOST_DIMS = 62  # bits of a mask
 MOST_PAIRS = 2**16
 MOST_BYTES = 2**28  # of all engines together
@@ -56,7 +57,8 @@ def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group[pair.ravel()], every[:, 3])
     vcs = int(links.vcs[links.network + inject].max())
-    if not any(_repeats(network.cut(int(size)), each, vcs) for size, each in zip(longest, pace, strict=True)):
+    cuts = [network.cut(int(size)) for size in longest]
+    if not any(_repeats(*each, vcs) for each in zip(cuts, pace, room, strict=True)):
         return None
     lane, into = np.full(links.injection, -1), np.full(links.ejection, -1)
     lane[inject], into[eject] = group, group
@@ -64,12 +66,13 @@ def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
     return Groups(lane, into, [some[some >= 0] for some in own], pace, room, way)
 
 
-def _repeats(cut: tuple[int, int, int], pace: Fraction, vcs: int) -> bool:
+def _repeats(cut: tuple[int, int, int], pace: Fraction, room: int, vcs: int) -> bool:
     """Whether a message, cut into packets, is long, and long beside a period: all VCs of its lane have had their turn
-    then, and no fraction of a cycle is left."""
+    then, and no fraction of a cycle is left. And beside its way: while flits of it stand there alone, it may arrive at
+    any time, and the engines wait for each other every few cycles."""
     packets, flits, _ = cut
-    period = math.lcm(pace.denominator, flits * vcs)
-    return packets * flits * pace >= LONG and packets * flits >= PERIODS * period
+    least = max(PERIODS * math.lcm(pace.denominator, flits * vcs), ROOMS * room)
+    return packets * flits * pace >= LONG and packets * flits >= least
 
 
 def _share_links(steps: Longs) -> bool:

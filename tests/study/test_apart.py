@@ -120,6 +120,7 @@ def same(folder: Path, examples: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apart, "LONG", 0)
         patch.setattr(apart, "PERIODS", 0)
+        patch.setattr(apart, "ROOMS", 0)
         each()
     return count
 
@@ -140,3 +141,10 @@ def test_long_rings_skip_more_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(apart, "LONG", 1 << 60)
     assert groups_of(several) == 1
     assert parts > compare(several, tmp_path).counts["skipped_visits"]
+
+
+def test_messages_are_long_beside_what_their_way_holds() -> None:
+    """Of the flits that stand on the way alone nobody knows when they arrive: the engines would wait for each other."""
+    for flits, pieces in ((100, 2), (1000, 1)):  # in a buffer; a message has 65,536
+        router = {"pipeline": "booksim", "vcs": 4, "buffer": flits}
+        assert groups_of(changed(network={"shape": [4, 4], "router": router}, collective={"size": "32 MiB"})) == pieces
