@@ -37,6 +37,8 @@ def beyond(*shares: Floats) -> list[str]:
     most = max((float(each.max(initial=0)) for each in shares), default=0.0)
     if most <= 1.0 + 1e-9:
         return []
+    # Shares do not say which of the two it is.
     return [
-        f"This network model lets links carry more than they can, up to {100 * most:.0f} %: the scale ends at 100 %."
+        f"Links carried more than they can, up to {100 * most:.0f} %: this network model lets them, or the run was "
+        "interrupted while a flit was under way, which is counted where it began. The scale ends at 100 %."
     ]
