@@ -7,6 +7,7 @@ pages of 2 MiB are few. Linux gives them to whom asks (transparent huge pages); 
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 
 import numpy as np
@@ -38,7 +39,8 @@ def _mapped(nbytes: int) -> NDArray[np.uint8]:
     """Whole pages, `nbytes` or more. What nobody writes to takes no memory, but for the rest of its page."""
     size = max(-(-nbytes // PAGE), AT_LEAST) * PAGE
     area = mmap.mmap(-1, size + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    area.madvise(mmap.MADV_HUGEPAGE)
+    with contextlib.suppress(OSError):  # a kernel that was built without them: plain pages
+        area.madvise(mmap.MADV_HUGEPAGE)
     return _from(np.frombuffer(area, np.uint8), PAGE)[:size]
 
 
