@@ -35,7 +35,7 @@ COMPILED = (
     "pyxsim.core",
     "pyxsim.analytical",
     "pyxsim.system",
-    "pyxsim.system.astra",
+    "pyxsim.compat.astra.system",
     "pyxsim.system.memory",
     "pyxsim.workload",
 )
@@ -125,7 +125,7 @@ def build() -> None:
         package_data={
             "pyxsim": ["py.typed", "*.pxd"],
             "pyxsim.models": ["*.csv"],
-            "pyxsim.report.page": ["*.jinja", "*.css", "*.js"],
+            "pyxsim.reports.html": ["*.jinja", "*.css", "*.js"],
             "pyxsim.models.data": ["*.csv", "*.toml"],
             **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
             **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},

@@ -13,7 +13,7 @@ from pyxsim.bench.cases import CASES
 from pyxsim.bench.measure import skipped
 from pyxsim.bench.recorded import RECORDED
 from pyxsim.errors import InputError
-from pyxsim.report.facts import percent, rounded
+from pyxsim.reports.facts import percent, rounded
 
 MARK = "<!-- measured: {} -->\n"
 YARDSTICK = re.compile(r"(?<=yardstick of the tables: )[\d.]+")

@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyxsim.output.diff import diff
-    from pyxsim.output.load import load
-    from pyxsim.output.result import Result
+    from pyxsim.results.diff import diff
+    from pyxsim.results.load import load
+    from pyxsim.results.result import Result
+    from pyxsim.runner.lifecycle import run
+    from pyxsim.runner.resume import resume
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
-    from pyxsim.study.resume import resume
-    from pyxsim.study.run import run
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
@@ -34,16 +34,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
     from importlib import import_module
 
-    from pyxsim.output.diff import diff
-    from pyxsim.output.load import load
-    from pyxsim.output.result import Result
+    from pyxsim.results.diff import diff
+    from pyxsim.results.load import load
+    from pyxsim.results.result import Result
+    from pyxsim.runner.lifecycle import run
+    from pyxsim.runner.resume import resume
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
-    from pyxsim.study.resume import resume
-    from pyxsim.study.run import run
     from pyxsim.study.sweep import sweep
 
-    import_module("pyxsim.report")  # teaches every result to plot and to show itself
+    import_module("pyxsim.reports")  # teaches every result to plot and to show itself
     found = (Result, compare, diff, load, load_experiment, resume, run, sweep)
     globals().update({each.__name__: each for each in found})
     return globals()[name]

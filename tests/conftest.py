@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from pyxsim import library
 from pyxsim.registry import blocks, collectives, topologies
-from pyxsim.study.memory import resident_mb
+from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.traffic.pattern import patterns
 from tests import examples
 

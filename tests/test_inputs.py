@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
-from pyxsim.study import run
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 STUDIES = INPUTS / "studies"  # several experiments in a file each: tests/test_studies.py

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from pyxsim.analysis.verdict import UNKNOWN, beforehand, by_waiting, verdicts
 from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
-from pyxsim.output.comparison import Compared, Comparison
-from pyxsim.output.result import Result
-from pyxsim.output.verdict import UNKNOWN, beforehand, by_waiting, verdicts
-from pyxsim.report.comparison import page as markdown
+from pyxsim.reports.comparison import page as markdown
+from pyxsim.results.comparison import Compared, Comparison
+from pyxsim.results.result import Result
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings.points import Point, points
-from pyxsim.study import run
 from pyxsim.study.compare import compare
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
-from pyxsim.study import run
 from pyxsim.workload.graph import check
 from pyxsim.workload.parallel import training_graph
 

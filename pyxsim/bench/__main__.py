@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pyxsim.bench.cases import CASES
 from pyxsim.bench.measure import EVERY
 from pyxsim.bench.traffic import Open, simulate
-from pyxsim.study.memory import peak_mb
+from pyxsim.runner.peak_memory import peak_mb
 
 if __name__ == "__main__":
     word, *more = sys.argv[1:]

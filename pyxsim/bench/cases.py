@@ -11,12 +11,12 @@ from typing import Any
 
 from pyxsim.bench.case import Case, Run
 from pyxsim.bench.traffic import Open, simulate
+from pyxsim.compat.astra.files import astra_experiment
+from pyxsim.runner.lifecycle import simulate as simulate_study
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.load import resolved_toml
 from pyxsim.settings.toml import to_toml
-from pyxsim.study import prepare
-from pyxsim.study import simulate as simulate_study
-from pyxsim.study.astra import astra_experiment
 
 Tables = dict[str, dict[str, Any]]
 

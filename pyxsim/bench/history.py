@@ -14,7 +14,7 @@ from pyxsim.bench.measure import Row
 from pyxsim.bench.yardstick import Yardstick
 from pyxsim.core.engine import build_info
 from pyxsim.errors import InputError
-from pyxsim.output.provenance import provenance
+from pyxsim.results.provenance import provenance
 
 CLEAR = 1.02  # a smaller ratio is not told from none, however alike the runs were
 SAME = ("machine", "build", "python")  # what must agree between two sessions that are compared

@@ -11,7 +11,7 @@ from pyxsim.bench.cases import CASES
 from pyxsim.bench.history import Change
 from pyxsim.bench.measure import Row, skipped
 from pyxsim.bench.recorded import RECORDED
-from pyxsim.report.facts import percent, rounded
+from pyxsim.reports.facts import percent, rounded
 
 ELSEWHERE = "recorded: on another machine, which may be faster or slower than this one"
 MARKS = {"slower": "SLOWER", "faster": "faster", "same": ""}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pyxsim import library
 from pyxsim.bench.case import Run
 from pyxsim.network.packet import PacketNetwork
+from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.settings import load_experiment
-from pyxsim.study.memory import resident_mb
 from pyxsim.topology.build import build
 
 FLIT = 64  # bytes; a link takes one per cycle

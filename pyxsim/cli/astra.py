@@ -11,17 +11,18 @@ from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
 from pyxsim.cli.simulate import Job, carry_out, show
 from pyxsim.cli.talk import Talk
+from pyxsim.compat.astra import backend_csv as backend_tables
+from pyxsim.compat.astra.end_report import Line, finished
+from pyxsim.compat.astra.files import form_of, read_astra
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.models import roofline
-from pyxsim.output.hdf5 import check_writable
-from pyxsim.output.result import Result
 from pyxsim.paths import make_folder
-from pyxsim.report.files import Outputs, Tables
+from pyxsim.reports.files import Outputs, Tables
+from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.result import Result
+from pyxsim.runner.prepare import Prepared
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
-from pyxsim.study.astra import backend_tables, form_of, read_astra
-from pyxsim.study.astra.finished import Line, finished
-from pyxsim.study.prepare import Prepared
 from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.training import TrainingLoop
 

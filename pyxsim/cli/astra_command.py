@@ -126,7 +126,7 @@ def astra(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.astra import AstraFiles, Words, run_astra
-        from pyxsim.report.files import Outputs
+        from pyxsim.reports.files import Outputs
 
         run_astra(
             talk,

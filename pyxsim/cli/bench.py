@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyxsim.cli.check import seconds
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, closest
-from pyxsim.report.facts import rounded
+from pyxsim.reports.facts import rounded
 
 if TYPE_CHECKING:
     from pyxsim.bench.measure import Row

@@ -9,11 +9,11 @@ from pathlib import Path
 from pyxsim.cli.faults import each
 from pyxsim.cli.simulate import Job, carry_out, show
 from pyxsim.cli.talk import Talk
+from pyxsim.compat.booksim import booksim_experiment
 from pyxsim.errors import InputError, bundle
-from pyxsim.output.result import Result
-from pyxsim.report.files import Outputs
+from pyxsim.reports.files import Outputs
+from pyxsim.results.result import Result
 from pyxsim.settings import Experiment
-from pyxsim.study.booksim import booksim_experiment
 
 STDIN = "-"
 # Where a key of our own experiment comes from, when the network finds fault with it.

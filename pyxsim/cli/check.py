@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim import __version__
+from pyxsim.analysis.packet_spacing import COVERED, kind_streams
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.cli.talk import Talk
@@ -20,16 +21,14 @@ from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.windows import WindowRecorder
-from pyxsim.output.result import plain
-from pyxsim.report.facts import percent, plural, rounded
+from pyxsim.reports.facts import percent, plural, rounded
+from pyxsim.results.result import plain
 from pyxsim.routing.relation import vc_ranges
+from pyxsim.runner.backends import router_visits
+from pyxsim.runner.lifecycle import collective_row, run_out
+from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
+from pyxsim.runner.traffic.open_loop import Study, largest_packet, traffic_bound
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.study import Prepared, prepare
-from pyxsim.study.backends import router_visits
-from pyxsim.study.open_loop import Study, largest_packet, traffic_bound
-from pyxsim.study.prepare import PreparedTraffic
-from pyxsim.study.run import collective_row, run_out
-from pyxsim.study.streams import COVERED, kind_streams
 from pyxsim.system import AstraSystem
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.units import format_time_ns

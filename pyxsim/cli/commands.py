@@ -92,7 +92,7 @@ def run(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.simulate import run_experiment
-        from pyxsim.report.files import Outputs
+        from pyxsim.reports.files import Outputs
 
         run_experiment(
             talk,
@@ -507,7 +507,7 @@ def timeline(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.timeline import write_timeline
-        from pyxsim.output.timeline import View
+        from pyxsim.reports.timeline import View
 
         some = View.most_events if most is None else count(most, "--max-events", 0)
         view = View(begin, end, npus, links or View.links, counters or View.counters, some)
@@ -541,7 +541,7 @@ def booksim(
     """
     with Talk(json=json, quiet=quiet) as talk:
         from pyxsim.cli.booksim import run_booksim
-        from pyxsim.report.files import Outputs
+        from pyxsim.reports.files import Outputs
 
         run_booksim(
             talk,

@@ -15,14 +15,14 @@ from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.output.comparison import PACKET, Compared, Comparison
-from pyxsim.output.comparison_file import check_comparison, save
-from pyxsim.report import why
-from pyxsim.report.comparison import details, overview, said, times, told
-from pyxsim.report.files import check_outputs, check_plot
-from pyxsim.report.room import bound
+from pyxsim.reports import why
+from pyxsim.reports.comparison import details, overview, said, times, told
+from pyxsim.reports.files import check_outputs, check_plot
+from pyxsim.reports.room import bound
+from pyxsim.results.comparison import PACKET, Compared, Comparison
+from pyxsim.results.comparison_file import check_comparison, save
+from pyxsim.runner.prepare import Prepared
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
-from pyxsim.study.prepare import Prepared
 
 MOST_ROWS = 40  # of points on a terminal
 MOST_SENTENCES = 3  # about links; the files have ten
@@ -99,7 +99,7 @@ def _line(point: Compared) -> str:
 def _written(found: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:
     for name in names:
         if name == plot:
-            from pyxsim.report.compare import save as draw
+            from pyxsim.reports.compare import save as draw
 
             draw(found, name, label)
         else:

@@ -11,11 +11,11 @@ from typing import Any
 from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.output.curve import KINDS, Curve, check_curve
 from pyxsim.paths import ending
-from pyxsim.report.files import check_plot
-from pyxsim.report.latency import number
-from pyxsim.study.curve import Point, Points, Saturation, curve, points_of, saturation
+from pyxsim.reports.files import check_plot
+from pyxsim.reports.latency import number
+from pyxsim.results.curve import KINDS, Curve, check_curve
+from pyxsim.study.curve.load_curve import Point, Points, Saturation, curve, points_of, saturation
 
 
 def read_loads(text: str) -> list[float]:
@@ -131,7 +131,7 @@ def _written(found: Curve, file: str | None, plot: str | None) -> str:
     if file is not None:
         found.save(file)
     if plot is not None:
-        from pyxsim.report.curve import save
+        from pyxsim.reports.curve import save
 
         save(found, plot)
     return " and ".join(name for name in (file, plot) if name is not None)

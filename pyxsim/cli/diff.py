@@ -7,10 +7,10 @@ from typing import Any
 import typer
 
 from pyxsim.cli.talk import Talk
-from pyxsim.output.diff import Diff, Difference, diff
-from pyxsim.report.facts import plural
-from pyxsim.report.room import bound
-from pyxsim.report.sheets import Sheet
+from pyxsim.reports.facts import plural
+from pyxsim.reports.room import bound
+from pyxsim.reports.sheets import Sheet
+from pyxsim.results.diff import Diff, Difference, diff
 
 DIFFERENT = 3
 """The exit code where something differs: a claim that does not hold, as in `validate`."""

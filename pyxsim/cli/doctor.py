@@ -98,7 +98,7 @@ def _shelves() -> Iterator[Finding]:
 
 
 def _output() -> Iterator[Finding]:
-    from pyxsim.output.hdf5 import check_writable
+    from pyxsim.results.hdf5 import check_writable
 
     check_writable(Path.cwd() / "pyxsim-doctor.h5")
     yield Finding("output", True, f"this folder can be written, {Path.cwd()}")
@@ -107,8 +107,8 @@ def _output() -> Iterator[Finding]:
 def _self_test() -> Iterator[Finding]:
     """A ring all-reduce whose time is known in closed form, and its file."""
     from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
-    from pyxsim.output.result import Result
-    from pyxsim.study import run
+    from pyxsim.results.result import Result
+    from pyxsim.runner.lifecycle import run
 
     npus, size, flit, packet, latency = 4, 1 << 20, 256, 4096, 500
     # At 1 GHz a nanosecond is a cycle, and 100 GB/s are 100 bytes per cycle.

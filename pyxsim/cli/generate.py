@@ -11,9 +11,9 @@ from pyxsim import library
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import shape_of
 from pyxsim.errors import InputError
-from pyxsim.output.hdf5 import check_writable
 from pyxsim.paths import need_folder
-from pyxsim.report.facts import plural, rounded
+from pyxsim.reports.facts import plural, rounded
+from pyxsim.results.hdf5 import check_writable
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.topology.build import network_of
 from pyxsim.workload.export import export, star

@@ -6,8 +6,8 @@ import shlex
 
 from pyxsim.cli.ends import complain
 from pyxsim.cli.talk import Talk
-from pyxsim.study.checkpoint.keeper import Keeper
-from pyxsim.study.checkpoint.rest import Rest, keeper
+from pyxsim.runner.checkpoint.context import Rest, keeper
+from pyxsim.runner.checkpoint.writer import Keeper
 
 
 def keeper_of(talk: Talk, path: str, every: float | None, rest: Rest) -> Keeper:

@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyxsim.cli.talk import Talk
-from pyxsim.report.facts import rounded
-from pyxsim.study import Prepared, Progress
-from pyxsim.study.prepare import PreparedTraffic
-from pyxsim.study.run import standing
+from pyxsim.reports.facts import rounded
+from pyxsim.runner.lifecycle import Progress, standing
+from pyxsim.runner.prepare import Prepared, PreparedTraffic
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:

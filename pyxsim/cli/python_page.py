@@ -12,16 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyxsim.output.comparison import Comparison
-from pyxsim.output.diff import Diff, diff
-from pyxsim.output.load import load
-from pyxsim.output.result import Result
-from pyxsim.output.sweep import Sweep
+from pyxsim.results.comparison import Comparison
+from pyxsim.results.diff import Diff, diff
+from pyxsim.results.load import load
+from pyxsim.results.result import Result
+from pyxsim.results.sweep import Sweep
+from pyxsim.runner.lifecycle import run
+from pyxsim.runner.resume import resume
 from pyxsim.settings import load_experiment
 from pyxsim.settings.page import linked, write_below
 from pyxsim.study.compare import compare
-from pyxsim.study.resume import resume
-from pyxsim.study.run import run
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 from pyxsim import library
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.talk import Talk
-from pyxsim.report.files import check_outputs
-from pyxsim.report.page import chapters, check_page, save
+from pyxsim.reports.files import check_outputs
+from pyxsim.reports.html import chapters, check_page, save
 
 
 def make_report(talk: Talk, paths: Sequence[str], file: str | None, libraries: Iterable[str] = ()) -> None:

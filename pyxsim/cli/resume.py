@@ -8,7 +8,7 @@ from pyxsim.cli.keeping import keeper_of
 from pyxsim.cli.progress import Watch
 from pyxsim.cli.simulate import go_on
 from pyxsim.cli.talk import Talk
-from pyxsim.study.checkpoint.rest import take_up, typed_again
+from pyxsim.runner.checkpoint.context import take_up, typed_again
 
 
 def resume(talk: Talk, path: str, output: str | None = None, *, keep: bool = False) -> None:

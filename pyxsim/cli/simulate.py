@@ -16,13 +16,13 @@ from pyxsim.cli.progress import Watch
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.output.result import Result
-from pyxsim.report.files import Outputs
+from pyxsim.reports.files import Outputs
+from pyxsim.results.result import Result
+from pyxsim.runner.checkpoint.context import Rest, check_new, place_of
+from pyxsim.runner.checkpoint.writer import Keeper
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
-from pyxsim.study import Prepared, prepare, simulate
-from pyxsim.study.checkpoint.keeper import Keeper
-from pyxsim.study.checkpoint.rest import Rest, check_new, place_of
-from pyxsim.study.prepare import PreparedTraffic
 
 
 def show(talk: Talk, experiment: Experiment, notes: Iterable[str]) -> None:
@@ -168,7 +168,7 @@ def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any], k
         fault = error
     talk.put({**numbers(result), **more} if talk.json else {})
     if not talk.silent:
-        from pyxsim.report.summary import print_summary
+        from pyxsim.reports.summary import print_summary
 
         print_summary(result)
     if fault is not None:

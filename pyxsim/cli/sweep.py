@@ -10,13 +10,13 @@ from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.progress import PAUSE, clock
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.output.sweep import Sweep
-from pyxsim.output.sweep_table import columns_of, names_of
-from pyxsim.report.latency import number
-from pyxsim.report.room import bound
-from pyxsim.report.sheets import Sheet
-from pyxsim.report.style import need_matplotlib
-from pyxsim.report.sweep import file_name, save, short_names, text_of
+from pyxsim.reports.latency import number
+from pyxsim.reports.room import bound
+from pyxsim.reports.sheets import Sheet
+from pyxsim.reports.style import need_matplotlib
+from pyxsim.reports.sweep import file_name, save, short_names, text_of
+from pyxsim.results.sweep import Sweep
+from pyxsim.results.sweep_table import columns_of, names_of
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.study.sweep import Standing, sweep
 

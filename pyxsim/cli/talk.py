@@ -60,7 +60,7 @@ class Talk:
         """The same, as wide as these parts need. A file has no width: rich would cut at 80 columns."""
         from rich.console import Console
 
-        from pyxsim.report.room import room
+        from pyxsim.reports.room import room
 
         console = Console(stderr=True, highlight=False)
         console.width = room(console, parts)

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import find_topology, shape_of
 from pyxsim.errors import InputError, raise_all
-from pyxsim.report.facts import plural
-from pyxsim.report.room import bound, fitted
+from pyxsim.reports.facts import plural
+from pyxsim.reports.room import bound, fitted
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import translate
 from pyxsim.settings.load import replaced_key
@@ -81,7 +81,7 @@ class Loop:
 def _of_file(name: str) -> tuple[int, ...]:
     """The dimensions of a network: an experiment, a network of the shelf, or a network file of ASTRA-sim."""
     from pyxsim import library
-    from pyxsim.study.astra import form_of
+    from pyxsim.compat.astra.files import form_of
 
     if name.endswith(_TOML) or "." not in name:
         return find_topology(name, None, (), [])[0].shape

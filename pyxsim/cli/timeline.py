@@ -7,9 +7,9 @@ import os
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError
-from pyxsim.output.result import Result
-from pyxsim.output.timeline import View, build, check_timeline, write
-from pyxsim.report.facts import plural, rounded
+from pyxsim.reports.facts import plural, rounded
+from pyxsim.reports.timeline import View, build, check_timeline, write
+from pyxsim.results.result import Result
 
 DEFAULT = ".trace.json.gz"
 OPENS = "open it at https://ui.perfetto.dev, or with Perfetto's trace processor"

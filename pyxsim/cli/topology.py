@@ -18,13 +18,13 @@ from pyxsim.cli.systems import system_facts, system_rows
 from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, UnreachableError, bundle
 from pyxsim.network.capacity import capacity_of
-from pyxsim.output.hdf5 import check_writable
 from pyxsim.registry import topologies
-from pyxsim.report.facts import plural
-from pyxsim.report.files import check_plot, save_picture
+from pyxsim.reports.facts import plural
+from pyxsim.reports.files import check_plot, save_picture
+from pyxsim.results.hdf5 import check_writable
+from pyxsim.runner.prepare import prove_routes
 from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
-from pyxsim.study.prepare import prove_routes
 from pyxsim.topology import Topology, bounds
 from pyxsim.topology.build import network_of
 
@@ -293,6 +293,6 @@ def _write_graph(talk: Talk, topology: Topology, file: str | None) -> None:
 
 
 def _write_picture(topology: Topology, file: str) -> None:
-    from pyxsim.report.draw import draw
+    from pyxsim.reports.draw import draw
 
     save_picture(draw(topology), Path(file))

@@ -16,10 +16,10 @@ from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.cli.talk import Talk
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
-from pyxsim.output.hdf5 import check_writable
-from pyxsim.report.facts import plural
-from pyxsim.report.files import check_plot, save_picture
-from pyxsim.report.trace import trace_graph
+from pyxsim.reports.facts import plural
+from pyxsim.reports.files import check_plot, save_picture
+from pyxsim.reports.trace import trace_graph
+from pyxsim.results.hdf5 import check_writable
 from pyxsim.settings import read_toml
 from pyxsim.textfile import read_text
 from pyxsim.units import format_bytes, format_time_ns

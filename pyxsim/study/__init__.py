@@ -1,8 +1,1 @@
-"""L8, studies: one experiment from its file to its result."""
-
-from __future__ import annotations
-
-from pyxsim.study.prepare import Prepared, prepare
-from pyxsim.study.run import Progress, run, simulate
-
-__all__ = ["Prepared", "Progress", "prepare", "run", "simulate"]
+"""Studies of many experiments: comparisons of backends, load-latency curves, sweeps."""

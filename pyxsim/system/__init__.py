@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.network.protocol import Network
-from pyxsim.system.astra import AstraSystem
 from pyxsim.system.options import Options, resolve
 from pyxsim.system.system import System
 from pyxsim.system.work import Collective, PointToPoint

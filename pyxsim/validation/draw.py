@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyxsim.report.style import DIMENSION_COLOURS, GREY, STYLE, need_matplotlib
+from pyxsim.reports.style import DIMENSION_COLOURS, GREY, STYLE, need_matplotlib
 from pyxsim.validation.case import Outcome, Picture
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyxsim.output.result import Result
-from pyxsim.study import run
+from pyxsim.results.result import Result
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import not_too_fast
 
 Tables = dict[str, Any]

@@ -15,9 +15,9 @@ from pyxsim.bench.cases import CASES, FIRST, LARGE, Tables, run_tables
 from pyxsim.bench.expect import SPEED_OF, expected, ring_visits
 from pyxsim.bench.measure import once
 from pyxsim.bench.recorded import RECORDED
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
 from pyxsim.settings.types import per_dimension
-from pyxsim.study import run
 
 # History is compared by these names.
 OLD = {

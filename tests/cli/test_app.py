@@ -111,7 +111,7 @@ class TestPackage:
         assert package.run(experiment).time_ns == package.run("small.toml").time_ns
 
     def test_a_plot(self, folder: Path) -> None:
-        """In a fresh process: nobody has imported pyxsim.report before."""
+        """In a fresh process: nobody has imported pyxsim.reports before."""
         pytest.importorskip("matplotlib")
         code = (
             "import pyxsim; from matplotlib.axes import Axes;"

@@ -13,8 +13,8 @@ from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.cli.app import astra
 from pyxsim.cli.astra_command import in_order
-from pyxsim.study import run
-from pyxsim.study.astra import astra_experiment
+from pyxsim.compat.astra.files import astra_experiment
+from pyxsim.runner.lifecycle import run
 from tests.cli.inputs import ASTRA, ASTRA_WORDS, Command
 
 

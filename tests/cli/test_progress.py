@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from pyxsim.cli.progress import TEXT, clock, words
-from pyxsim.study import Progress
+from pyxsim.runner.lifecycle import Progress
 
 
 @pytest.mark.parametrize(

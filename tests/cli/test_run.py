@@ -9,7 +9,7 @@ import h5py
 import pytest
 
 from pyxsim import __version__
-from pyxsim.output.result import HOW_IT_RAN
+from pyxsim.results.result import HOW_IT_RAN
 from tests.cli.inputs import SMALL, Command
 
 # docs/output.md, word by word.

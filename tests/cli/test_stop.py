@@ -16,8 +16,8 @@ import h5py
 import pytest
 
 from pyxsim.cli.stop import SAME, Stop
-from pyxsim.output import hdf5
-from pyxsim.output.result import Result
+from pyxsim.results import hdf5
+from pyxsim.results.result import Result
 from tests.cli.inputs import SMALL, UNDER_WAY, Command, Start, environment, hear_signals, wait_for
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
@@ -93,7 +93,7 @@ def test_a_signal_while_files_are_written(
         put(path, image)
 
     for module in ("comparison_file", "curve"):
-        monkeypatch.setattr(f"pyxsim.output.{module}.put_file", slow)
+        monkeypatch.setattr(f"pyxsim.results.{module}.put_file", slow)
     assert pyxsim(*words, "-o", "out.h5", "--quiet").code == 0
     assert (folder / "out.h5").exists()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyxsim.cli.sweep import _words
-from pyxsim.output.sweep import read
+from pyxsim.results.sweep import read
 from pyxsim.study.sweep import Standing
 from tests.cli.inputs import DEADLOCK, Command
 from tests.study.sweep.small import TEXT

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pyxsim.cli.progress import Watch
-from pyxsim.study.run import standing
+from pyxsim.runner.lifecycle import standing
 
 LONG = 2**30  # bytes: the run that the test means to end, not a short one before it
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyxsim.errors import DeadlockError
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.routing import Graph, Relation, Way, minimal_adaptive, prove, ugal
+from pyxsim.runner.prepare import prove_routes
 from pyxsim.settings import Network
-from pyxsim.study.prepare import prove_routes
 from pyxsim.topology import Topology, product
 from pyxsim.topology.build import build
 from tests.examples import part_of

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyxsim import library, run
+from pyxsim import library
+from pyxsim import runner as run
 from pyxsim.network.capacity import capacity_of
 from pyxsim.network.ways import wires_of
 from pyxsim.settings import Network, load_experiment

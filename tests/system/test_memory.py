@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pyxsim.errors import InputError
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
 from pyxsim.settings.memory import BANDWIDTHS, KINDS, RemoteMemory
-from pyxsim.study.prepare import prepare
 from pyxsim.system.memory import MOST_BYTES, Access, MemoryOptions, Used, make_memory, resolve_memory
 from pyxsim.system.memory.flows import Flows
 from tests.examples import part_of

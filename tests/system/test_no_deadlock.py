@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import pyxsim.system.system as module
 from pyxsim.errors import StuckError
-from pyxsim.output.result import Result
-from pyxsim.study import run
+from pyxsim.results.result import Result
+from pyxsim.runner.lifecycle import run
 from pyxsim.system import System
 from pyxsim.system.lines import Line
 from tests.examples import part_of

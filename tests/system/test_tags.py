@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from pyxsim.collective.communicator import Communicator
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
-from pyxsim.study.prepare import Prepared, prepare
 from pyxsim.system import AstraSystem, System
-from tests.system.astra.originals import network as original
-from tests.system.astra.originals import system as astra
+from tests.compat.astra.system.originals import network as original
+from tests.compat.astra.system.originals import system as astra
 from tests.system.ideal import Ideal, system
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.errors import DeadlockError
+from pyxsim.runner.lifecycle import run, simulate
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.study import Prepared, prepare, run, simulate
-from pyxsim.study.astra import astra_experiment
 
 REFERENCE = json.loads(
     (Path(__file__).resolve().parents[2] / "inputs" / "reference" / "garnet.json").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.closed_form import is_exact, neighbour_time, packet_flits, ring_all_reduce_time, ring_time
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from tests.examples import part_of
 
 CLOCK = 10**9

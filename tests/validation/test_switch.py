@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 
 N = 16
 BYTES_PER_NS = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyxsim.output.comparison import PACKET
-from pyxsim.output.verdict import BEFORE, MEASURED, NOT_SAFE, SAFE, UNKNOWN, Verdict, by_waiting, measured
+from pyxsim.analysis.verdict import BEFORE, MEASURED, NOT_SAFE, SAFE, UNKNOWN, Verdict, by_waiting, measured
+from pyxsim.results.comparison import PACKET
 from pyxsim.settings import load_experiment
 from pyxsim.study.compare import WITHIN, compare
 from pyxsim.validation.families.verdict import AWARE, COLUMNS, _found, draw

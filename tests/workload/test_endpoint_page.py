@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 from pyxsim.settings.endpoint import Endpoint
-from pyxsim.study import prepare
-from pyxsim.study.prepare import Prepared
 from pyxsim.system import System, make_system
 from pyxsim.workload.graph import Call, GraphBuilder, Kind
 from pyxsim.workload.run import GraphJob

@@ -8,9 +8,9 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
-from pyxsim.study.prepare import Prepared, prepare
-from pyxsim.study.run import simulate
 
 CPU = [Attribute("is_cpu_op", "bool_val", True)]
 

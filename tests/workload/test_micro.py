@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings import Workload
-from pyxsim.study import run
 from pyxsim.workload import START, Micro, TextWorkload, read_text_workload
 from tests.system.ideal import system
 

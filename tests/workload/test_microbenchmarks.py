@@ -11,8 +11,8 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
-from pyxsim.study.prepare import Prepared, prepare
 from pyxsim.system import make_system
 from pyxsim.validation.families.astra import backend, network, system_2
 from pyxsim.validation.reference import reference

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import StuckError
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
-from pyxsim.study.prepare import Prepared, prepare
-from pyxsim.study.run import simulate
 from pyxsim.system import System, make_system
 from pyxsim.workload.critical import critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph

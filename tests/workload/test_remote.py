@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.errors import InputError
+from pyxsim.runner.lifecycle import run as run_experiment
 from pyxsim.settings import load_experiment
-from pyxsim.study.run import run as run_experiment
 from pyxsim.system.memory import Access
 from pyxsim.workload.graph import GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.run import GraphJob

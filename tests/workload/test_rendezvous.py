@@ -9,12 +9,12 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
+from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.errors import InputError, StuckError
-from pyxsim.output.result import Result
+from pyxsim.results.result import Result
+from pyxsim.runner.lifecycle import run
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
-from pyxsim.study import run
-from pyxsim.study.astra import astra_experiment
-from pyxsim.study.prepare import Prepared, prepare
 from pyxsim.workload.rendezvous import Rendezvous
 
 FILES = Path(__file__).resolve().parents[2] / "inputs" / "astra"

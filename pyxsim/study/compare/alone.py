@@ -9,16 +9,16 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.analysis.packet_spacing import stream
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.machine import Machine
 from pyxsim.network.packet import PacketNetwork
 from pyxsim.network.ways import routes
-from pyxsim.output.comparison import Cheap
+from pyxsim.results.comparison import Cheap
 from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread
-from pyxsim.study.prepare import Prepared
-from pyxsim.study.streams import stream
+from pyxsim.runner.prepare import Prepared
 from pyxsim.topology import Topology
 
 Longs = NDArray[np.int64]

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.output.attribution import PARTS
-from pyxsim.output.comparison import GAPS, KNOWN, PACKETS, Chain
-from pyxsim.output.result import Result
+from pyxsim.results.attribution import PARTS
+from pyxsim.results.comparison import GAPS, KNOWN, PACKETS, Chain
+from pyxsim.results.result import Result
+from pyxsim.runner.prepare import Prepared
 from pyxsim.study.compare.alone import delays
-from pyxsim.study.prepare import Prepared
 from pyxsim.system import System
 
 Longs = NDArray[np.int64]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pyxsim.study.sweep.run import Standing, sweep
+from pyxsim.study.sweep.sweep_run import Standing, sweep
 
 __all__ = ["Standing", "sweep"]

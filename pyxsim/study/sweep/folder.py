@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.errors import InputError
-from pyxsim.output.hdf5 import check_writable, put_file
-from pyxsim.output.sweep import FORMAT, JOURNAL, MANIFEST, POINTS, read_manifest
 from pyxsim.paths import make_folder
+from pyxsim.results.hdf5 import check_writable, put_file
+from pyxsim.results.sweep import FORMAT, JOURNAL, MANIFEST, POINTS, read_manifest
 from pyxsim.study.sweep.task import Outcome
 
 LOCK, LOG = ".lock", "workers.log"

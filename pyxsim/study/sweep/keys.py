@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyxsim import __version__
 from pyxsim.library import SHELVES, shelf_dirs
-from pyxsim.output.provenance import sha256
+from pyxsim.results.provenance import sha256
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.run import Run
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyxsim.errors import InputError, PyxsimError, SimulationError
-from pyxsim.output.hdf5 import image
+from pyxsim.results.hdf5 import image
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings.points import Point
-from pyxsim.study.prepare import prepare
-from pyxsim.study.run import simulate
 
 DIED = "WorkerDied"  # as the kind of a failure: the process is gone, mostly for want of memory
 NO_MEMORY = "MemoryError"

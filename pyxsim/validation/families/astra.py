@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, exact
 from pyxsim.validation.families import astra_files
 from pyxsim.validation.reference import reference

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pyxsim.compat.astra.files import read_astra
 from pyxsim.errors import InputError
-from pyxsim.study import run
-from pyxsim.study.astra import read_astra
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series, exact
 from pyxsim.validation.reference import TREE, reference
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyxsim.study import run
-from pyxsim.study.booksim import translate
+from pyxsim.compat.booksim import translate
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series
 from pyxsim.validation.reference import reference
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pyxsim.collective.schedule import ScheduleError
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series
 
 N = 4

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyxsim.errors import DeadlockError
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.topology.build import build
 from pyxsim.validation.case import Case, Found, Picture, Series
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.errors import DeadlockError
+from pyxsim.runner.lifecycle import run, simulate
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings import Experiment
-from pyxsim.study import prepare, run, simulate
-from pyxsim.study.astra import astra_experiment
 from pyxsim.validation.case import Case, Found, Picture, Series, not_too_fast
 from pyxsim.validation.families import garnet_rings
 from pyxsim.validation.reference import reference

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pyxsim.study import run
-from pyxsim.study.astra import astra_experiment
+from pyxsim.compat.astra.files import astra_experiment
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series, exact, not_too_fast
 from pyxsim.validation.machines import simulated
 from pyxsim.validation.reference import reference

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from pyxsim.runner.lifecycle import run
+from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.traffic.open_loop import traffic_bound
 from pyxsim.settings import load_experiment
-from pyxsim.study import prepare, run
-from pyxsim.study.open_loop import traffic_bound
-from pyxsim.study.prepare import PreparedTraffic
 from pyxsim.validation.case import Case, Found, Picture, Series, must
 
 CYCLES = 5_000

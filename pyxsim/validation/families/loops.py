@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pyxsim.output.end_to_end import NAME, write_end_to_end
-from pyxsim.study import prepare, simulate
-from pyxsim.study.astra import read_astra
-from pyxsim.study.prepare import Prepared
+from pyxsim.compat.astra.end_to_end_csv import NAME, write_end_to_end
+from pyxsim.compat.astra.files import read_astra
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.validation.case import Case, Found, exact, must
 from pyxsim.validation.reference import reference
 from pyxsim.workload.training import TrainingLoop

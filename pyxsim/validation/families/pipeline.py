@@ -11,8 +11,8 @@ from typing import Any
 from pyxsim import library
 from pyxsim.models import Gemm, Kind, Layer, Model
 from pyxsim.models.npu import Npu
+from pyxsim.runner.backends import make_network, widths
 from pyxsim.settings import Workload, load_experiment
-from pyxsim.study.backends import make_network, widths
 from pyxsim.system import make_system, resolve
 from pyxsim.topology.build import build
 from pyxsim.validation.case import Case, Found, exact, must

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series
 
 SOURCES = 64

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pyxsim.output.result import HOW_IT_RAN
-from pyxsim.study import run
+from pyxsim.results.result import HOW_IT_RAN
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series
 
 MACHINES: dict[str, dict[str, Any]] = {

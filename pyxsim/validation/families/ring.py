@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pyxsim.collective.closed_form import is_exact, neighbour_time, packet_flits, ring_all_reduce_time, ring_time
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, exact, not_too_fast
 
 CLOCK = 10**9

@@ -11,7 +11,7 @@ from pyxsim.collective.bounds import sent_bytes
 from pyxsim.collective.plan import make_plan
 from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.errors import InputError
-from pyxsim.study import run
+from pyxsim.runner.lifecycle import run
 from pyxsim.validation.case import Case, Found, Picture, Series, exact
 from pyxsim.validation.machines import Tables, simulated
 

@@ -33,7 +33,7 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "machine": (
         "Random experiments over all topologies, routings and routers keep the invariants",
         "tests/core, tests/study",
-        ("tests/core/test_invariants.py", "tests/study/test_invariants.py"),
+        ("tests/core/test_invariants.py", "tests/runner/test_invariants.py"),
         200,
     ),
     "system": (

@@ -11,8 +11,8 @@ from typing import Any
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.runner.lifecycle import run
 from pyxsim.settings import Workload
-from pyxsim.study import run
 from pyxsim.validation.case import Case, Found, exact
 from pyxsim.validation.families.astra import LARGE, Measured, backend, groups, network, system_2
 from pyxsim.workload import START, read_text_workload

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from pyxsim.output.comparison import PACKET, Compared
-from pyxsim.output.verdict import NOT_SAFE, SAFE, UNAWARE, UNKNOWN, Verdict, beforehand, by_waiting, measured
+from pyxsim.analysis.verdict import NOT_SAFE, SAFE, UNAWARE, UNKNOWN, Verdict, beforehand, by_waiting, measured
+from pyxsim.results.comparison import PACKET, Compared
 from pyxsim.study.compare import WITHIN, compare
 from pyxsim.validation.case import Case, Found, Picture, Series, must
 

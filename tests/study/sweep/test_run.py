@@ -14,8 +14,8 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError
-from pyxsim.output.result import HOW_IT_RAN
-from pyxsim.output.sweep import Sweep, read
+from pyxsim.results.result import HOW_IT_RAN
+from pyxsim.results.sweep import Sweep, read
 from pyxsim.study.sweep import Standing, sweep
 from pyxsim.study.sweep.folder import Folder
 from tests.study.sweep.small import LOAD, LOADS, RING, SWEEP, TEXT, VCS, ended, keys, started

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.models import Kind, Layer, Model
+from pyxsim.runner.lifecycle import run as run_experiment
 from pyxsim.settings.load import load_experiment
-from pyxsim.study.run import run as run_experiment
 from pyxsim.workload.graph import Access, Part, TaskGraph
 from pyxsim.workload.graph import Kind as Task
 from pyxsim.workload.parallel.plan import Plan

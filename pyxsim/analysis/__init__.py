@@ -1,0 +1,1 @@
+"""What a result means: bounds, theory, statistics, verdicts."""

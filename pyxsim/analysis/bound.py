@@ -1,0 +1,426 @@
+"""The time that what is communicated cannot beat on these links, whatever routers, buffers and algorithms do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.analysis.demand import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
+from pyxsim.analytical.alike import alike
+from pyxsim.collective.bounds import rounds
+from pyxsim.network.analytical import AnalyticalNetwork
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.ways import wires_of
+from pyxsim.results.phases import differing
+from pyxsim.routing.relation import Numbers
+from pyxsim.runner.backends import Backend, link_wires
+from pyxsim.system import AstraSystem, System
+
+MOST_STARTS = 32  # times at which something is issued, of which each is looked at
+
+
+def bound_cycles(
+    collectives: Iterable[Any], system: System | AstraSystem, network: Backend, times: Times | None = None
+) -> Fraction:
+    """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
+
+    In each dimension the NPUs that take part send so many bytes together, each sends and receives so many (loads.py),
+    and all of these go over the links from and to the NPUs in that dimension: bytes / capacity. Before it the first
+    flit crosses an injection lane and a router, after it the last one the rest of the shortest way; the endpoint delay
+    counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that;
+    where these are many times, what is sent in all counts alone.
+
+    Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
+    router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
+    for each message, so bytes over capacity bounds nothing there: it is the longest chain of messages, and with
+    congestion what all messages of an NPU take on its links.
+
+    `times`: what `times_of` gave, for who asks often.
+    """
+    return _least(collectives, times or times_of(system, network), system)
+
+
+def times_of(system: System | AstraSystem, network: Backend) -> Times:
+    """What this network needs at least."""
+    return OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
+
+
+def physical_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
+    """The same for the links alone, whatever the backend: bytes over their capacity, the latency of the shortest way.
+
+    No machine with these links can be faster; a model that is does not know that links are shared.
+    """
+    return _least(collectives, OfLinks(network, system), system)
+
+
+def _least(collectives: Iterable[Any], times: Times, system: System | AstraSystem) -> Fraction:
+    every = list(collectives)
+    if not every:
+        return Fraction(0)
+    starts = [max(each.start, 0) for each in every]  # -1: nobody has entered it yet
+    first = min(starts)
+    if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
+        return times.least_of(_traffic(system, every))
+    cycles = sorted(set(starts))
+    if len(cycles) > MOST_STARTS:
+        if _is_all(system, every):
+            return times.least_of(system.traffic())
+        cycles = cycles[:1]
+    least = Fraction(0)
+    for cycle in cycles:
+        rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
+        least = max(least, cycle - first + times.least(rest))
+    return max(least, times.queued(every))
+
+
+def _is_all(system: System | AstraSystem, every: Sequence[Any]) -> bool:
+    return len(every) == len(system.collectives) + len(system.messages)
+
+
+def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
+    """The messages of some collectives and messages."""
+    if _is_all(system, every):
+        return system.traffic()
+    if not isinstance(system, AstraSystem):
+        return system.traffic(every)
+    chosen = {id(each) for each in every}
+    numbers = [number for number, each in enumerate(system.collectives) if id(each) in chosen]
+    return np.concatenate([np.zeros((0, 5), dtype=np.int64), *(system.traffic(number) for number in numbers)])
+
+
+class Times:
+    """What a network needs at least for loads. `least`: for collectives and messages that are all there from the
+    beginning; `least_of`: for messages, rows (source, destination, plane, bytes, how many)."""
+
+    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+        self.network: Any = network
+        self.system = system
+        self.topology = network.topology
+        # ASTRA-sim's messages, and those of its groups, do not all pay it.
+        self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
+        # NPUs at the same router: each has a lane for what stays there.
+        self._neighbours = np.bincount(self.topology.home)[self.topology.home] - 1
+        self.shared = bool(self._neighbours.any())
+        self._known: dict[Any, Any] = {}
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        raise NotImplementedError
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        raise NotImplementedError
+
+    def queued(self, work: Sequence[Any]) -> Fraction:
+        """Cycles for work whose messages queue for the links of their NPUs as a whole; 0 where they do not."""
+        return Fraction(0)
+
+    @cached_property
+    def _wires(self) -> tuple[list[Fraction], list[Fraction]]:
+        return wires_of(self.topology, self.network.settings)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether packets between NPUs that differ in one dimension stay on the links of that dimension."""
+        detours = any(way.via == "any" for way in self.topology.relation.ways)
+        return self.topology.confined or (self.topology.relation.separable and not detours)
+
+
+class OfLinks(Times):
+    """Bytes over the capacity of links, and the latency of the shortest way; nothing else: what no machine with these
+    links can beat, whatever its routers are. Of NPUs that share a router what they send to others there is left out."""
+
+    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+        super().__init__(network, system)
+        self._everything = tuple(range(len(self.topology.shape)))
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        if self.shared:  # where it is up to the algorithm what leaves a router
+            return self.least_of(_traffic(self.system, work))
+        return self._carry([loads for each in work for loads in self._loads(each).items()])
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        home = self.topology.home
+        leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
+        return self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
+
+    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+        """Cycles for loads on dimensions."""
+        loads = [(dims, load) for dims, load in every if load.total]
+        if not loads:
+            return Fraction(0)
+        if self._apart and not self.shared:
+            by_dims = {dims: together(load for other, load in loads if other == dims) for dims, _ in loads}
+            least = max(self._through_links(dims, load) for dims, load in by_dims.items())
+        else:
+            least = self._through_links(self._everything, together(load for _, load in loads))
+        return least + 2 * self.endpoint
+
+    def _loads(self, each: Any) -> Loads:
+        npus, dims = self.network.npus, len(self.topology.shape)
+        return (
+            message_load(each, npus, self._between(each))
+            if hasattr(each, "dst")
+            else collective_loads(each, npus, dims)
+        )
+
+    def _between(self, message: Any) -> tuple[int, ...]:
+        """The dimension in which the ends of a message differ; all of them where it is not one alone."""
+        at, weight = [], 1
+        for dim, size in enumerate(self.topology.shape):
+            if message.src // weight % size != message.dst // weight % size:
+                at.append(dim)
+            weight *= size
+        return (at[0],) if len(at) == 1 else self._everything
+
+    def _through_links(self, dims: tuple[int, ...], load: Load) -> Fraction:
+        """A load over the links of some dimensions: all that leaves the NPUs together, and each router's own."""
+        out, into = self._capacities(dims)
+        home = self.topology.home
+        all_out = out.together(np.unique(home[load.members]))
+        busy = load.total / all_out if all_out else Fraction(0)
+        sent, received = (_by_router(values, home, self.topology.routers) for values in (load.sent, load.received))
+        busy = max(busy, out.longest(sent), into.longest(received))
+        kinds = [kind for kind, dim in enumerate(self.topology.kind_dims) if dim in dims]
+        return busy + min((self._latency(kind) for kind in kinds), default=0)
+
+    def _capacities(self, dims: tuple[int, ...]) -> tuple[Capacities, Capacities]:
+        """Of the links from each router, and to it, in some dimensions."""
+        if dims not in self._known:
+            topology = self.topology
+            used = np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)
+            ends = (topology.link_src, topology.link_dst)
+            self._known[dims] = tuple(Capacities.of(self._rates, used, at, topology.routers) for at in ends)
+        out, into = self._known[dims]
+        return out, into
+
+    @property
+    def _rates(self) -> Sequence[Fraction]:
+        """Bytes per cycle of each link."""
+        return self._wires[0]
+
+    def _latency(self, kind: int) -> int:
+        """Cycles of a flit from NPU to NPU over links of a kind, without the time on its first network link."""
+        if kind not in self._known:
+            self._known[kind] = self._flight(kind)
+        return int(self._known[kind])
+
+    def _flight(self, kind: int) -> int:
+        links, hops = self._way(kind)
+        return int(hops * min(alike(self._wires[1][link] for link in links.tolist())[0], default=Fraction(0)))
+
+    def _way(self, kind: int) -> tuple[Longs, int]:
+        """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
+        topology = self.topology
+        links = np.flatnonzero(topology.link_dim == kind)
+        ends = np.isin([topology.link_src[links], topology.link_dst[links]], topology.home).all(axis=0)
+        return links, 1 if not len(links) or ends.any() else 2
+
+
+class OfPackets(OfLinks):
+    """Besides the links what packets need: lanes, and the stages of routers."""
+
+    def __init__(self, network: PacketNetwork, system: System | AstraSystem) -> None:
+        super().__init__(network, system)
+        self.wires = link_wires(network)
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        return self._carry([loads for each in work for loads in self._loads(each).items()])
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
+
+    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+        if not self.shared:
+            return super()._carry(every)
+        loads = [load for _, load in every if load.total]
+        return self._through_lanes(together(loads)) + 2 * self.endpoint if loads else Fraction(0)
+
+    @cached_property
+    def _rates(self) -> Sequence[Fraction]:
+        kinds, which = alike(self.wires)
+        rates = [self.network.settings.flit / wire.s for wire in kinds]
+        return [rates[kind] for kind in which.tolist()]
+
+    def _flight(self, kind: int) -> int:
+        """Lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
+        machine = self.network.machine
+        links, hops = self._way(kind)
+        wire = (
+            machine.link_wires[links[np.argmin(_flights(links, self.network))]] if len(links) else machine.wires[kind]
+        )
+        lanes = sum(int(_flights(_lanes(self.network, incoming=which), self.network).min()) for which in (False, True))
+        # RC and VA in the first router; a flit behind a head does not pay them in the others.
+        return int(lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
+
+    def _through_lanes(self, load: Load) -> Fraction:
+        """A load out of the injection lanes and into the ejection lanes."""
+        into, out = (_lanes(self.network, incoming=which) for which in (False, True))
+        busy = load.total / min(_capacity(into, self.network), _capacity(out, self.network))
+        # The last flit to leave still flies into a router, and out of it.
+        return busy + int(self.network.machine.links.delay[into].min()) + int(_flights(out, self.network).min())
+
+
+class OfDelays(Times):
+    """Delays, each cut off to whole cycles: the longest chain of messages, and what all of an NPU take on its links."""
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        different = {_likeness(each): each for each in work}
+        for likeness, each in different.items():
+            if likeness not in self._known:
+                self._known[likeness] = self._chain(each)
+        return max((self._known[likeness] for likeness in different), default=Fraction(0))
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
+        return max(Fraction(longest if len(traffic) else 0), self._queued(traffic))
+
+    def queued(self, work: Sequence[Any]) -> Fraction:
+        if isinstance(self.network, AnalyticalNetwork):
+            return Fraction(0)
+        alike = tuple(_sends(each) for each in work)  # layers ask for the same often
+        if alike not in self._known:
+            self._known[alike] = self._queued(_traffic(self.system, work))
+        return Fraction(self._known[alike])
+
+    def _queued(self, traffic: Longs) -> Fraction:
+        if isinstance(self.network, AnalyticalNetwork) or not len(traffic):
+            return Fraction(0)
+        topology = self.topology
+        everything = np.ones(len(topology.link_src), dtype=bool)
+        most = self._queues(traffic, everything, self._fastest)
+        if self._apart and not self.shared:
+            differ = differing(traffic, topology.shape)
+            for dim in range(len(topology.shape)):
+                used = np.array(topology.kind_dims)[topology.link_dim] == dim
+                alone = traffic[differ == dim]
+                if used.any() and len(alone):
+                    fastest = max(alike(self._wires[0][link] for link in np.flatnonzero(used).tolist())[0])
+                    most = max(most, self._queues(alone, used, fastest))
+        return most + self._least_late + 2 * self.endpoint
+
+    def _queues(self, traffic: Longs, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
+        """Cycles for messages over some links of their NPUs, of which the widest carries `fastest` bytes per cycle."""
+        sizes, which = np.unique(traffic[:, 3], return_inverse=True)
+        busy = np.array([int(size / fastest) for size in sizes.tolist()])[which] * traffic[:, 4]
+        most = Fraction(0)
+        for end, links in ((0, self.topology.link_src), (1, self.topology.link_dst)):
+            by_npu = np.bincount(traffic[:, end], busy, minlength=self.network.npus).astype(np.int64)
+            count = np.bincount(links[used], minlength=self.topology.routers)[self.topology.home] + self._neighbours
+            for links_of_one in np.unique(count[count > 0]).tolist():
+                most = max(most, Fraction(int(by_npu[count == links_of_one].max()), links_of_one))
+        return most
+
+    @property
+    def _fastest(self) -> Fraction:
+        """Bytes per cycle of the widest link."""
+        widest: Fraction = self.network.model.widest
+        return widest
+
+    @cached_property
+    def _least_late(self) -> int:
+        """Cycles of the shortest link, cut off. NPUs that share a router need no link."""
+        return 0 if self.shared else int(min(self.network.model.latencies, default=Fraction(0)))
+
+    def _chain(self, each: Any) -> Fraction:
+        """Messages that never meet: the most that come one after the other in a phase, each with its latency.
+
+        In so many rounds every message takes at least the bytes of the smallest over the widest link.
+        """
+        fastest, late = self._fastest, self._least_late
+        if hasattr(each, "dst"):
+            return Fraction(int(each.size / fastest) + late + 2 * self.endpoint)
+        least = Fraction(0)
+        for phase in {phase for chunk in each.chunks for phase in chunk.plan.phases}:
+            for piece in np.unique(phase.pieces[phase.groups[:, 0]]).tolist():
+                schedule, sizes = phase.messages(piece)
+                sizes = sizes[schedule.src != schedule.dst]
+                if len(sizes):
+                    count = rounds(schedule) if (sizes > 0).all() else 1
+                    hop = int(int(sizes.min()) / fastest) + late + self.endpoint
+                    least = max(least, Fraction(self.endpoint + count * hop))
+        return least
+
+
+def _likeness(each: Any) -> tuple[Any, ...]:
+    """Collectives, or messages, that are the same but for who takes part have the same chain."""
+    if hasattr(each, "dst"):
+        return (each.size,)
+    group = each.communicator
+    return each.kind, each.size, each.algorithms, group.shape, group.dims, each.root, len(each.chunks)
+
+
+def _sends(each: Any) -> tuple[Any, ...]:
+    """Collectives, or messages, that send the same between the same NPUs."""
+    if hasattr(each, "dst"):
+        return each.src, each.dst, each.size
+    return each.communicator, tuple(chunk.plan for chunk in each.chunks)
+
+
+@dataclass(frozen=True, eq=False)
+class Capacities:
+    """Bytes per cycle of the links at each router together: `parts` / `whole`, int64[routers] or Python's numbers."""
+
+    parts: NDArray[Any]
+    whole: int
+
+    @classmethod
+    def of(
+        cls, rates: Sequence[Fraction], used: NDArray[np.bool_], ends: NDArray[np.int32], routers: int
+    ) -> Capacities:
+        """From the rates of links, which of them count, and the router at the end of each."""
+        kinds, which = alike(rates)
+        whole = lcm(*(rate.denominator for rate in kinds))
+        parts = [int(rate * whole) for rate in kinds]
+        small = max(parts, default=0) * len(rates) < 2**63
+        found = np.zeros(routers, np.int64 if small else object)
+        np.add.at(found, ends[used], np.array(parts, found.dtype)[which[used]])
+        return cls(found, whole)
+
+    def together(self, routers: Numbers) -> Fraction:
+        """Of some routers."""
+        return Fraction(sum(self.parts[routers].tolist()), self.whole)
+
+    def longest(self, load: Longs) -> Fraction:
+        """The most cycles that a router takes for its load; those that can carry nothing do not count."""
+        at = np.flatnonzero((load > 0) & (self.parts > 0))
+        # Of those with the same capacity only the most loaded.
+        parts, which = np.unique(self.parts[at], return_inverse=True)
+        most = np.zeros(len(parts), np.int64)
+        np.maximum.at(most, which, load[at])
+        times = (Fraction(n * self.whole, part) for n, part in zip(most.tolist(), parts.tolist(), strict=True))
+        return max(times, default=Fraction(0))
+
+
+def _by_router(values: Longs, home: NDArray[np.integer[Any]], routers: int) -> Longs:
+    """What the NPUs of each router have together."""
+    found = np.zeros(routers, np.int64)
+    np.add.at(found, home, values)
+    return found
+
+
+def _capacity(links: Numbers, network: Any) -> Fraction:
+    """Bytes per cycle that some links or lanes carry together."""
+    every = network.machine.links
+    speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
+    flits = (Fraction(den, num) * count for den, num, count in zip(*speeds.tolist(), counts.tolist(), strict=True))
+    return int(network.settings.flit) * sum(flits, Fraction(0))
+
+
+def _flights(links: Numbers, network: Any) -> Numbers:
+    """Cycles of a flit on each of some links or lanes."""
+    every = network.machine.links
+    flights: Numbers = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
+    return flights
+
+
+def _lanes(network: Any, *, incoming: bool) -> Numbers:
+    """The numbers of all ejection lanes (`incoming`), or of all injection lanes."""
+    links = network.machine.links
+    first = links.network + (links.injection if incoming else 0)
+    return np.arange(first, first + (links.ejection if incoming else links.injection))

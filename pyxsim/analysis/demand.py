@@ -1,0 +1,160 @@
+"""The bytes that collectives and messages put on a network at least, whatever their algorithms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.collective.plan import Phase
+from pyxsim.results.phases import differing
+
+Longs = NDArray[np.int64]
+Dims = tuple[int, ...]
+
+
+@dataclass
+class Load:
+    """Bytes that go over the links of some dimensions of the network.
+
+    `sent`, `received`: int64[NPUs], what each NPU must send and receive there at least; `total`: what all of them send
+    together at least, which may be more than the sum of `sent`: who sends it is up to the algorithm. `members`: who
+    takes part.
+    """
+
+    sent: Longs
+    received: Longs
+    members: NDArray[np.bool_]
+    total: int = 0
+
+    @classmethod
+    def none(cls, npus: int) -> Load:
+        sent, received = np.zeros((2, npus), dtype=np.int64)
+        return cls(sent, received, np.zeros(npus, dtype=bool))
+
+
+Loads = dict[Dims, Load]
+
+
+def collective_loads(collective: Any, npus: int, dims: int) -> Loads:
+    """What a collective puts on the dimensions of a network of `npus` NPUs in `dims` dimensions."""
+    group = collective.communicator
+    members = np.array(group.members, dtype=np.int64)
+    loads: Loads = {}
+    for phase, times in Counter(phase for chunk in collective.chunks for phase in chunk.plan.phases).items():
+        along = tuple(group.dims[d] for d in phase.dims) if group.is_grid else tuple(range(dims))
+        load = loads.setdefault(along, Load.none(npus))
+        load.members[members[phase.groups]] = True
+        for sent, received, at, total in _phase(phase):
+            load.sent[members[at]] += times * sent
+            load.received[members[at]] += times * received
+            load.total += times * total
+    return loads
+
+
+def message_load(message: Any, npus: int, between: Dims) -> Loads:
+    """What a message from NPU to NPU puts on the dimensions `between` them."""
+    load = Load.none(npus)
+    load.sent[message.src] = load.received[message.dst] = load.total = message.size
+    load.members[message.src] = True
+    return {between: load}
+
+
+def traffic_loads(rows: Longs, npus: int, shape: tuple[int, ...]) -> Loads:
+    """What messages put on the network, from rows (source, destination, plane, bytes, how many)."""
+    loads: Loads = {}
+    where = differing(rows, shape)
+    for dim in np.unique(where).tolist():
+        mine = rows[where == dim]
+        nbytes = mine[:, 3] * mine[:, 4]
+        load = Load.none(npus)
+        np.add.at(load.sent, mine[:, 0], nbytes)
+        np.add.at(load.received, mine[:, 1], nbytes)
+        load.members[mine[:, 0]] = True
+        load.total = int(nbytes.sum())
+        loads[tuple(range(len(shape))) if dim < 0 else (dim,)] = load
+    return loads
+
+
+def together(loads: Iterable[Load]) -> Load:
+    """Several loads, at least one, as one."""
+    every = list(loads)
+    return Load(
+        sum((load.sent for load in every[1:]), every[0].sent),
+        sum((load.received for load in every[1:]), every[0].received),
+        np.logical_or.reduce([load.members for load in every]),
+        sum(load.total for load in every),
+    )
+
+
+Rows = tuple[Longs, Longs, NDArray[np.integer[Any]], int]
+
+
+def _phase(phase: Phase) -> Iterable[Rows]:
+    """(sent, received, positions, total) of the ranks of each group in one phase."""
+    schedule = phase.schedule()
+    if schedule.unproved:  # whose meaning is not known: what it sends
+        yield from _as_sent(phase)
+        return
+    root = schedule.root
+    piece = phase.pieces[phase.groups[:, 0]][:, None] * phase.copies
+    own = phase.own_block()[phase.groups] * phase.copies
+    sent, received = _LEAST[phase.kind](np.broadcast_to(piece, own.shape), own)
+    if phase.kind in _OF_THE_ROOT:
+        sent[:, root], received[:, root] = _OF_THE_ROOT[phase.kind](piece[:, 0], own[:, root])
+    crossings = _CROSSINGS[phase.kind](phase.npus)
+    if len(schedule.join) and (schedule.join >= 0).any():
+        crossings = min(crossings, phase.npus)  # the network adds up: each NPU sends its part once
+    total = int((crossings * piece // (phase.npus if phase.kind in _SHARED_OUT else 1)).sum())
+    yield sent.ravel(), received.ravel(), phase.groups.ravel(), total
+
+
+def _as_sent(phase: Phase) -> Iterable[Rows]:
+    for group in phase.groups:
+        schedule, sizes = phase.messages(int(phase.pieces[group[0]]))
+        others = schedule.src != schedule.dst
+        sent = np.bincount(schedule.src[others], sizes[others], minlength=phase.npus).astype(np.int64)
+        received = np.bincount(schedule.dst[others], sizes[others], minlength=phase.npus).astype(np.int64)
+        yield sent, received, group, int(sizes[others].sum())
+
+
+def _nothing(values: Longs) -> Longs:
+    return np.zeros_like(values)
+
+
+# What a rank must send and receive at least: of a group's piece and the rank's own block of it.
+_LEAST: dict[str, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
+    "all-reduce": lambda piece, own: (piece.copy(), piece.copy()),
+    "reduce-scatter": lambda piece, own: (piece - own, own.copy()),
+    "all-gather": lambda piece, own: (own.copy(), piece - own),
+    "all-to-all": lambda piece, own: (piece - own, piece - own),
+    "broadcast": lambda piece, own: (_nothing(own), piece.copy()),
+    "reduce": lambda piece, own: (piece.copy(), _nothing(own)),
+    "scatter": lambda piece, own: (_nothing(own), own.copy()),
+    "gather": lambda piece, own: (own.copy(), _nothing(own)),
+    "barrier": lambda piece, own: (piece.copy(), piece.copy()),
+}
+_OF_THE_ROOT: dict[str, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
+    "broadcast": lambda piece, own: (piece, _nothing(own)),
+    "reduce": lambda piece, own: (_nothing(own), piece),
+    "scatter": lambda piece, own: (piece - own, _nothing(own)),
+    "gather": lambda piece, own: (_nothing(own), piece - own),
+}
+# How often each byte of the piece must go from a rank to another. A byte of an all-reduce needs n-1 crossings to be
+# summed up and n-1 to be known everywhere.
+_CROSSINGS: dict[str, Callable[[int], int]] = {
+    "all-reduce": lambda n: 2 * (n - 1),
+    "reduce-scatter": lambda n: n - 1,
+    "all-gather": lambda n: n - 1,
+    "all-to-all": lambda n: n - 1,
+    "broadcast": lambda n: n - 1,
+    "reduce": lambda n: n - 1,
+    "scatter": lambda n: n - 1,
+    "gather": lambda n: n - 1,
+    "barrier": lambda n: n,
+}
+_SHARED_OUT = ("scatter", "gather")  # each rank has one of n blocks of the piece, and each block crosses once

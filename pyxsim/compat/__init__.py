@@ -1,0 +1,1 @@
+"""Files and behaviour of other simulators."""

@@ -1,0 +1,133 @@
+"""backend_end_to_end.csv and backend_dim_info.csv, which the analytical backend of ASTRA-sim 1 writes.
+
+A row for each run: times in microseconds, bytes that NPU 0 sent in MiB, in all and by dimension, and what the links,
+switches and network cards cost in dollars, by the original's list of prices; then the mean time of a chunk in each
+dimension.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from math import ceil, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim.compat.astra.files.entries import PathLike
+from pyxsim.compat.astra.files.hierarchical import hierarchy
+from pyxsim.errors import InputError
+from pyxsim.results.result import Result
+
+END_TO_END, DIMENSIONS = "backend_end_to_end.csv", "backend_dim_info.csv"
+MOST_DIMENSIONS = 7  # columns of the first file
+_ROWS = 10  # of each run in the second one
+_HEAD = ("RunName", "CommsTime", "ComputeTime", "ExposedCommsTime", "Cost", "TotalPayloadSize")
+_HEAD_2 = ("RunName", "DimensionIndex", "AverageChunkLatency")
+_MIB = 1 << 20
+# Dollars: of a link of 50 GB/s between packages, and within one; of a switch of 40 ports; of a network card of 50 GB/s.
+_LINK, _TILE_LINK, _SWITCH, _CARD = 100.0, 50.0, 23_698, 1_200
+_RATE, _PORTS = 50.0, 40
+
+Grid = list[list[str]]
+
+
+def files(folder: PathLike) -> tuple[str, str]:
+    """The names of both."""
+    return str(Path(folder, END_TO_END)), str(Path(folder, DIMENSIONS))
+
+
+def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, result: Result, cost: float) -> None:
+    """Write both, or fill row number `row` of `rows` of those that are there. Raises InputError."""
+    first, second = files(folder)
+    shape = prepared.system.shape
+    grid = _grid(first, rows + 1, len(_HEAD) + MOST_DIMENSIONS, row)
+    grid_2 = _grid(second, rows * _ROWS + 1, len(_HEAD_2), row)
+    if not row:
+        grid[0] = [*_HEAD, *(f"PayloadSize_Dim{dim}" for dim in range(MOST_DIMENSIONS))]
+        grid_2[0] = [*_HEAD_2]
+    sent = _sent(prepared, shape)
+    finished, computed = _times(result)
+    numbers = [finished, computed, finished - computed, cost, sum(sent) / _MIB, *(each / _MIB for each in sent)]
+    line = [name, *(f"{number:.6f}" for number in numbers)]
+    grid[row + 1] = [*line, *["-1"] * (len(grid[0]) - len(line))][: len(grid[0])]
+    chunk_time = result.detail.chunk_time if result.detail is not None else []
+    for dim, cycles in enumerate(chunk_time[:_ROWS]):
+        told = "-nan" if np.isnan(cycles) else f"{cycles * 10**6 / float(result.clock_hz):.6f}"
+        grid_2[row * _ROWS + 1 + dim] = [name, str(dim), told]
+    _put(grid, first)
+    _put(grid_2, second)
+
+
+def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
+    """What a network costs by the original's rules. Raises InputError."""
+    of = hierarchy(path, given)
+    npus, links, tiles, switches, cards = prod(of.units), 0.0, 0.0, 0, 0
+    upto = 1
+    for dim, (block, units, count) in enumerate(zip(of.blocks, of.units, of.links, strict=True)):
+        upto *= units
+        rate, place = float(of.bandwidth[dim]), of.places[dim]
+        if block == "switch" and place == "PP":
+            # A card for each 50 GB/s of a package, which is the first dimension, and a link of that rate for each.
+            each = ceil(of.units[0] * rate * count / _RATE)
+            here = each * (upto // of.units[0])
+            links, cards, switches = links + _LINK * here, cards + here, switches + ceil(here / _PORTS)
+            continue
+        if block == "ring":
+            many = npus // units * units * (count // 2)
+        elif block == "switch":
+            many = upto * count
+            switches += ceil(many / _PORTS)
+        else:
+            many = npus // units * (units * (units - 1) // 2) * (count // (units - 1))
+        if place != "T":
+            links += rate / _RATE * _LINK * many
+        else:  # of other blocks than rings the original has no rate there, and takes -1 for it
+            tiles += (rate if block == "ring" else -1.0) / _RATE * _TILE_LINK * many
+    return tiles + links + switches * _SWITCH + cards * _CARD
+
+
+def _sent(prepared: Any, shape: tuple[int, ...]) -> list[int]:
+    """Bytes that NPU 0 sent, by the highest dimension in which its partner differs: that is where they go there."""
+    sent = [0] * len(shape)
+    for src, dst, _, size, count in prepared.system.traffic().tolist():
+        if src == 0:
+            above = [dim for dim, stride in enumerate(_strides(shape)) if dst // stride % shape[dim]]
+            sent[above[-1]] += size * count
+    return sent
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [prod(shape[:dim]) for dim in range(len(shape))]
+
+
+def _times(result: Result) -> tuple[float, float]:
+    """When the workload was finished, and how long NPU 0 computed: the totals of EndToEnd.csv."""
+    unit = 10**6 / float(result.clock_hz)
+    computed = sum(float(result.layers[f"{part}_compute"].sum()) for part in ("fwd", "wg", "ig"))
+    return float(result.layers["finished"].max()) * unit, computed * unit
+
+
+def _grid(path: str, lines: int, columns: int, row: int) -> Grid:
+    """Empty cells; for a row that is not the first, what is in the file."""
+    if not row:
+        return [[""] * columns for _ in range(lines)]
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            grid = list(csv.reader(file))
+    except (OSError, ValueError, csv.Error):
+        grid = []
+    if len(grid) != lines or any(len(line) != columns for line in grid):
+        raise InputError(
+            f"is no such file of a run with row 0, of {lines} rows", file=path, allowed="--stat-row 0 first"
+        )
+    return grid
+
+
+def _put(grid: Grid, path: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(grid)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from None

@@ -1,0 +1,164 @@
+"""From what the system layer counted of NPU 0's chunks to what ASTRA-sim 1 tells of them (output/detail.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+
+from pyxsim.compat.astra.detail_csv import MOST_WINDOWS, PER_WINDOW_NS, Detail, Longs
+from pyxsim.runner.prepare import Prepared
+from pyxsim.system import AstraSystem, System
+from pyxsim.workload import Micro
+from pyxsim.workload.graph import Kind
+from pyxsim.workload.layers import WHOLE
+from pyxsim.workload.run import GraphJob
+from pyxsim.workload.spans import merged
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A row for each chunk and phase of NPU 0: `left`, when the chunk went on; `expected`, how long its messages were
+    expected, added up."""
+
+    collective: Longs
+    chunk: Longs
+    dimension: Longs
+    ready: Longs
+    start: Longs
+    left: Longs
+    messages: Longs
+    expected: Longs
+
+
+def detail(prepared: Prepared, chunks: dict[str, Longs]) -> Detail | None:
+    """What ASTRA-sim 1 would tell; None without a workload. `chunks`: the table of the system layer."""
+    issued = _issued(prepared)
+    if issued is None:
+        return None
+    names, layer_of, until = issued
+    rows = _rows(prepared.system, chunks)
+    queueing, network = _layers(rows, names, layer_of)
+    dims = len(prepared.system.options.queues)
+    gone = rows.left >= 0
+    took = rows.left - rows.start
+    times = [took[gone & (rows.dimension == dim)] for dim in range(dims)]
+    clock = prepared.experiment.network.clock
+    window = _window(clock, until)
+    return Detail(
+        layer_names=names,
+        queueing=queueing,
+        network=network,
+        chunk_time=[float(each.sum()) / len(each) if len(each) else float("nan") for each in times],
+        window=window,
+        busy=_busy(rows, dims, until, window),
+        clock_hz=clock,
+    )
+
+
+def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], int] | None:
+    """The names of the layers; for each collective of NPU 0, by its number in the system layer, its layer and when NPU
+    0 began it; when NPU 0 was through with everything."""
+    job, system = prepared.job, prepared.system
+    place = {id(each): index for index, each in enumerate(system.collectives)}
+    every = [place[id(each)] for asked in job.asked for each in asked.issued]
+    if isinstance(job, Micro):
+        layer_of = {index: (0, system.collectives[index].start) for index in every}
+        return list(job.layer_names), layer_of, job.end
+    if not isinstance(job, GraphJob):
+        return None
+    graph, times = job.graph, job.times()
+    names = graph.layers or [WHOLE]
+    layer = graph.layer if graph.layers else np.zeros(len(graph), np.int32)
+    mine = np.flatnonzero((graph.npu == 0) & (graph.kind == Kind.COLLECTIVE) & (times.start >= 0) & (layer >= 0))
+    columns = (times.group[mine], layer[mine], times.start[mine])
+    found = {every[group]: (number, start) for group, number, start in zip(*(c.tolist() for c in columns), strict=True)}
+    return list(names), found, int(times.end[graph.npu == 0].max(initial=0))
+
+
+def _rows(system: System | AstraSystem, table: dict[str, Longs]) -> _Rows:
+    mine = np.flatnonzero(table["rank"] == 0)
+    mine = mine[np.lexsort((table["phase"][mine], table["chunk"][mine]))]
+    own = {name: column[mine] for name, column in table.items()}
+    left, expected = own["end"], own["network"]
+    if isinstance(system, AstraSystem):
+        # There a chunk stays in its queue until all NPUs are through, and messages are expected from a time on.
+        left = np.full(len(mine), -1, np.int64)
+        same = own["chunk"][1:] == own["chunk"][:-1]
+        left[:-1][same] = own["ready"][1:][same]
+        expected = expected.copy()
+        for row, (chunk, phase) in enumerate(zip(own["chunk"].tolist(), own["phase"].tolist(), strict=True)):
+            if chunk >= len(system.chunks):  # a custom collective stands in no queue
+                left[row] = own["end"][row]
+                continue
+            of, place = system.chunks[chunk], system.chunks[chunk].team.members.index(0)
+            expected[row] = of.rows[phase, place, -1]
+            if phase == len(of.steps) - 1:
+                left[row] = of.left[place]
+    # A chunk over all dimensions at once stands in the queues of the first.
+    dimension = np.maximum(own["dimension"], 0)
+    return _Rows(
+        own["collective"], own["chunk"], dimension, own["ready"], own["start"], left, own["messages"], expected
+    )
+
+
+def _layers(
+    rows: _Rows, names: list[str], layer_of: dict[int, tuple[int, int]]
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Means of waiting and of messages, for each layer: of its collectives, in the order in which they ended."""
+    begin = np.flatnonzero(np.diff(rows.chunk, prepend=-1))
+    chunks: dict[int, list[tuple[int, list[float], list[float]]]] = {}
+    for first, last in pairwise([*begin.tolist(), len(rows.chunk)]):
+        collective = int(rows.collective[first])
+        if collective not in layer_of or rows.left[last - 1] < 0:
+            continue
+        here = slice(first, last)
+        created = layer_of[collective][1]
+        waits = [float(rows.ready[first] - created), *(rows.start[here] - rows.ready[here]).astype(float).tolist()]
+        with np.errstate(invalid="ignore"):
+            messages = (rows.expected[here] / rows.messages[here]).tolist()
+        chunks.setdefault(collective, []).append((int(rows.left[last - 1]), waits, messages))
+    of_layer: list[list[tuple[list[float], list[float]]]] = [[] for _ in names]
+    for ended in sorted(chunks, key=lambda collective: max(each[0] for each in chunks[collective])):
+        own = sorted(chunks[ended], key=lambda each: each[0])
+        of_layer[layer_of[ended][0]].append((_mean([each[1] for each in own]), _mean([each[2] for each in own])))
+    waits, messages = ([_mean([each[column] for each in own]) for own in of_layer] for column in (0, 1))
+    return waits, messages
+
+
+def _mean(lists: list[list[float]]) -> list[float]:
+    """Of each place, over all lists; those that are too short have 0 there."""
+    sums = [0.0] * max((len(each) for each in lists), default=0)
+    for each in lists:
+        for place, value in enumerate(each):
+            sums[place] += value
+    return [value / len(lists) for value in sums]
+
+
+def _window(clock: Fraction, until: int) -> int:
+    """10 us, doubled until there are not too many."""
+    window = ceil(PER_WINDOW_NS * clock / 10**9)
+    while until // window > MOST_WINDOWS:
+        window *= 2
+    return window
+
+
+def _busy(rows: _Rows, dims: int, until: int, window: int) -> Longs:
+    """Of each whole window and dimension, the cycles in which there is a chunk."""
+    there = np.flatnonzero(rows.ready >= 0)
+    there = there[np.lexsort((rows.ready[there], rows.dimension[there]))]
+    left = np.where(rows.left[there] < 0, until, rows.left[there])
+    start, begin, end = merged(rows.dimension[there], rows.ready[there], left, dims)
+    bounds = np.arange(until // window + 1) * window
+    busy = np.zeros((len(bounds) - 1, dims), np.int64)
+    for dim in range(dims):
+        first, last = begin[start[dim] : start[dim + 1]], end[start[dim] : start[dim + 1]]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
+        # What lies before each bound: whole stretches, and the one that it cuts.
+        place = np.searchsorted(first, bounds)
+        over = np.where(place > 0, np.maximum(last[np.maximum(place, 1) - 1] - bounds, 0), 0) if len(first) else 0
+        busy[:, dim] = np.diff(before[place] - over)
+    return busy

@@ -1,0 +1,144 @@
+"""What ASTRA-sim tells at the end of a run, line by line, as its users' scripts look for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.compat.astra.files.algorithms import KINDS
+from pyxsim.models import Roofline
+from pyxsim.results.result import Result
+from pyxsim.settings import System
+from pyxsim.workload import Job
+from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.in_turn import InTurn
+from pyxsim.workload.run import GraphJob, Times
+from pyxsim.workload.spans import merged
+from pyxsim.workload.training import TrainingLoop
+
+Doubles = NDArray[np.float64]
+_UNSIGNED = 2**64  # where several things at once were replayed, less than nothing is exposed, and told so there
+_TREE = "double-binary-tree"
+
+
+class Line(NamedTuple):
+    """Who tells something, and what; `level`: how important it is."""
+
+    who: str
+    text: str
+    level: str = "info"
+
+
+def finished(
+    job: Job, result: Result, system: System, shape: Sequence[int], roofline: Roofline | None = None
+) -> list[Line]:
+    """Of a complete run. Version 2 tells of the rings of NPU 0, and of each NPU when it has finished, with a roofline
+    also how well it was used; version 1 tells of each pass of a loop, and of all together.
+    """
+    if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
+        ends = job.passes() if isinstance(job, TrainingLoop) else []
+        each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(ends)]
+        return [Line("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
+    lines = [Line(*line) for line in _of_npus(job.graph, job.times(), result, roofline)]
+    if not isinstance(job, InTurn):  # in semantics of our own
+        return lines
+    rings = [Line("system::topology::RingTopology", line) for line in _rings(system, shape)]
+    return [*rings, *lines, Line("system", "Exiting", "warning")]
+
+
+def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
+    """The groups in which NPU 0 is first, by the algorithms that the system names; trees are none."""
+    for kind in KINDS:
+        said = system.algorithms(kind) or ()
+        names = (said,) * len(shape) if isinstance(said, str) else said
+        if any(name.endswith(".et") for name in names):  # messages of its own
+            continue
+        one = any(name.startswith("one-") for name in names)
+        sizes = [prod(shape)] if one else shape
+        for dim, (name, size) in enumerate(zip(names, sizes, strict=False)):
+            if name != _TREE:
+                yield (
+                    f"ring of node 0, id: 0 dimension: local total nodes in ring: {size} index in ring: 0 "
+                    f"offset: {prod(shape[:dim])} total nodes in ring: {size}"
+                )
+
+
+def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
+    """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
+    npus, kind = graph.npus, graph.kind
+    names = [name for name, _ in graph.resources]
+    cpu = np.array([name == "cpu" for name in names] + [False])[graph.resource]
+    # What is replayed is a computation, whatever it was: where it communicated its resource says so, or it has none.
+    replayed = np.array([name == "communication" for name in names] + [True])[graph.resource]
+    computing = kind == Kind.COMPUTE
+    types = {
+        "CPU": computing & cpu,
+        "GPU": computing & ~cpu & ~replayed,
+        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)) | (computing & replayed),
+        "Remote mem": kind == Kind.MEMORY,
+    }
+
+    def ns(cycles: Longs) -> list[int]:
+        return [_ns(each, result) for each in cycles.tolist()]
+
+    end = np.zeros(npus, np.int64)
+    np.maximum.at(end, graph.npu, times.end)
+    computed = np.zeros(npus, np.int64)
+    working = computing & ~cpu
+    np.add.at(computed, graph.npu[working], (times.end - times.start)[working])
+    wall, gpu = ns(end), ns(computed)
+    there = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
+    used = () if roofline is None else _used(graph, times, roofline, result)
+    spent = {name: ns(_covered(graph, times, of)) for name, of in types.items()}
+    for npu in np.lexsort((np.arange(npus), end)).tolist():
+        exposed = (wall[npu] - gpu[npu]) % _UNSIGNED
+        yield "workload", f"sys[{npu}] finished, {wall[npu]} cycles, exposed communication {exposed} cycles."
+        yield "statistics", f"sys[{npu}]. Post statistics processing start."
+        yield "statistics", f"sys[{npu}]. Post statistics processing end."
+        yield "statistics", f"sys[{npu}], Wall time: {wall[npu]}"
+        for name in types:
+            if there[name][npu]:
+                yield "statistics", f"sys[{npu}], {name} time: {spent[name][npu]}"
+        overlap = spent["GPU"][npu] + spent["Comm"][npu] - wall[npu]
+        if overlap > 0:
+            yield "statistics", f"sys[{npu}], Total compute-communication overlap: {overlap}"
+        for what, unit, values in used:
+            yield "statistics", f"sys[{npu}], {what}: {values[npu]:.3f}{unit}"
+
+
+def _ns(cycles: int, result: Result) -> int:
+    return int(cycles * 10**9 / result.clock_hz)
+
+
+def _used(graph: TaskGraph, times: Times, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
+    """What was reached of the roofline: averages over the time of the computations of each NPU, and 1 ns."""
+    tasks = np.flatnonzero((graph.kind == Kind.COMPUTE) & (times.end >= 0))
+    took = (times.end - times.start)[tasks] * float(10**9 / result.clock_hz)
+    told = (graph.match[tasks] > 0) & (graph.size[tasks] > 0)
+    peak, bandwidth = float(roofline.peak), float(roofline.bandwidth)
+    intensity = np.where(told, graph.match[tasks] / np.maximum(graph.size[tasks], 1), 0)
+    reached = np.minimum(bandwidth * intensity, peak)
+    busy = reached / np.where(told, intensity, 1) / bandwidth
+    every = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
+
+    def mean(values: Doubles) -> Doubles:
+        return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / every
+
+    return [
+        ("Compute bound percentage", "%", 100 * mean((told & (reached >= peak)).astype(np.float64))),
+        ("Average compute utilization", "%", 100 * mean(reached / peak)),
+        ("Average memory utilization", "%", 100 * mean(busy)),
+        ("Average operation intensity", "", mean(intensity)),
+    ]
+
+
+def _covered(graph: TaskGraph, times: Times, which: np.ndarray) -> Longs:
+    """Cycles in which one or more of some tasks are under way, for each NPU."""
+    tasks = np.flatnonzero(which & (times.end >= 0))
+    tasks = tasks[np.lexsort((times.start[tasks], graph.npu[tasks]))]
+    first, begin, end = merged(graph.npu[tasks].astype(np.int64), times.start[tasks], times.end[tasks], graph.npus)
+    return np.diff(np.concatenate([[0], np.cumsum(end - begin)])[first])

@@ -1,0 +1,11 @@
+"""ASTRA-sim's input files as an experiment: networks, systems and workloads in the forms of its versions 1 and 2.
+
+The result is an ordinary experiment with that version's `compat`; `resolved_toml` shows it. Every key of a file is
+honoured, or refused with a reason, or is one that the original reads and never uses. docs/formats_astra.md lists them.
+"""
+
+from pyxsim.compat.astra.files.experiment import AstraRun, astra_experiment, form_of, read_astra
+from pyxsim.compat.astra.files.garnet import network_tables
+from pyxsim.compat.astra.files.system import read_system, system_tables
+
+__all__ = ["AstraRun", "astra_experiment", "form_of", "network_tables", "read_astra", "read_system", "system_tables"]

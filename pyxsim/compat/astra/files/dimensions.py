@@ -1,0 +1,28 @@
+"""The network YAML of ASTRA-sim 2's analytical backends as a table [network]. Units: GB/s of 2^30 bytes, ns."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pyxsim.compat.astra.files.blocks import BLOCKS, dimension
+from pyxsim.compat.astra.files.entries import PathLike
+from pyxsim.compat.astra.files.yaml_file import Yaml
+
+_NO_TIME = Fraction(1, 10**20)  # ns: a link takes some time, and this is less than any double of the original tells
+
+
+def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
+    """The table [network] for such a file, and the number of dimensions. Raises InputError."""
+    file = Yaml(path)
+    if isinstance(file.raw("topology", ""), str) and file.given("topology"):
+        blocks = [file.choice("topology", BLOCKS)]  # of one dimension, as version 1 over this network has it
+    else:
+        blocks = file.words("topology", BLOCKS)
+    dims = len(blocks) or None
+    npus = file.counts("npus_count", dims, least=2)
+    bandwidth = file.numbers("bandwidth", dims, above=True)
+    latency = [each or _NO_TIME for each in file.numbers("latency", dims)]
+    file.finish()
+    rows = zip(blocks, npus, bandwidth, latency, strict=True)
+    return {"dims": [dimension(*row) for row in rows], "clock": "1 GHz"}, len(blocks)

@@ -1,0 +1,118 @@
+"""The system JSON of ASTRA-sim 2 as a table [system]. Delays in ns, memory bandwidth in GB/s of 10^9 bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
+from pyxsim.compat.astra.files.entries import MANY, PathLike
+from pyxsim.compat.astra.files.json_file import Json
+from pyxsim.errors import raise_all
+
+_POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
+_OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
+_NODES = "per-node-custom-implementation"
+_READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
+
+
+def json_system(
+    path: PathLike, dims: int | None = None, wanted: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """The table [system] for a system JSON, and warnings. Raises InputError.
+
+    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
+    have to exist. What it says of traces: see `of_workload`.
+    """
+    file = Json(path)
+    table: dict[str, Any] = {
+        "compat": "astra-sim-2",
+        "scheduling": file.choice("scheduling-policy", _POLICIES, "LIFO"),
+        "endpoint_delay": f"{file.count('endpoint-delay', 10, least=0)} ns",
+        "active_chunks": file.count("active-chunks-per-dimension", 1, most=MANY),
+        "chunks": file.count("preferred-dataset-splits", most=MANY),
+        "optimization": file.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
+    }
+    if not file.given("collective-optimization"):
+        file.warn("collective-optimization", "is missing, and the original leaves it to chance; here it is baseline")
+    memory = file.number("local-mem-bw", 0)
+    peak = file.number("peak-perf", 0)
+    if file.flag("roofline-enabled", False):
+        for key, value in (("peak-perf", peak), ("local-mem-bw", memory)):
+            if not value:
+                file.fault(key, "is 0, and roofline-enabled wants it", "a number above 0")
+        table["npu"] = {"peak": f"{peak} TFLOP/s", "memory_bandwidth": f"{memory} GB/s", "roofline": True}
+    if memory:
+        table["local_memory_bandwidth"] = f"{memory} GB/s"
+    for kind in KINDS:
+        names = _algorithms(file, kind, dims, wanted)
+        if names:
+            table[kind.replace("-", "_")] = names
+    bus = {name: f"{file.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
+    bus["reduction_delay"] = f"{file.number('local-reduction-delay', 1)} ns"
+    if file.flag("model-shared-bus", False):
+        # It stands for the delays of the endpoint.
+        del table["endpoint_delay"]
+        table["shared_bus"] = bus
+    _off(file)
+    file.finish()
+    return table, file.warnings
+
+
+def of_workload(path: PathLike) -> dict[str, Any]:
+    """What the file says of the workload, as keys of [workload]: traces that are replayed, algorithms of nodes."""
+    file = Json(path)
+    found: dict[str, Any] = {"replay": True} if file.flag("replay-only", False) else {}
+    if file.given(_NODES):
+        name = file.raw(_NODES)
+        if not isinstance(name, str) or not name:
+            file.fault(_NODES, "is no name of a file", "a YAML file with lines 'node: PREFIX'")
+        found["algorithms"] = name
+    if file.faults:
+        raise_all(file.faults)
+    return found
+
+
+def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]) -> list[str] | str | None:
+    """A list with one for each dimension, as the file has it; an algorithm over all dimensions is no list."""
+    key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
+    native = file.given(key)
+    if file.given(custom):  # counts before the native one
+        prefixes = file.listed(custom)
+        if len(prefixes) > 1:
+            file.fault(custom, f"{len(prefixes)} prefixes", "a list with one, of the files PREFIX.RANK.et")
+        return f"{prefixes[0]}.*.et" if prefixes else None
+    if not native:
+        return None
+    spelled = file.listed(key)
+    if not spelled:
+        return None  # which is told already
+    if not all(isinstance(word, str) for word in spelled):
+        file.fault(key, "is no list of names", "a list with an algorithm for each dimension")
+        return None
+    names = algorithms(file, key, spelled, dims, kind if kind in wanted else None)
+    if names and dims and len(names) < dims and not names[0].startswith("one-"):
+        file.fault(
+            key,
+            f"1 algorithm for {dims} dimensions: the others would take no part in {kind}",
+            f"a list of {dims}, or an algorithm over all dimensions, such as oneRing",
+        )
+    return names[0] if names and names[0].startswith("one-") else names
+
+
+def _off(file: Json) -> None:
+    """Keys that are nothing for the system layer."""
+    if file.flag("replay-only", False):
+        file.warn("replay-only", "belongs to the workload: `pyxsim astra` sets [workload] replay = true")
+    if file.flag("track-local-mem", False):
+        file.warn("track-local-mem", "which tensors are in memory is not followed, and no file of it is written")
+    file.unused("local-mem-trace-filename")  # for track-local-mem only
+    if file.flag("trace-enabled", False):
+        file.warn("trace-enabled", "its lines of debugging are not written; /chunks of the result has the times")
+    if file.given(_NODES):
+        file.warn(_NODES, "belongs to the workload: `pyxsim astra` sets [workload] algorithms")
+    if file.flag("boost-mode", False):
+        file.warn("boost-mode", "version 2 does not read it; all NPUs are simulated")
+    for key in _READ_BY_NOBODY:
+        if file.given(key):
+            file.warn(key, "version 2 does not read it since January 2023; its queues are FIFO, its order ascending")

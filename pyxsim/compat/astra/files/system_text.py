@@ -1,0 +1,63 @@
+"""The system text of ASTRA-sim 1 as a table [system]. Delays are in cycles of 1 ns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
+from pyxsim.compat.astra.files.entries import MANY, PathLike
+from pyxsim.compat.astra.files.text import Text
+from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
+
+REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
+_OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
+# Keys of the version of 2020, whose system layer works otherwise.
+_OF_2020 = {
+    "collective-implementation": "all-reduce-implementation and the like",
+    "direct-collective-window": "a window in the name of the algorithm, such as direct4",
+    "packet-routing": "nothing here: messages go the way of the algorithm",
+    "injection-policy": "nothing here: an algorithm says how many messages are under way",
+}
+
+
+def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str] = ()) -> dict[str, Any]:
+    """The table [system] for a system text. Raises InputError.
+
+    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
+    have to exist.
+    """
+    text = Text(path)
+    table: dict[str, Any] = {
+        "compat": "astra-sim-1",
+        "scheduling": text.choice("scheduling-policy", {"LIFO": "LIFO", "FIFO": "FIFO"}),
+        "endpoint_delay": f"{text.count('endpoint-delay', 10, least=0)} ns",
+        "reduction_delay": f"{REDUCTION} ns",
+        "active_chunks": text.count("active-chunks-per-dimension", 1, most=MANY),
+        "chunks": text.count("preferred-dataset-splits", 1, most=MANY),
+        "optimization": text.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
+        "intra_dimension": text.choice("intra-dimension-scheduling", QUEUE_ORDERS, "FIFO"),
+        "inter_dimension": text.choice("inter-dimension-scheduling", DIMENSION_ORDERS, "ascending"),
+    }
+    for kind in KINDS:
+        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind in wanted else None)
+        if names:
+            table[kind.replace("-", "_")] = names[0] if len(names) == 1 else names
+    if text.flag("boost-mode", False):
+        table["boost"] = True
+    bus = {name: f"{text.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
+    bus["reduction_delay"] = f"{text.number('local-reduction-delay', 1)} ns"
+    if text.flag("model-shared-bus", False):
+        # It stands for the delays of the endpoint.
+        del table["endpoint_delay"], table["reduction_delay"]
+        table["shared_bus"] = bus
+    text.flag("seprate-log", True)  # results are in one file anyway
+    for key, instead in _OF_2020.items():
+        text.refuse(key, "belongs to the version of 2020, whose system layer works otherwise", instead)
+    text.finish()
+    return table
+
+
+def _algorithms(text: Text, key: str, dims: int | None, kind: str | None) -> list[str] | None:
+    word = text.raw(key, "")
+    return algorithms(text, key, word.split("_"), dims, kind) if word else None

@@ -1,0 +1,5 @@
+"""The system layers of ASTRA-sim 1 and 2, event by event: see docs/compat.md."""
+
+from pyxsim.compat.astra.system.system import AstraSystem
+
+__all__ = ["AstraSystem"]

@@ -1,0 +1,222 @@
+"""Collectives that are carried out message by message: those whose algorithm stands in a file (version 2 calls them
+custom), and the kinds that ASTRA-sim does not have.
+
+As the original does it: whatever waits for nothing is begun at once, no endpoint lies between, nothing is cut into
+chunks, and no queue is asked. A message is done, at both ends, when it arrives; a step that an NPU does for itself
+takes what its file says; what is added to data of one's own costs a reduction. An NPU goes from phase to
+phase by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.collective.lookup import get_algorithm
+from pyxsim.collective.plan import Phase, Plan, make_plan
+from pyxsim.compat.astra.system.machines import KINDS
+from pyxsim.compat.astra.system.refuse import refuse_join
+from pyxsim.settings.algorithms import is_file
+from pyxsim.system.program import Program, Programs
+from pyxsim.system.work import Collective
+
+if TYPE_CHECKING:
+    from pyxsim.collective.communicator import Communicator
+    from pyxsim.system.options import Options
+
+Longs = NDArray[np.int64]
+COLUMNS = 5  # ready, start, end, messages, network
+
+
+def is_custom(kind: str, names: Sequence[str]) -> bool:
+    """Whether a collective is carried out here."""
+    return kind not in KINDS or any(is_file(name) for name in names)
+
+
+def plan_of(
+    kind: str, size: int, group: Communicator, names: Sequence[str], root: int, options: Options, key: str
+) -> Plan:
+    """Its phases. A file is for all ranks of the group. Raises InputError."""
+    if any(is_file(name) for name in names) or not group.is_grid:
+        plan = make_plan(kind, size, (len(group),), names[:1], root=root, key=key)
+    else:
+        plan = make_plan(kind, size, group.shape, names, optimization=options.optimization, root=root, key=key)
+    for phase in plan.phases:
+        refuse_join(phase, key)
+        get_algorithm(phase.algorithm).check(phase.kind, key=key)
+    return plan
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What a custom collective asks its system for: `post` hands a message over and calls back when it has arrived,
+    `later` calls after so many cycles."""
+
+    now: Callable[[], int]
+    post: Callable[[int, int, int, int, Callable[[int], None]], None]
+    later: Callable[[int, Callable[[int], None]], None]
+
+
+class Custom:
+    """One collective. `rows`: int64[phases, members, 5], the columns of /chunks.
+
+    `number`: of the collective; `at_work`: for each position the phase that it is in, len(phases) at the end.
+    """
+
+    def __init__(self, collective: Collective, number: int, plan: Plan, programs: Programs, hands: Hands) -> None:
+        self.collective, self.number, self.plan, self.hands = collective, number, plan, hands
+        self.members = collective.communicator.members
+        collective.to_go, collective.unfinished = [1] * len(self.members), len(self.members)
+        self.phases = [[*_groups(self, order, phase, programs)] for order, phase in enumerate(plan.phases)]
+        self.rows = np.full((len(self.phases), len(self.members), COLUMNS), -1, np.int64)
+        self.rows[:, :, 3:] = 0
+        self.at_work = [-1] * len(self.members)
+        self._of = [{place: group for group in groups for place in group.places} for groups in self.phases]
+
+    @property
+    def total(self) -> int:
+        """Bytes that the network carries."""
+        return sum(group.program.total for groups in self.phases for group in groups)
+
+    def enter(self, position: int) -> None:
+        """A member begins, now."""
+        self.at_work[position] = 0
+        self.go_on(position)
+
+    def enter_all(self) -> None:
+        """All members begin, now."""
+        for position in range(len(self.members)):
+            self.enter(position)
+
+    def ends(self) -> Longs:
+        """The cycle in which each member had ended, -1 before."""
+        last: Longs = self.rows[:, :, 2].max(axis=0, initial=-1)
+        return np.where(np.array(self.at_work) == len(self.phases), last, -1)
+
+    def go_on(self, position: int) -> None:
+        """A member comes to its next phase, or to the end."""
+        phase = self.at_work[position]
+        while phase < len(self.phases) and position not in self._of[phase]:
+            phase += 1
+        self.at_work[position] = phase
+        if phase == len(self.phases):
+            self.collective.member_finished(position)
+            self.collective.chunk_finished(self.hands.now())
+            return
+        self.rows[phase, position, :2] = self.hands.now()
+        self._of[phase][position].begin(position)
+
+    def ended(self, phase: int, position: int, now: int) -> None:
+        """A member has done its part of a phase."""
+        self.rows[phase, position, 2] = now
+        self.at_work[position] += 1
+        self.go_on(position)
+
+    def traffic(self) -> Iterator[tuple[int, int, int, int]]:
+        """(source, destination, bytes, how many) of all messages."""
+        for group in (group for groups in self.phases for group in groups):
+            program, npus = group.program, group.npus
+            sent = program.src != program.dst
+            ends = np.stack([program.src[sent], program.dst[sent], program.size[sent]], axis=1)
+            for (src, dst, size), count in zip(*np.unique(ends, axis=0, return_counts=True), strict=True):
+                yield npus[src], npus[dst], int(size), int(count)
+
+    def stuck(self) -> Iterator[str]:
+        """One line for each NPU that waits in the middle."""
+        for position, phase in enumerate(self.at_work):
+            if 0 <= phase < len(self.phases):
+                where = f"phase {phase} ({self.plan.phases[phase].kind}) of the {self.collective.name}"
+                npus = self._of[phase][position].missing(position)
+                whom = f"for messages from NPU {npus[0]}" if npus else "to send"
+                yield f"NPU {self.members[position]} in {where} waits {whom}"
+
+
+class _Group:
+    """The members that carry out a phase together. `places`: the position of each of its ranks."""
+
+    def __init__(self, custom: Custom, phase: int, places: list[int], program: Program) -> None:
+        self.custom, self.phase, self.places, self.program = custom, phase, places, program
+        self.npus = [custom.members[place] for place in places]
+        self.rank = {place: rank for rank, place in enumerate(places)}
+        self.left = (program.sends + program.receives).tolist()
+        self._closed = program.gate_size.tolist()  # of each gate: what it waits for
+        self._taken = [0] * program.n
+        self._begun = [False] * program.n
+        self._ready: list[list[int]] = [[] for _ in range(program.n)]  # what waits for its rank, or its window, alone
+        for ptr, ids in ((program.free_ptr, program.free_ids), (program.held_ptr, program.held_ids)):
+            for rank in range(program.n):
+                self._ready[rank] += ids[ptr[rank] : ptr[rank + 1]].tolist()
+
+    def begin(self, place: int) -> None:
+        """A member begins."""
+        rank = self.rank[place]
+        self._begun[rank] = True
+        self._send(rank)
+        self._ask(rank, self.custom.hands.now())
+
+    def _send(self, rank: int) -> None:
+        """What may leave does, in the order of the program."""
+        need, taken = self.program.need, self._taken[rank]
+        leaves = sorted(each for each in self._ready[rank] if need[each] <= taken)
+        self._ready[rank] = [each for each in self._ready[rank] if need[each] > taken]
+        for message in leaves:
+            self._leave(message)
+
+    def _leave(self, message: int) -> None:
+        program, hands = self.program, self.custom.hands
+        src, dst = int(program.src[message]), int(program.dst[message])
+        if src == dst:
+            self.left[src] -= 1
+            hands.later(int(program.cost[message]), partial(self._take_in, message))
+        else:
+            arrive = partial(self._arrive, message, hands.now())
+            hands.post(self.npus[src], self.npus[dst], int(program.size[message]), self.custom.collective.tag, arrive)
+
+    def _arrive(self, message: int, sent: int, now: int) -> None:
+        program = self.program
+        src, dst, cost = int(program.src[message]), int(program.dst[message]), int(program.cost[message])
+        row = self.custom.rows[self.phase, self.places[dst]]
+        row[3], row[4] = row[3] + 1, row[4] + now - sent
+        self.left[src] -= 1
+        if cost:
+            self.custom.hands.later(cost, partial(self._take_in, message))
+        else:
+            self._take_in(message, now)
+        self._ask(src, now)
+
+    def _take_in(self, message: int, now: int) -> None:
+        program = self.program
+        dst = int(program.dst[message])
+        self.left[dst] -= 1
+        self._taken[dst] += 1
+        for gate in program.opens_ids[program.opens_ptr[message] : program.opens_ptr[message + 1]].tolist():
+            self._closed[gate] -= 1
+            if not self._closed[gate]:
+                behind = program.behind_ids[program.behind_ptr[gate] : program.behind_ptr[gate + 1]]
+                self._ready[dst] += behind.tolist()
+        if self._begun[dst]:
+            self._send(dst)
+            self._ask(dst, now)
+
+    def _ask(self, rank: int, now: int) -> None:
+        """Whether a member is through."""
+        if self._begun[rank] and not self.left[rank]:
+            self._begun[rank] = False  # which is told once
+            self.custom.ended(self.phase, self.places[rank], now)
+
+    def missing(self, place: int) -> list[int]:
+        """The NPUs that a member has messages to come from; without those that have all arrived."""
+        rank = self.rank[place]
+        senders = np.unique(self.program.src[self.program.dst == rank])
+        late = [each for each in senders.tolist() if each != rank and (self._ready[each] or not self._begun[each])]
+        return [self.npus[each] for each in late]
+
+
+def _groups(custom: Custom, order: int, phase: Phase, programs: Programs) -> Iterator[_Group]:
+    for places in phase.groups.tolist():
+        yield _Group(custom, order, places, programs.get(phase, int(phase.pieces[places[0]]), mirror=False))

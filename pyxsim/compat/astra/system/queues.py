@@ -1,0 +1,93 @@
+"""Which queue of its dimension a phase stands in, which way round it goes, and which tree it takes: all in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.compat.astra.system.refuse import refuse_other_queue, refuse_other_tree
+from pyxsim.system.options import ASTRA_SIM_1, Options
+
+ANY, FIRST_HALF, SECOND_HALF = range(3)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A queue: its number in the dimension, its plane in the network, and +1 (clockwise) or -1."""
+
+    number: int
+    plane: int
+    direction: int
+
+
+class Turns:
+    """Queues are taken in turns, by each NPU for itself: by phases of any kind from all of them, or, in ASTRA-sim 2, by
+    those of a localBWAware all-reduce from the first half on the way out, and from the second half on the way back."""
+
+    def __init__(self, options: Options, npus: int) -> None:
+        self._queues = [list(own) for own in options.queues]
+        self._halves = options.compat != ASTRA_SIM_1
+        self._next = np.zeros((3, len(self._queues), npus), np.int64)
+        for dim, own in enumerate(self._queues):
+            self._next[SECOND_HALF, dim] = len(own) // 2
+        planes = [queue.plane for own in self._queues for queue in own]
+        # Rings of their own go round as they are built; elsewhere any queue can go either way.
+        self._fixed = len(set(planes)) == len(planes) > len(self._queues)
+
+    @property
+    def matter(self) -> bool:
+        """Whether there is a queue to choose anywhere."""
+        return any(len(own) > 1 for own in self._queues)
+
+    def follow(self, dim: int, npu: int, half: int, place: Place) -> None:
+        """An NPU comes to a phase that another one has a queue for. Raises InputError if it would take another one."""
+        if len(self._queues[dim]) > 1 and self.take(dim, (npu,), half) != place:
+            refuse_other_queue()
+
+    def take(self, dim: int, members: Sequence[int], half: int) -> Place:
+        """The next queue of a dimension for these NPUs. Raises InputError if they do not agree on one."""
+        own = self._queues[dim]
+        half = half if self._halves else ANY
+        turns = self._next[half, dim]
+        number = int(turns[members[0]])
+        if (turns[list(members)] != number).any() if len(own) > 1 else False:
+            refuse_other_queue()
+        begin, end = {ANY: (0, len(own)), FIRST_HALF: (0, len(own) // 2), SECOND_HALF: (len(own) // 2, len(own))}[half]
+        turns[list(members)] = number + 1 if number + 1 < end else begin
+        queue = own[number]
+        if self._fixed:
+            return Place(number, queue.plane, queue.direction)
+        back = half == SECOND_HALF or (half == ANY and len(own) > 1 and number >= len(own) // 2)
+        direction = -1 if back else 1
+        plane = next((other.plane for other in (queue, *own) if other.direction == direction), queue.plane)
+        return Place(number, plane, direction)
+
+
+class Trees:
+    """The two trees of a dimension are taken in turns, by each NPU for itself, for each kind of collective."""
+
+    def __init__(self, npus: int) -> None:
+        self._npus = npus
+        self._next: dict[tuple[str, int], NDArray[np.int8]] = {}
+
+    @property
+    def matter(self) -> bool:
+        """Whether one has been taken."""
+        return bool(self._next)
+
+    def take(self, kind: str, dim: int, members: Sequence[int]) -> int:
+        """The next tree for these NPUs, 0 or 1. Raises InputError if they do not agree on one."""
+        turns = self._next.setdefault((kind, dim), np.zeros(self._npus, np.int8))
+        own = turns[list(members)]
+        if (own != own[0]).any():
+            refuse_other_tree(kind)
+        turns[list(members)] = 1 - own
+        return int(own[0])
+
+    def follow(self, kind: str, dim: int, npu: int, tree: int) -> None:
+        """An NPU comes to a phase that others are in. Raises InputError if it would take the other tree."""
+        if tree >= 0 and self.take(kind, dim, (npu,)) != tree:
+            refuse_other_tree(kind)

@@ -1,0 +1,557 @@
+"""The system layer of ASTRA-sim 1 and 2: what `compat` asks for. docs/compat.md says what it does, and why.
+
+It has the face of `pyxsim.system.System`; the work is done in streams.pyx.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.plan import Phase, Plan
+from pyxsim.compat.astra.system.bus import SharedBuses
+from pyxsim.compat.astra.system.chunks import Cut, Cutter, Step, Team, joined, make_team
+from pyxsim.compat.astra.system.custom import Custom, Hands, is_custom, plan_of
+from pyxsim.compat.astra.system.issued import Chunk, Issued
+from pyxsim.compat.astra.system.machines import TREE
+from pyxsim.compat.astra.system.queues import Place, Turns
+from pyxsim.compat.astra.system.refuse import (
+    refuse_collective,
+    refuse_message,
+    refuse_missing_groups,
+    refuse_options,
+    refuse_other_order,
+    refuse_other_ways,
+    refuse_rendezvous,
+)
+from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
+from pyxsim.compat.astra.system.table import chunk_table, stuck, traffic
+from pyxsim.errors import StuckError
+from pyxsim.network.protocol import Network
+from pyxsim.system.options import ASTRA_SIM_1, Options
+from pyxsim.system.program import Programs
+from pyxsim.system.work import Collective, PointToPoint
+
+Longs = NDArray[np.int64]
+
+
+def _act(action: Callable[[], None], now: int) -> None:
+    """Something that knows the time by itself."""
+    action()
+
+
+_GIGA = 10**9
+BARRIER_BYTES = 1  # of its messages: it has no data
+_GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
+_COLUMNS = 6  # ready, start, end, messages, network, awaited
+
+
+class AstraSystem:
+    """Carries out collectives on a network of the given shape as ASTRA-sim does, `options.compat` says which."""
+
+    def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
+        refuse_options(options)
+        self.network = network
+        self.shape = tuple(shape)
+        self.options = options
+        self.collectives: list[Collective] = []
+        self.messages: list[PointToPoint] = []
+        self.bytes_planned = 0
+        self.chunks: list[Chunk] = []
+        self.chunks_of: tuple[int, dict[int, list[Chunk]]] = (0, {})  # each collective, of the first so many chunks
+        self.issued: dict[int, Issued] = {}  # by the number of the collective
+        self.customs: list[Custom] = []
+        first = options.compat == ASTRA_SIM_1
+        # ASTRA-sim divides by the queues of dimension 0, whatever the dimension.
+        room = -(-options.active_chunks // len(options.queues[0]))
+        self._queues = np.cumsum([0, *map(len, options.queues)]).tolist()
+        rate = float(options.reduction_bytes_per_cycle or 0)
+        # Version 2 works with bytes per second, and comes back to nanoseconds.
+        self._rate = (rate, 1.0) if first else (rate * _GIGA, float(_GIGA))
+        self._streams = Streams(
+            math.prod(self.shape),
+            [room] * self._queues[-1],
+            endpoint_delay=options.endpoint_delay,
+            group_delay=options.cycles_of_ns(_GROUP_DELAY),
+            reduction_delay=options.reduction_delay,
+            rate=self._rate[0],
+            scale=self._rate[1],
+            intra=options.intra_dimension,
+            together=first,
+            boost=options.boost,
+            rendezvous=options.rendezvous,
+        )
+        self._asking = REQUEST_BYTES if options.rendezvous else 0  # bytes besides those of a message
+        if options.shared_bus is not None:
+            self._streams.bus = SharedBuses(self._streams, options.shared_bus, math.prod(self.shape))
+        self._cutter = Cutter(self.shape, options)
+        self._turns = Turns(options, math.prod(self.shape))
+        self._whole = Communicator.whole(self.shape)
+        self._phases: dict[tuple[object, ...], int] = {}
+        self._later: dict[int, Callable[[int], None]] = {}
+        self._number = 0  # of what is called later
+        self._issued: dict[Collective, Issued] = {}
+        self._custom: dict[Collective, Custom] = {}
+        self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
+        self._programs = Programs(self._reduction, options.cycles_of_ns, unsaid_ns=1)
+        self._hands = Hands(self._now, self._post_custom, self._call_later)
+        self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
+        # Per group, by its identity, and NPU: streams. None is the network.
+        self._serials: dict[int, tuple[Communicator | None, Longs]] = {}
+        self._kin: Counter[object] = Counter()
+        self._running = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._serials = {id(group): (group, serials) for group, serials in self._serials.values()}
+
+    @property
+    def cycle(self) -> int:
+        """The present cycle."""
+        return self._streams.now
+
+    # -- what there is to do --
+
+    def issue(
+        self,
+        kind: str,
+        size: int,
+        *,
+        at: int = 0,
+        communicator: Communicator | None = None,
+        algorithms: Sequence[str] | None = None,
+        root: int = 0,
+        priority: int | None = None,
+        name: str = "",
+        tag: int = 0,
+        open: bool = False,  # noqa: A002
+        joined: Callable[[Collective, int], None] | None = None,
+        done: Callable[[Collective], None] | None = None,
+    ) -> Collective:
+        """A collective that all members of a communicator (default: all NPUs) issue in cycle `at`; with `open`, each
+        when it enters: see `enter`. In version 1 all the groups along some dimensions must be there by then.
+
+        `joined` is called with each NPU that is through, when the original tells that NPU's workload; `done` in the
+        cycle in which the last one is. Raises InputError for what the original cannot do, ValueError for an open one
+        with a time. ASTRA-sim has no collective with a root.
+        """
+        if open and at:
+            raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
+        group = communicator or self._whole
+        key = f"system.{kind.replace('-', '_')}"
+        size = BARRIER_BYTES if kind == "barrier" else size
+        refuse_collective(kind, size, group, self.options, key)
+        wanted = tuple(algorithms or self.options.algorithms_for(kind, group))
+        if self.options.compat != ASTRA_SIM_1 and is_custom(kind, wanted):
+            plan = plan_of(kind, size, group, wanted, root, self.options, key)
+            start = -1 if open else at
+            collective = Collective(
+                kind, size, start, 0, group, name=name, root=root, algorithms=wanted, tag=tag, joined=joined, done=done
+            )
+            return self._issue_custom(collective, plan)
+        team = make_team(kind, group, self.shape, self.options, algorithms, key)
+        number = len(self.collectives)
+        # Version 1's workloads give some of their collectives a priority of their own.
+        own = self.options.compat == ASTRA_SIM_1 and priority is not None
+        rank = priority if own and priority is not None else self.options.priority(number, priority)
+        names, start = tuple(each.name for each in team.names), -1 if open else at
+        collective = Collective(
+            kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
+        )
+        counts = not own and self.options.scheduling != "explicit"
+        issued = self._issued[collective] = Issued(collective, team, key, number, counts)
+        if joined is not None:
+            issued.places = {npu: place for place, npu in enumerate(group.members)}
+        self.collectives.append(collective)
+        self.issued[number] = issued
+        if open:
+            alike = (kind, size, team.dims, team.names, team.members)
+            issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
+            return collective
+        self._begun[list(group.members)] = number + 1
+        if self._running and at <= self.cycle:
+            self._begin(number, self.cycle)
+        else:
+            self._call_at(at, partial(self._begin, number))
+        return collective
+
+    def _issue_custom(self, collective: Collective, plan: Plan) -> Collective:
+        """One that is carried out message by message (custom.py)."""
+        refuse_rendezvous(self.options, collective.kind)
+        custom = Custom(collective, len(self.collectives), plan, self._programs, self._hands)
+        self._custom[collective] = custom
+        self.collectives.append(collective)
+        self.customs.append(custom)
+        self.bytes_planned += custom.total
+        if not collective.is_open:
+            self.at(collective.start, custom.enter_all)
+        return collective
+
+    def enter(self, collective: Collective, npu: int) -> None:
+        """An NPU issues an open collective: at once, and with the queues and the priority that come next there.
+
+        Raises ValueError for an NPU that is not in it, or has entered; InputError where the original would take it for
+        another one.
+        """
+        position = collective.take_in(npu)
+        if (custom := self._custom.get(collective)) is not None:
+            collective.start = self.cycle if collective.start < 0 else collective.start
+            custom.enter(position)
+            return
+        issued, now = self._issued[collective], self.cycle
+        rank = collective.priority
+        if issued.counts:
+            rank = self.options.priority(int(self._begun[npu]), None)
+            self._begun[npu] += 1
+        if not npu:
+            self._cutter.new_cycle(now)
+        if collective.start < 0:
+            collective.start = now
+        if issued.streams is None:
+            self._plan(issued.number, npu)
+        else:
+            self._follow(issued, npu)
+        if issued.shared:
+            members = [self._streams.member(stream, issued.ranks[npu]) for stream in issued.shared]
+            self._streams.enter(np.array(members, np.int64), rank)
+            return
+        if collective.joined is not None:
+            collective.joined(collective, npu)
+        if not collective.outside:
+            self._finished(issued.number, now)
+
+    def _follow(self, issued: Issued, npu: int) -> None:
+        """An NPU enters what another one has planned. Raises InputError if its own turns say otherwise."""
+        collective, serials = issued.collective, self._serial_numbers(issued)
+        if serials[npu] != issued.serial:
+            refuse_other_order(npu, collective.name, collective.kind)
+        team = joined(issued.team, self.shape) if self._is_joined(issued.team) else issued.team
+        if not self._cutter.follow(collective.kind, collective.size, team, issued.key, issued.serial, issued.cuts):
+            refuse_other_ways(npu, collective.name, collective.kind)
+        serials[npu] += len(issued.shared)
+        if not (self._turns.matter or self._cutter.trees.matter):
+            return
+        for stream in issued.shared:
+            chunk = self.chunks[stream]
+            for step, place in zip(chunk.steps, chunk.places, strict=True):
+                self._turns.follow(chunk.team.dims[step.axis], npu, step.half, place)
+                self._cutter.trees.follow(collective.kind, chunk.team.dims[step.axis], npu, step.tree)
+
+    def _serial_numbers(self, issued: Issued) -> Longs:
+        """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
+        group = issued.collective.communicator if issued.team.group else None
+        return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
+
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+        """Call `action` in a cycle: among the things that `npu` does then, or by itself.
+
+        Raises ValueError for a cycle that is over.
+        """
+        if cycle < self.cycle:
+            raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
+        self._call_at(cycle, partial(_act, action), npu)
+
+    def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> None:
+        number = self._next_number()
+        self._later[number] = action
+        self._streams.call_at(cycle, number, -1 if npu is None else npu)
+
+    def send(
+        self,
+        src: int,
+        dst: int,
+        size: int,
+        *,
+        at: int = 0,
+        name: str = "",
+        tag: int = 0,
+        open: bool = False,  # noqa: A002
+        done: Callable[[PointToPoint], None] | None = None,
+    ) -> PointToPoint:
+        """A message from NPU to NPU in cycle `at`, or, with `open`, when `hand_over` says so.
+
+        It pays no endpoint delay, and is done when it arrives. Raises ValueError for an open one with a time.
+        """
+        refuse_message(self.options, asked=open)
+        if open and at:
+            raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
+        start, number = -1 if open else at, len(self.messages)
+        message = PointToPoint(src, dst, size, start, name=name, tag=tag, number=number, done=done)
+        self.messages.append(message)
+        self.bytes_planned += size
+        if not open and self._running and at <= self.cycle:
+            self._post(message)
+        elif not open:
+            self._call_at(at, partial(_act, partial(self._post, message)))
+        return message
+
+    def hand_over(self, message: PointToPoint) -> None:
+        """An open message leaves now. Raises ValueError for one that has left."""
+        message.leave(self.cycle)
+        self._post(message)
+
+    def _post(self, message: PointToPoint) -> None:
+        src, dst = message.src, message.dst
+        self._streams.post(src, dst, message.size, self.plane_between(src, dst), message.number, message.tag)
+
+    def plane_between(self, src: int, dst: int) -> int:
+        """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
+        weights = [math.prod(self.shape[:dim]) for dim in range(len(self.shape))]
+        differ = [src // weight % n != dst // weight % n for weight, n in zip(weights, self.shape, strict=True)]
+        return self.options.queues[differ.index(True) if any(differ) else 0][0].plane
+
+    def _begin(self, number: int, now: int) -> None:
+        """A collective begins, and with it all others that begin now: NPU by NPU, as each issues all of its own."""
+        at = self.collectives[number].start
+        if self.issued[number].begun:
+            return
+        plain = [each for each in self.issued.values() if not (each.begun or each.collective.is_open)]
+        together = [each.number for each in plain if each.collective.start == at]
+        rows = []
+        for order, index in enumerate(together):
+            issued = self.issued[index]
+            self._plan(index)
+            issued.begun = True
+            for stream in issued.streams or []:
+                npus = np.array(self.chunks[stream].team.members, np.int64)
+                first = self._streams.member(stream, 0)
+                rows.append(np.stack([npus, np.full_like(npus, order), np.arange(len(npus)) + first]))
+        if rows:
+            every = np.concatenate(rows, axis=1)
+            self._streams.begin(every[2, np.lexsort((every[1], every[0]))])
+        for index in together:
+            if not self.issued[index].left:
+                self._finished(index, now)  # nothing to do: one NPU alone
+
+    def _plan(self, number: int, npu: int | None = None) -> None:
+        """Cut a collective into streams; in version 1 all the groups along some dimensions together.
+
+        `npu`: the first that enters it, if it is open; others follow. A plain one takes the turns of all its NPUs.
+        """
+        issued = self.issued[number]
+        if issued.streams is not None:
+            return
+        collective, team = issued.collective, issued.team
+        together = [number]
+        if self._is_joined(team):
+            together = self._all_groups(number)
+            team = joined(team, self.shape)
+        npus = np.array(team.members, np.int32)
+        takers = team.members if npu is None else (npu,)
+        serials = self._serial_numbers(issued)
+        owner = np.full(math.prod(self.shape), number)
+        streams: list[int] = []
+        cuts: list[Cut] = []
+        for index in together:
+            each = self.issued[index]
+            each.streams, each.shared, each.serial = [], streams, int(serials[takers[0]])
+            each.cuts = cuts
+            each.ends = np.full(math.prod(self.shape), -1, np.int64)
+            owner[list(each.team.members)] = index
+            if npu is not None:
+                each.ranks = {member: rank for rank, member in enumerate(team.members)}
+        told = collective.is_open or any(self.collectives[index].joined is not None for index in together)
+        tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
+        if npu is None:
+            self._cutter.new_cycle(collective.start)
+        pieces = self._cutter.chunks(collective.kind, collective.size, team, issued.key, issued.serial, takers)
+        for cut, steps in pieces:
+            if not steps:
+                return
+            cuts.append(cut)
+            places = [self._turns.take(team.dims[step.axis], takers, step.half) for step in steps]
+            rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
+            rows[:, :, 3:] = 0
+            phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
+            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, rows, told))
+            gone = np.full(len(npus), -1, np.int64)
+            self.chunks.append(Chunk(owner[npus], cut.size, team, steps, places, rows, gone))
+            self.bytes_planned += sum(step.program.load(self._asking) * self._groups(team, step) for step in steps)
+        issued.streams = streams
+        serials[list(takers)] += len(streams)
+        for index in together:
+            each = self.issued[index]
+            each.left = len(streams) * len(each.team.members)
+            if each.collective.joined is not None:
+                each.collective.to_go = [len(streams)] * len(each.team.members)
+
+    def _is_joined(self, team: Team) -> bool:
+        """Whether all the groups along its dimensions are one collective."""
+        return self.options.compat == ASTRA_SIM_1 and len(team.members) < math.prod(self.shape)
+
+    def _all_groups(self, number: int) -> list[int]:
+        """The collectives that are one with this one: the same on all other groups along its dimensions."""
+        first = self.issued[number]
+        found: dict[tuple[int, ...], int] = {}
+        for index, each in self.issued.items():
+            if each.streams is None and each.alike == first.alike:
+                found.setdefault(each.team.members, index)
+        refuse_missing_groups(list(found), math.prod(self.shape), first.key)
+        return list(found.values())
+
+    def _groups(self, team: Team, step: Step) -> int:
+        """How many groups carry a phase out: with boost, that of NPU 0 (of a tree: all that begin at its rank)."""
+        n, stride = step.program.n, math.prod(team.shape[: step.axis])
+        if not self.options.boost:
+            return len(team.members) // n
+        return len(team.members) // (n * stride) if step.program.machine == TREE else 1
+
+    def _phase(self, team: Team, step: Step, place: Place) -> int:
+        """The number of a phase in `streams`."""
+        program, dim = step.program, team.dims[step.axis]
+        stride = math.prod(team.shape[: step.axis])
+        key = (program, stride, dim, place, team.group)
+        if key not in self._phases:
+            self._phases[key] = self._streams.add_phase(
+                program.machine,
+                program.kind,
+                program.pays,
+                program.n,
+                stride,
+                place.direction,
+                self._queues[dim] + place.number,
+                place.plane,
+                program.sends,
+                program.together,
+                program.others,
+                program.slots,
+                team.group,
+                program.size,
+                max(program.entering, program.leaving),
+                program.table,
+            )
+        return self._phases[key]
+
+    # -- time --
+
+    def run(self) -> int:
+        """Carry out everything that was issued; returns the cycle in which the last of it ended.
+
+        Raises StuckError when that can never happen, and what the network raises.
+        """
+        self._running = True
+        try:
+            self._streams.run(self.network, self._call, self._member_ended, self._arrived)
+        finally:
+            self._running = False
+        if lines := self.stuck():
+            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
+        return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
+
+    def _call(self, number: int, now: int) -> None:
+        self._later.pop(number)(now)
+
+    def _member_ended(self, stream: int, rank: int, now: int) -> None:
+        chunk = self.chunks[stream]
+        number = int(chunk.owner[rank])
+        issued = self.issued[number]
+        npu = chunk.team.members[rank]
+        chunk.left[rank] = now
+        issued.ends[npu] = now  # in the end the time of the last chunk
+        issued.left -= 1
+        if issued.collective.to_go:
+            issued.collective.member_finished(issued.places[npu])
+        if not issued.left:
+            self._finished(number, now)
+
+    def _finished(self, number: int, now: int) -> None:
+        collective = self.collectives[number]
+        collective.unfinished = 1
+        collective.chunk_finished(now)
+
+    def _arrived(self, number: int, now: int) -> None:
+        if number < 0:
+            self._posted.pop(number)(now)
+        else:
+            self.messages[number].member_ended(1, now, 1, 0)
+
+    # -- collectives message by message --
+
+    def _reduction(self, size: int) -> int:
+        """Cycles of adding up so many bytes: what a message pays in streams.pyx."""
+        rate, scale = self._rate
+        return self.options.reduction_delay + (3 * int(size / rate * scale) if rate else 0)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number - 1
+
+    def _now(self) -> int:
+        return self.cycle
+
+    def _call_later(self, cycles: int, action: Callable[[int], None]) -> None:
+        self._call_at(self.cycle + cycles, action)
+
+    def _post_custom(self, src: int, dst: int, size: int, tag: int, arrived: Callable[[int], None]) -> None:
+        number = -1 - self._next_number()
+        self._posted[number] = arrived
+        self._streams.post(src, dst, size, self.plane_between(src, dst), number, tag)
+
+    # -- what there is to see --
+
+    def ends(self, collective: Collective) -> Longs:
+        """The cycle in which each member had finished a collective, int64[members]."""
+        if (custom := self._custom.get(collective)) is not None:
+            return custom.ends()
+        issued = self._issued[collective]
+        return issued.ends[list(issued.team.members)]
+
+    def plan_all(self) -> None:
+        """Plan everything that was issued, in the order in which it begins: queues are taken in turns.
+
+        Open collectives have a plan when they have been entered.
+        """
+        for number in sorted(self.issued, key=lambda index: self.collectives[index].start):
+            if not self.collectives[number].is_open:
+                self._plan(number)
+
+    def schedules(self) -> Iterator[Phase]:
+        """The phases that will be carried out; of those with the same schedule, one.
+
+        A tree all-reduces whatever it is used for, and is proved to do that.
+        """
+        self.plan_all()
+        seen = set()
+        for chunk in self.chunks:
+            for step in chunk.steps:
+                kind = "all-reduce" if step.algorithm.endswith("double-binary-tree") else step.kind
+                name, n = step.algorithm.removeprefix("one-"), step.program.n
+                if (kind, name, n) not in seen:
+                    seen.add((kind, name, n))
+                    whole = step.program.entering * (n if kind == "all-gather" else 1)
+                    yield Phase(kind, name, (0,), (n,), whole, ())
+        for custom in self.customs:
+            for phase in custom.plan.phases:
+                if (phase.kind, phase.algorithm, phase.npus) not in seen:
+                    seen.add((phase.kind, phase.algorithm, phase.npus))
+                    yield phase
+
+    def traffic(self, collective: int | None = None) -> Longs:
+        """Rows (source, destination, plane, bytes, how many), int64[K, 5]: all messages of what was issued.
+
+        `collective`: only those of one, by its number in `collectives`.
+        """
+        self.plan_all()
+        return traffic(self, collective)
+
+    def chunk_table(self) -> dict[str, Longs]:
+        """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
+        return chunk_table(self)
+
+    def kinds(self) -> Iterator[tuple[int, int, str]]:
+        """(collective, phase, what is done in it) of everything that is planned."""
+        for chunk in self.chunks:
+            yield from ((chunk.collective, phase, step.kind) for phase, step in enumerate(chunk.steps))
+        for custom in self.customs:
+            yield from ((custom.number, order, phase.kind) for order, phase in enumerate(custom.plan.phases))
+
+    def stuck(self) -> list[str]:
+        """What has not ended, and whom it waits for; empty when all is done."""
+        return stuck(self, self._streams.unfinished())

@@ -1,0 +1,192 @@
+"""What there is to see of ASTRA-sim's system layer: its phases as a table, all that it sends, who waits for whom."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.compat.astra.system.machines import DIRECT, HALVING, TREE
+from pyxsim.compat.astra.system.streams import REQUEST_BYTES
+from pyxsim.system.options import ASTRA_SIM_1
+from pyxsim.system.stuck import MOST, not_entered, unfinished_message
+from pyxsim.system.table import COLUMNS
+
+if TYPE_CHECKING:
+    from pyxsim.compat.astra.system.issued import Chunk
+    from pyxsim.compat.astra.system.system import AstraSystem
+
+Longs = NDArray[np.int64]
+_COUNTED = ("ready", "start", "end", "messages", "network")
+FULL = (
+    "queues are full of chunks that wait for other NPUs, as they get in ASTRA-sim 2 (docs/compat.md); with more "
+    'active_chunks, mostly with scheduling = "FIFO", and always without compat, they are not'
+)
+Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
+
+
+def chunk_table(system: AstraSystem) -> dict[str, Longs]:
+    """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
+    parts: dict[str, list[Longs]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
+    for number, chunk in enumerate(system.chunks):
+        npus = np.array(chunk.team.members, np.int64)
+        for phase, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
+            same = {
+                "chunk": number,
+                "phase": phase,
+                "dimension": -1 if chunk.team.over_all else chunk.team.dims[step.axis],
+                "queue": place.number,
+                "bytes": step.program.entering,
+            }
+            for name, value in same.items():
+                parts[name].append(np.full(len(npus), value, np.int64))
+            parts["collective"].append(chunk.owner)
+            parts["rank"].append(npus)
+            for column, name in enumerate(_COUNTED):
+                parts[name].append(chunk.rows[phase, :, column])
+    for number, custom in enumerate(system.customs, len(system.chunks)):
+        npus = np.array(custom.members, np.int64)
+        for phase, rows in enumerate(custom.rows):
+            same = {
+                "chunk": number,
+                "collective": custom.number,
+                "phase": phase,
+                "dimension": -1,
+                "queue": 0,
+                "bytes": custom.collective.size,
+            }
+            for name, value in same.items():
+                parts[name].append(np.full(len(npus), value, np.int64))
+            parts["rank"].append(npus)
+            for column, name in enumerate(_COUNTED):
+                parts[name].append(rows[:, column])
+    return {name: np.concatenate(columns) for name, columns in parts.items()}
+
+
+def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
+    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once.
+
+    Of all that was issued, or of one collective.
+    """
+    alike: Counter[Hashable] = Counter()
+    example: dict[Hashable, tuple[Chunk, int]] = {}
+    for chunk in system.chunks if collective is None else _chunks_of(system, collective):
+        for number, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
+            key = (chunk.team, step.axis, step.program, place)
+            alike[key] += 1
+            example[key] = chunk, number
+    rows = [np.zeros((0, 5), np.int64)]
+    for phase, times in alike.items():
+        sent = _messages(*example[phase], boost=system.options.boost)
+        sent[:, 4] *= times
+        rows.append(sent)
+        if system.options.rendezvous:  # the same the other way round, of another size
+            rows.append(np.column_stack([sent[:, [1, 0, 2]], np.full(len(sent), REQUEST_BYTES), sent[:, 4]]))
+    for message in system.messages if collective is None else ():
+        plane = system.plane_between(message.src, message.dst)
+        rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
+    for custom in system.customs:
+        if collective in (None, custom.number):
+            own = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
+            rows.append(np.array(own, np.int64).reshape(-1, 5))
+    every = np.concatenate(rows)
+    if collective is not None:
+        every = every[np.isin(every[:, 0], system.collectives[collective].communicator.members)]
+    found, where = np.unique(every[:, :4], axis=0, return_inverse=True)
+    counts = np.zeros(len(found), np.int64)
+    np.add.at(counts, where.ravel(), every[:, 4])
+    return np.column_stack([found, counts])
+
+
+def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
+    """The chunks that some NPU works on for a collective. Who asks for one asks for many: all are found at once."""
+    if system.chunks_of[0] != len(system.chunks):
+        found: dict[int, list[Chunk]] = {}
+        for chunk in system.chunks:
+            for owner in set(chunk.owner.tolist()):
+                found.setdefault(owner, []).append(chunk)
+        system.chunks_of = len(system.chunks), found
+    return system.chunks_of[1].get(collective, ())
+
+
+def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
+    """Rows (source, destination, plane, bytes, how many) of a phase."""
+    step, team, place = chunk.steps[number], chunk.team, chunk.places[number]
+    program, stride = step.program, math.prod(team.shape[: step.axis])
+    members, ranks = np.array(team.members), np.arange(len(team.members))
+    first = ranks[ranks // stride % program.n == 0]
+    if boost:
+        first = first[members[first] % stride == 0 if program.machine == TREE else members[first] == 0]
+    src, dst, size, count = program.edges.T
+    if place.direction < 0 and program.machine not in (TREE, HALVING):
+        # Seen in a mirror, the ring goes the other way round.
+        src, dst = program.n - 1 - src, program.n - 1 - dst
+    ends = [members[(first[:, None] + stride * place).ravel()] for place in (src, dst)]
+    rest = [np.full(len(ends[0]), place.plane), np.tile(size, len(first)), np.tile(count, len(first))]
+    return np.column_stack([*ends, *rest])
+
+
+def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
+    """One line for each NPU and phase that waits, those first that wait for messages, and why where queues are full.
+
+    Empty when all is done.
+    """
+    lines = [unfinished_message(message) for message in system.messages if message.end < 0]
+    lines += not_entered(system.collectives)
+    for custom in system.customs:
+        lines += custom.stuck()
+    for first in (True, False):
+        lines += [_line(system, each) for each in waiting if bool(each[4]) == first]
+    if not lines:
+        lines = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
+    more = len(lines) - MOST
+    lines = [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
+    # Some have a place and no data, others no place. Version 1, where all go on together, knows no such case.
+    full = system.options.compat != ASTRA_SIM_1 and {bool(at_work) for *_, at_work, _ in waiting} == {True, False}
+    return [*lines, FULL] if full else lines
+
+
+def _line(system: AstraSystem, each: Waiting) -> str:
+    stream, number, rank, at_work, slots = each
+    chunk = system.chunks[stream]
+    step, team = chunk.steps[number], chunk.team
+    owner = int(chunk.owner[rank])
+    name = system.collectives[owner].name
+    if sum(each.name == name for each in system.collectives) > 1:
+        name += f" (collective {owner})"
+    index = sum(1 for other in system.chunks[:stream] if owner in other.owner)
+    where = (
+        f"NPU {team.members[rank]} in queue {chunk.places[number].number} of dimension {team.dims[step.axis]} "
+        f"with chunk {index}, phase {number} ({step.kind}) of the {name}"
+    )
+    if not at_work:
+        return f"{where} waits for its turn"
+    if not slots:
+        return f"{where} waits for others to finish the phase"
+    stride = math.prod(team.shape[: step.axis])
+    place = rank // stride % step.program.n
+    first = rank - place * stride
+    npus = sorted(team.members[first + other * stride] for other in _senders(chunk, number, place, slots))
+    return f"{where} waits for messages from {_npus(npus)}"
+
+
+def _senders(chunk: Chunk, number: int, place: int, slots: Iterable[int]) -> list[int]:
+    """The places whose messages go into these slots of a member's mail."""
+    program = chunk.steps[number].program
+    if program.machine == DIRECT:
+        return list(slots)
+    if program.machine == HALVING:
+        return [place ^ (1 << slot) for slot in slots]
+    if program.machine == TREE:
+        parent, left, right = program.table[3 * place : 3 * place + 3]
+        return [(left, right, parent)[slot] for slot in slots]
+    return [(place - chunk.places[number].direction) % program.n]
+
+
+def _npus(npus: Sequence[int]) -> str:
+    text = ", ".join(map(str, npus[:8])) + (", ..." if len(npus) > 8 else "")
+    return f"NPU {text}" if len(npus) == 1 else f"NPUs {text}"

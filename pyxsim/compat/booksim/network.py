@@ -1,0 +1,282 @@
+"""The topology and the routing of a BookSim2 configuration, as the table [network]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyxsim.compat.booksim.anynet import parse, write_graphml
+from pyxsim.compat.booksim.config import Config
+from pyxsim.compat.booksim.traffic import Nodes
+from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
+
+MAX_NODES = 2**20
+_SIMPLE = "islip", "pim", "loa", "max_size"
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What a routing function is here. `note`: how it differs."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Net:
+    """A network as found in a configuration."""
+
+    table: dict[str, Any]
+    routings: Mapping[str, Routing]
+    nodes: Nodes
+
+
+NOTHING = Net({}, {}, Nodes(1, (1,)))
+_VALIANT = "packets turn at a random node, as in BookSim2, but keep to the VCs of their phase up to the last router"
+_SHARES = "each phase has its share of num_vcs; in BookSim2 one VC"
+_UNSAFE = "with BookSim2's VC classes, which can deadlock; network.router.routing = 'ugal' cannot"
+_BIASED = "the cost of a way is flits in use times hops, with a random node to turn at"
+
+
+def network_table(config: Config) -> tuple[dict[str, Any], dict[str, Any], Nodes]:
+    """([network] without the router, routing and its options, what patterns need to know)."""
+    build = config.word("topology", _BUILD, "" if config.named("topology").name not in _REFUSED else _why(config))
+    net = NOTHING if build is None else build(config)
+    routing = _routing(config, net)
+    if net.nodes.npus > MAX_NODES:
+        config.fault("k", f"{net.nodes.npus} nodes are too many", allowed=f"at most {MAX_NODES}")
+    width = config.count("channel_width", least=1, most=2**20)
+    if width % 8:
+        config.note("channel_width", f"{width} bits are taken for {-(-width // 8)} bytes, which changes no cycle")
+    flit = -(-width // 8)
+    table = {
+        **net.table,
+        "clock": "1 GHz",
+        "flit": f"{flit} B",
+        "bandwidth": f"{flit * 10**9} B/s",
+        "lane_latency": "1 cycle",
+        "lanes": 1,
+    }
+    return table, routing, net.nodes
+
+
+_REFUSED = {
+    "fly": "is not in this version: its nodes send at one end and receive at the other",
+    "tree4": "is not in this version: write it as a graph",
+}
+
+
+def _why(config: Config) -> str:
+    return _REFUSED[config.named("topology").name]
+
+
+def _routing(config: Config, net: Net) -> dict[str, Any]:
+    """routing and routing_options of [network.router]."""
+    name = config.named("routing_function").name
+    if not net.routings:
+        return {}
+    if name not in net.routings:
+        topology = config.named("topology").name
+        problem = f"'{name}' is not in this version for '{topology}'" if name != "none" else "is missing"
+        config.fault("routing_function", problem, allowed=list(net.routings), given=name)
+        return {}
+    routing = net.routings[name]
+    if routing.note:
+        config.note("routing_function", routing.note)
+    return {"routing": routing.name, **({"routing_options": dict(routing.options)} if routing.options else {})}
+
+
+def _cube(config: Config) -> tuple[int, int]:
+    return config.count("k", least=1, most=MAX_NODES), config.count("n", least=1, most=20)
+
+
+def _power(k: int, n: int) -> int:
+    return int(min(k**n, 2 * MAX_NODES))
+
+
+def _torus(config: Config) -> Net:
+    k, n = _cube(config)
+    vcs = config.count("num_vcs", least=1)
+    if vcs % 2 and config.named("routing_function").name in ("dim_order", "dim_order_bal") and vcs > 1:
+        config.note("num_vcs", f"of {vcs} VCs the middle one belongs to both halves of a ring in BookSim2, to one here")
+    # Adaptive packets have VC 3 in BookSim2, whatever num_vcs says.
+    adaptive = {"adaptive_vcs": 1, "ties": "-", **_adaptive(config)}
+    return Net(
+        {"topology": "torus", "shape": [k] * n, "latency": "2 cycles" if _noc(config) else "1 cycle"},
+        {
+            "dim_order": Routing("dimension-order"),
+            "dim_order_bal": Routing("dimension-order-balanced"),
+            "min_adapt": Routing("minimal-adaptive", adaptive),
+            "valiant": Routing("valiant", {}, "BookSim2 aborts here"),
+        },
+        Nodes(_power(k, n), (k,) * n),
+    )
+
+
+def _mesh(config: Config) -> Net:
+    k, n = _cube(config)
+    return Net(
+        {"topology": "mesh", "shape": [k] * n, "latency": "1 cycle"},
+        {
+            "dor": Routing("dimension-order"),
+            "dim_order": Routing("dimension-order"),
+            "xy_yx": Routing("xy-yx"),
+            "adaptive_xy_yx": Routing("adaptive-xy-yx"),
+            "min_adapt": Routing("minimal-adaptive", _adaptive(config)),
+            "romm": Routing("romm"),
+            "valiant": Routing("valiant", {}, _VALIANT),
+        },
+        Nodes(_power(k, n), (k,) * n),
+    )
+
+
+def _adaptive(config: Config) -> dict[str, Any]:
+    """BookSim2 asks for escape VCs with a worse priority, of which some of its allocators take no notice.
+
+    Of the outputs with one priority it keeps the first only, so packets never choose between dimensions.
+    """
+    return {"sticky": True, "equal": config.named("vc_allocator").name in _SIMPLE, "dimensions": "first"}
+
+
+def _concentrated_mesh(config: Config) -> Net:
+    k, n = _cube(config)
+    if n != 2 or config.count("c") != 4 or (config.count("xr"), config.count("yr")) != (2, 2):
+        config.fault("topology", "a cmesh has two dimensions of routers with 2x2 nodes", allowed="n=2, c=4, xr=2, yr=2")
+    express = config.named("routing_function").name in ("dor", "xy_yx")
+    if express and k != 4:
+        config.note("routing_function", "express links are taken here only where they make the way shorter")
+    return Net(
+        {
+            "topology": "concentrated-mesh",
+            "options": {"routers": [k, k], "concentration": [2, 2], "express": express, "floor_plan": _noc(config)},
+            "latency": "1 cycle",
+        },
+        {
+            "dor_no_express": Routing("dimension-order"),
+            "dor": Routing("dimension-order"),
+            "xy_yx_no_express": Routing("xy-yx"),
+            "xy_yx": Routing("xy-yx"),
+        },
+        Nodes(4 * _power(k, 2), (2 * k, 2 * k)),
+    )
+
+
+def _flattened_butterfly(config: Config) -> Net:
+    k, n = _cube(config)
+    c, side = config.count("c", least=1), config.count("xr", least=1)
+    if c != side * config.count("yr", least=1) or side != config.count("yr"):
+        config.fault("c", "the nodes of a router are no square of xr by yr", allowed="c = xr * yr, xr = yr")
+    laid_out = n == 2 and config.count("x") == config.count("y") == k
+    if not laid_out and (_noc(config) or c > 1):
+        allowed = "n = 2 and x = y = k; without them use_noc_latency = 0 and c = 1"
+        config.fault("topology", "the routers have no place in a grid of x by y", allowed=allowed)
+    if side > 3 and _noc(config):
+        config.note("xr", "nodes are 1 cycle from their router here, in BookSim2 some are further")
+    tile = [side] * n if n == 2 else [c] + [1] * (n - 1)
+    ugal = {"bias": 2}
+    return Net(
+        {
+            "topology": "hyperx",
+            "options": {"routers": [k] * n, "concentration": tile, "floor_plan": _noc(config)},
+            "latency": "1 cycle",
+        },
+        {
+            "ran_min": Routing("dimension-order"),
+            "xyyx": Routing("xy-yx"),
+            "adaptive_xyyx": Routing("adaptive-xy-yx"),
+            "valiant": Routing("valiant", {}, _VALIANT),
+            "ugal": Routing("ugal", ugal, _BIASED),
+        },
+        Nodes(_power(k, n) * c, (k * side, k * side) if n == 2 else (k,) * n),
+    )
+
+
+def _tree(config: Config) -> Net:
+    k, n = _cube(config)
+    return Net(
+        {"topology": "k-ary-n-tree", "options": {"k": k, "n": n}, "latency": "1 cycle"},
+        {
+            "nca": Routing("nearest-common-ancestor"),
+            "anca": Routing("adaptive-nearest-common-ancestor", {}, "two different links up are compared"),
+        },
+        Nodes(_power(k, n), (k,) * n),
+    )
+
+
+def _quad_tree(config: Config) -> Net:
+    k, n = _cube(config)
+    return Net(
+        {
+            "topology": "folded-clos",
+            "options": {"children": [k] * n, "parents": [1] * (n - 1)},
+            "latency": "1 cycle",
+        },
+        {"nca": Routing("nearest-common-ancestor")},
+        Nodes(_power(k, n), (k,) * n),
+    )
+
+
+LOCAL, GLOBAL = 10, 100  # cycles; the original has them in its source
+
+
+def _dragonfly(config: Config) -> Net:
+    p, n = _cube(config)
+    if n != 1:
+        config.fault("n", "a group of a dragonfly has one dimension", allowed="1")
+    a, groups, vcs = 2 * p, 2 * p * p + 1, config.count("num_vcs", least=1)
+    return Net(
+        {
+            "topology": "dragonfly",
+            "options": {"p": p, "a": a, "h": p},
+            "latency": [f"{LOCAL} cycles", f"{GLOBAL} cycles"],
+        },
+        {
+            "min": Routing(
+                "minimal", {}, "" if vcs == 2 else "each phase has its share of num_vcs; in BookSim2 one VC"
+            ),
+            "ugal": Routing("ugal-booksim2", {"bias": 60}, _UNSAFE),
+        },
+        Nodes(min(p * a * groups, 2 * MAX_NODES), (p * a, groups)),
+    )
+
+
+def _any_network(config: Config) -> Net:
+    """The file is looked for where BookSim2 looks, in the current folder."""
+    file = config.text("network_file").strip('"')
+    if not file:
+        config.fault("network_file", "is missing", allowed="the file of the anynet")
+        return NOTHING
+    try:
+        net = parse(read_text(file, "a network of BookSim2's anynet"), file)
+    except InputError as error:
+        config.faults.append(error)
+        return NOTHING
+    if any(latency != 1 for latency in net.node_latency.values()):
+        config.note("network_file", "all nodes are 1 cycle from their router here")
+    path = write_graphml(net)
+    config.note("network_file", f"the network is read from {path}, which was written for it")
+    ways = "" if set(net.links.values()) == {1} else "the fewest links decide here, in BookSim2 the least latency"
+    return Net(
+        {"topology": "graph", "options": {"file": str(path)}, "latency": "1 cycle"},
+        {"min": Routing("table", {}, ways)},
+        Nodes(len(net.home), (len(net.home),)),
+    )
+
+
+def _noc(config: Config) -> bool:
+    return config.count("use_noc_latency") == 1
+
+
+_BUILD: dict[str, Callable[[Config], Net]] = {
+    "torus": _torus,
+    "mesh": _mesh,
+    "cmesh": _concentrated_mesh,
+    "flatfly": _flattened_butterfly,
+    "fattree": _tree,
+    "qtree": _quad_tree,
+    "dragonflynew": _dragonfly,
+    "anynet": _any_network,
+}

@@ -1,0 +1,165 @@
+"""The router of a BookSim2 configuration: pipeline, allocators, buffers, credits, as the table [network.router]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyxsim.compat.booksim.config import Config
+from pyxsim.compat.booksim.syntax import Named
+
+SHARED = ("private", "shared")
+_FIRST = "the original's matching differs: {} is used instead"
+# Allocators that take no notice of priorities in BookSim2.
+_BLIND = ("islip", "pim", "loa", "max_size")
+_ALLOCATORS = {
+    "islip": "islip",
+    "separable_input_first": "separable-input-first",
+    "separable_output_first": "separable-output-first",
+    "wavefront": "wavefront",
+    "select": "islip",  # iSLIP that honours priorities, which ours does
+    "rr_wavefront": "wavefront",
+    "pim": "islip",
+    "loa": "islip",
+    "max_size": "wavefront",
+}
+_APART = ("rr_wavefront", "pim", "loa", "max_size")  # those that match by another rule
+_MOST_ITERATIONS = 64
+
+
+def router_table(config: Config) -> dict[str, Any]:
+    """[network.router] without the routing."""
+    vcs = config.count("num_vcs", least=1, most=1024)
+    table: dict[str, Any] = {
+        "vcs": vcs,
+        "vc_reuse": "drained" if config.flag("wait_for_tail_credit") else "tail",
+        "va_allocator": _allocator(config, "vc_allocator"),
+        "sa_allocator": _allocator(config, "sw_allocator"),
+        "input_speedup": config.count("input_speedup", least=1, most=vcs),
+        "internal_speedup": _internal_speedup(config),
+        "credit_delay": config.count("credit_delay", most=1000),
+        **_pipeline(config),
+        **_buffers(config, vcs),
+    }
+    _priority(config, table)
+    _small_differences(config, table)
+    return table
+
+
+def _allocator(config: Config, key: str) -> str:
+    named = config.named(key)
+    if named.name == "piggyback":
+        config.fault(key, "VCs are not given out by the switch", allowed=[n for n in _ALLOCATORS if n not in _APART])
+        return "islip:1"
+    found = config.word(key, _ALLOCATORS)
+    if found is None:
+        return "islip:1"
+    if named.name in _APART:
+        config.note(key, _FIRST.format(f"'{found}'"))
+    if found != "islip":
+        return found
+    return f"islip:{_iterations(config, key, named)}"
+
+
+def _iterations(config: Config, key: str, named: Named) -> int:
+    value = named.arguments[0] if named.arguments else 1
+    if not isinstance(value, int) or not 1 <= value <= _MOST_ITERATIONS:
+        config.fault(key, f"{named} has no such number of iterations", allowed=f"from 1 to {_MOST_ITERATIONS}")
+        return 1
+    return value
+
+
+def _internal_speedup(config: Config) -> int:
+    speedup = config.number("internal_speedup")
+    if not float(speedup).is_integer() or not 1 <= speedup <= 16:
+        config.fault("internal_speedup", f"{speedup:g} is not in this version", allowed="a whole number from 1 to 16")
+        return 1
+    return int(speedup)
+
+
+def _pipeline(config: Config) -> dict[str, Any]:
+    rc = config.count("routing_delay", most=1000)
+    va = config.count("vc_alloc_delay", least=1, most=1000)
+    sa = config.count("sw_alloc_delay", least=1, most=1000)
+    st = config.count("st_prepare_delay", most=1000) + config.count("st_final_delay", most=1000)
+    for key, cycles, why in (
+        ("vc_alloc_delay", va, "ends in an assertion"),
+        ("sw_alloc_delay", sa, "ends in an assertion"),
+        ("routing_delay", rc, "holds up the next packet"),
+    ):
+        if cycles > 1:
+            config.note(key, f"{cycles} cycles are pipelined here; in BookSim2 a stage of several cycles {why}")
+    if st > 1:
+        key = "st_final_delay" if config.given("st_final_delay") else "st_prepare_delay"
+        config.note(key, f"{st} cycles are pipelined here; in BookSim2 they hold up the next flit")
+    return {
+        # With look-ahead the route is known when a head arrives, whatever rc says.
+        "pipeline": {"bw": 0, "rc": max(rc, 1), "va": va, "sa": sa, "st": st},
+        "lookahead": rc == 0,
+        "speculation": config.flag("speculative"),
+    }
+
+
+def _buffers(config: Config, vcs: int) -> dict[str, int]:
+    """Slots of each VC, and those that the VCs of a link share."""
+    policy = config.text("buffer_policy")
+    own = config.count("vc_buf_size", least=1, most=2**20)
+    total = config.count("buf_size", least=-1, most=2**24)
+    if policy not in SHARED:
+        config.fault("buffer_policy", f"'{policy}' is not in this version", allowed=SHARED, given=policy)
+        return {"buffer": own}
+    if policy == "private":
+        if total <= 0:
+            return {"buffer": own}
+        if total < vcs:
+            config.fault("buf_size", f"{total} slots are too few for {vcs} VCs", allowed=f"at least {vcs}")
+        return {"buffer": max(1, total // vcs)}
+    total = vcs * own if total < 0 else total
+    groups = config.count("private_bufs", least=-1, most=vcs)
+    if groups not in (-1, vcs):
+        problem = f"{groups} private buffers for {vcs} VCs are not in this version"
+        config.fault("private_bufs", problem, allowed=f"-1 or {vcs}: every VC has its own")
+    for key in ("private_buf_start_vc", "private_buf_end_vc"):
+        if config.text(key) != "-1":
+            config.fault(key, "several VCs that share a private buffer are not in this version", allowed="-1")
+    each = config.counts("private_buf_size", vcs, least=-1)
+    if len(set(each)) > 1:
+        config.fault("private_buf_size", "VCs of different sizes are not in this version", allowed="one size for all")
+    own = total // vcs if each[0] < 0 else each[0]
+    if own * vcs > total:
+        config.fault("private_buf_size", f"{vcs} times {own} slots are more than buf_size = {total}")
+    if own < 1:
+        config.fault("private_buf_size", "a VC has one slot of its own at least", allowed="from 1")
+    return {"buffer": max(1, own), "shared_buffer": max(0, total - own * vcs)}
+
+
+def _priority(config: Config, table: dict[str, Any]) -> None:
+    """Message priorities: classes have theirs in [traffic]; age is an allocator here."""
+    kind = config.named("priority").name
+    known = ("none", "class", "age")
+    if kind not in known:
+        config.fault("priority", f"'{kind}' is not in this version", allowed=known, given=kind)
+    blind = [key for key in ("vc_allocator", "sw_allocator") if config.named(key).name in _BLIND]
+    if kind == "class" and blind:
+        config.note("priority", f"acts here; the {blind[0]} of this configuration takes no notice of it in BookSim2")
+    if kind == "age":
+        for key, ours in (("vc_allocator", "va_allocator"), ("sw_allocator", "sa_allocator")):
+            if key in blind:
+                config.note("priority", f"the {key} takes no notice of age in BookSim2, and does not here")
+            else:
+                table[ours] = "age"
+                config.note("priority", f"the {key} is matched in order of age here, in BookSim2 input by input")
+
+
+def _small_differences(config: Config, table: dict[str, Any]) -> None:
+    """Keys that are honoured in part, or that matter in some configurations only."""
+    if config.flag("hold_switch_for_packet"):
+        config.note("hold_switch_for_packet", "the switch is allocated flit by flit here; near saturation that differs")
+    if config.flag("vc_prioritize_empty"):
+        blind = config.named("vc_allocator").name in _BLIND
+        why = "the vc_allocator takes no notice of it in BookSim2, either" if blind else "VCs of a range go in turn"
+        config.note("vc_prioritize_empty", f"changes nothing here: {why}")
+    size = config.count("output_buffer_size", least=-1)
+    if size >= 0 and (table["internal_speedup"] > 1 or size == 0):
+        config.fault("output_buffer_size", "the output queue has no limit here", allowed="-1")
+    if table["input_speedup"] > 1 and table["vcs"] % table["input_speedup"]:
+        config.note("input_speedup", f"its connections do not share {table['vcs']} VCs evenly")

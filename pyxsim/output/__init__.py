@@ -1,8 +1,0 @@
-"""What a simulation leaves behind: the Result, its HDF5 file, and where it came from."""
-
-from __future__ import annotations
-
-from pyxsim.output.hdf5 import check_writable
-from pyxsim.output.result import LinkTable, Result
-
-__all__ = ["LinkTable", "Result", "check_writable"]

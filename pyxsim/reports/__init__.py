@@ -1,0 +1,22 @@
+"""Results for people: the summary on the terminal, tables in notebooks, plots.
+
+Importing it teaches every Result to show itself: `result.plot`, and its face in notebooks.
+"""
+
+from __future__ import annotations
+
+from pyxsim.reports.compare import ratios
+from pyxsim.reports.curve import load_latency
+from pyxsim.reports.plots import Plots
+from pyxsim.reports.summary import html
+from pyxsim.reports.sweep import number_over
+from pyxsim.results.comparison import Comparison
+from pyxsim.results.curve import Curve
+from pyxsim.results.result import Result
+from pyxsim.results.sweep import Sweep
+
+Result.views["plot"] = Plots
+Result.views["html"] = html
+Comparison.views["plot"] = ratios
+Curve.views["plot"] = load_latency
+Sweep.views["plot"] = number_over

@@ -1,0 +1,195 @@
+"""What is worth telling about a result, as words and numbers: the summary, notebooks and plots say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from pyxsim.results.result import STALLS, Longs, Result
+from pyxsim.units import format_time_ns
+
+STALL_WORDS = {
+    "stall_credit": "a credit",
+    "stall_vc": "a free VC",
+    "stall_arbitration": "arbitration",
+    "stall_serial": "the link",
+}
+"""What a flit waits for, per counter."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line: what it is, its number, and what else belongs to it."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a group of links was used: shares of the run. `stalls` in the order of result.STALLS."""
+
+    name: str
+    links: int
+    bandwidth: float
+    mean: float
+    most: float
+    stalls: tuple[float, ...]
+
+    @property
+    def cause(self) -> str:
+        """What its flits waited for most, and in which share of the cycles."""
+        most = int(np.argmax(self.stalls))
+        if not self.stalls[most]:
+            return "nothing"
+        return f"{STALL_WORDS[STALLS[most]]} ({percent(self.stalls[most])} of the time)"
+
+
+def percent(share: float) -> str:
+    """0.4567 -> "45.7 %"."""
+    return f"{100 * share:.1f} %"
+
+
+def rounded(value: float, unit: str, base: int = 1000) -> str:
+    """A number with a prefix, to three digits or so: 8.49e9, "B/s" -> "8.49 GB/s"; base 1024 -> "8.00 KiB"."""
+    prefixes = ("", "k", "M", "G", "T", "P") if base == 1000 else ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+    for prefix in prefixes:
+        if abs(value) < 999.5 or prefix == prefixes[-1]:
+            break
+        value /= base
+    places = 0 if float(value).is_integer() or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{places}f} {prefix}{unit}".rstrip()
+
+
+def plural(count: int, word: str) -> str:
+    """1 -> "1 link", 2000 -> "2,000 links"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def facts(result: Result) -> list[Fact]:
+    """The run in a few lines, the most important first."""
+    clock = rounded(float(result.clock_hz), "Hz")
+    lines = [
+        Fact(
+            "time",
+            format_time_ns(Fraction(result.time_cycles) * 10**9 / result.clock_hz),
+            f"{plural(result.time_cycles, 'cycle')} at {clock}",
+        )
+    ]
+    if result.bound_ns and result.ratio is not None:
+        took = f"; the run took {result.ratio:.3f} times as long"
+        note = "the least for its bytes on these links" + (took if result.complete else "")
+        lines.append(Fact("bound", format_time_ns(Fraction(result.bound_ns)), note))
+    if rates := result.rates:
+        note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"
+        lines.append(Fact("bandwidth", rounded(rates.algorithm, "B/s"), note))
+    if result.carried is not None:
+        lines.append(Fact("data", plural(result.carried, "NPU"), "hold the right result, byte by byte"))
+    count = {name: int(result.counts.get(name, 0)) for name in _COUNTS}
+    sent = [plural(count[f"{word}s"], word) for word in ("message", "packet", "flit") if count[f"{word}s"]]
+    lines.append(Fact("delivered", rounded(count["bytes_delivered"], "B", 1024), ", ".join(sent)))
+    note = f"{plural(len(result.links), 'link')}, {plural(count['flit_hops'], 'flit hop')}"
+    lines.append(Fact("network", plural(count["npus"], "NPU"), note))
+    if len(result.links):
+        use = result.link_utilization
+        note = f"on average; {percent(float(use.max()))} the busiest one"
+        lines.append(Fact("links busy", percent(float(use.mean())), note))
+    return [*lines, *_skipped(result), *_threads(result), _speed(result)]
+
+
+# From here on somebody may expect threads: several begin to pay in networks of this size (docs/threads.md), and who
+# waits for so long asks what else there is.
+EXPECT_ROUTERS, EXPECT_SECONDS = 256, 10
+_COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
+
+
+def dimensions(result: Result) -> list[Use]:
+    """How the links of each network dimension, or of each kind, were used."""
+    names = link_names(result)
+    found = np.unique(result.links.dim).tolist()
+    return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in found]
+
+
+def hottest(result: Result, count: int = 5) -> list[Use]:
+    """The busiest links; among equals the one where flits waited longer, then the first."""
+    waited = sum(result.totals[name] for name in STALLS)
+    order = np.lexsort((-np.asarray(waited), -result.busy_total))[:count]
+    return [_use(result, result.links.name[link], np.array([link])) for link in order]
+
+
+def equals(result: Result, count: int = 5) -> int:
+    """How many links beside the `count` hottest ones were exactly as busy as the last of these."""
+    busy = np.sort(result.busy_total)[::-1]
+    return int(np.count_nonzero(busy[count:] == busy[count - 1])) if len(busy) > count else 0
+
+
+def dimension_names(result: Result) -> dict[int, str]:
+    """Dimension -> "0: ring 4", as far as the result knows."""
+    return {i: f"{i}: {text}" for i, text in enumerate(result.dimensions)}
+
+
+def link_names(result: Result) -> dict[int, str]:
+    """Value of `links.dim` -> "0: ring 4" where that is a dimension, else the kind of the links: "local"."""
+    return {**dimension_names(result), **_kinds(result)}
+
+
+def link_name(result: Result, dim: int) -> str:
+    """The same in a word: "dim 0", or "local"."""
+    return _kinds(result).get(dim, f"dim {dim}")
+
+
+def link_title(result: Result, dim: int) -> str:
+    """The same as a label: "dim 0: ring 4", or "local"."""
+    name = link_names(result).get(dim, str(dim))
+    return name if dim in _kinds(result) else f"dim {name}"
+
+
+def _kinds(result: Result) -> dict[int, str]:
+    return {i: name for i, name in enumerate(result.link_kinds) if name != f"d{i}"}
+
+
+def _use(result: Result, name: str, links: Longs) -> Use:
+    cycles = max(1, result.time_cycles)
+    share = result.link_utilization[links]
+    stalls = tuple(float(result.totals[stall][links].mean()) / cycles for stall in STALLS)
+    bandwidth = float(result.links.bandwidth[links].mean())
+    return Use(name, len(links), bandwidth, float(share.mean()), float(share.max()), stalls)
+
+
+def _skipped(result: Result) -> Iterator[Fact]:
+    """How much of the time was not simulated, as it repeats what was; or why all of it was."""
+    skipped = int(result.counts.get("skipped_cycles", 0))
+    if skipped:
+        note = f"of the cycles, which repeat others; {result.time_cycles - skipped:,} were simulated"
+        yield Fact("skipped", percent(skipped / result.time_cycles), note)
+    elif why := result.counts.get("not_skipped"):
+        yield Fact("skipped", "nothing", why)
+
+
+def _threads(result: Result) -> Iterator[Fact]:
+    """How many threads, and why: where there were several, were to be, or might have been expected."""
+    threads, why = int(result.counts.get("threads", 1)), str(result.counts.get("threads_why", ""))
+    asked = int(result.counts.get("threads_asked", 0))
+    routers = int(max(result.links.src.max(), result.links.dst.max())) + 1 if len(result.links) else 0
+    long = result.sim_cpu_s >= EXPECT_SECONDS or routers >= EXPECT_ROUTERS
+    if why and (threads > 1 or asked > 1 or (asked != 1 and long)):
+        yield Fact("threads", f"{threads}", why)
+
+
+def _speed(result: Result) -> Fact:
+    """How fast it was simulated. Visits of cycles that were skipped were none, and are told beside."""
+    parts = []
+    visits = int(result.counts.get("router_visits", 0))
+    skipped = int(result.counts.get("skipped_visits", 0))
+    if visits and result.sim_cpu_s > 0:
+        rate, with_skipped = (rounded(each / result.sim_cpu_s, "") for each in (visits - skipped, visits))
+        parts.append(f"{rate} router visits/s" + (f" ({with_skipped} with those skipped)" if skipped else ""))
+    if times := result.counts.get("resumed", 0):
+        parts.append(f"resumed {'once' if times == 1 else plural(times, 'time')}")
+    parts.append(f"{result.total_cpu_s:.2f} s in all")
+    parts.append(f"peak memory {result.peak_rss_mb:.0f} MB")
+    return Fact("simulated in", f"{result.sim_cpu_s:.2f} s CPU", ", ".join(parts))

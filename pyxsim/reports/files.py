@@ -1,0 +1,152 @@
+"""The files that a run writes: each of its own, none of them an input, and asked for before the work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyxsim.compat.astra.detail_csv import DETAILED, UTILIZATION, write_detailed, write_utilization
+from pyxsim.compat.astra.end_to_end_csv import NAME as END_TO_END
+from pyxsim.compat.astra.end_to_end_csv import write_end_to_end
+from pyxsim.errors import InputError, PyxsimError, raise_all
+from pyxsim.results.hdf5 import check_hdf5, check_writable
+from pyxsim.results.result import Result
+
+Check = Callable[[str], Any]
+HINT = "; --json prints JSON, --plot draws"  # for who wanted another file than HDF5
+
+
+class Tables(NamedTuple):
+    """The tables of layers for ASTRA-sim's scripts, in a folder: row number `row` of `rows` of each layer."""
+
+    folder: str
+    run_name: str
+    rows: int = 1
+    row: int = 0
+
+    @property
+    def files(self) -> tuple[str, str, str]:
+        """Their names."""
+        folder = Path(self.folder)
+        return str(folder / END_TO_END), str(folder / DETAILED), str(folder / f"{self.run_name}{UTILIZATION}")
+
+    def write(self, result: Result) -> list[str]:
+        """Write what there is of them; returns their names. Raises InputError."""
+        end_to_end, detailed, utilization = self.files
+        written = []
+        if len(result.layers.get("name", ())):
+            write_end_to_end(result, end_to_end, *self[1:])
+            written.append(end_to_end)
+        if result.detail is not None:
+            write_detailed(result.detail, detailed, *self[1:])
+            write_utilization(result.detail, utilization)
+            written += [detailed, utilization]
+        return written
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that a run writes."""
+
+    file: str | None = None
+    plot: str | None = None
+    tables: Tables | None = None
+
+    def placed(self) -> Outputs:
+        """The same files from whatever folder."""
+        file, plot = (None if name is None else os.path.abspath(name) for name in (self.file, self.plot))
+        tables = self.tables and self.tables._replace(folder=os.path.abspath(self.tables.folder))
+        return Outputs(file, plot, tables)
+
+    def from_here(self) -> Outputs:
+        """The same files as one types them in the present folder, where they lie in it or below."""
+        file, plot = (None if name is None else _from_here(name) for name in (self.file, self.plot))
+        tables = self.tables and self.tables._replace(folder=_from_here(self.tables.folder))
+        return Outputs(file, plot, tables)
+
+    def check(self, inputs: Iterable[str] = ()) -> None:
+        """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
+        files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
+        files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
+        check_outputs([(name, check) for name, check in files if name is not None], inputs)
+        if self.file is not None:  # when it is told what it would be written over
+            check_hdf5(self.file, HINT)
+
+    def write(self, result: Result) -> str:
+        """Write them; returns their names. Raises InputError."""
+        if self.file is not None:
+            result.save(self.file)
+        if self.plot is not None:
+            from pyxsim.reports.plots import save
+
+            save(result, self.plot)
+        every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
+        *names, last = [path for path in every if path is not None] or [""]
+        return f"{', '.join(names)} and {last}" if names else last
+
+
+def _from_here(name: str) -> str:
+    below = os.path.relpath(name)
+    return name if below == os.pardir or below.startswith(os.pardir + os.sep) else below
+
+
+def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = ()) -> None:
+    """Raise InputError unless all can be written, before the time of a simulation is spent, none over another one.
+
+    `outputs`: names, each with what says whether such a file can be written.
+    """
+    taken = {os.path.realpath(path): "an input of this run" for path in inputs}
+    faults, told = [], set()
+    for name, check in outputs:
+        try:
+            target = os.path.realpath(check(name))
+        except InputError as error:
+            # A folder that is missing is told once, not for each file that would be in it.
+            why = (error.problem, os.path.dirname(name))
+            if why not in told:
+                faults.append(error)
+            told.add(why)
+            continue
+        if target in taken:
+            problem = f"cannot be written: it is {taken[target]}"
+            faults.append(InputError(problem, file=name, allowed="another name"))
+        taken.setdefault(target, "the other output")
+    raise_all(faults)
+
+
+def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
+    """Make sure that a picture can be drawn and written to `path`. Raises InputError. `others`: ends of names that the
+    path may also have, and has not."""
+    from pyxsim.reports.style import need_matplotlib
+
+    need_matplotlib()
+    import matplotlib
+
+    matplotlib.use("Agg")  # a file needs no screen
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in known:
+        what = "a file" if others else "a picture"
+        raise InputError(
+            f"'.{suffix}' is no format of {what}" if suffix else f"the name does not tell the format of {what}",
+            file=path,
+            allowed=[*others, *(f".{name}" for name in known)],
+            given=f".{suffix}" if suffix else None,
+        )
+    return check_writable(path)
+
+
+def save_picture(axes: Any, path: Path) -> None:
+    """Write the figure of these matplotlib Axes. Raises InputError."""
+    figure = axes.get_figure()
+    if figure is None:
+        raise PyxsimError("the picture has no figure")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written: {error}", file=str(path)) from error

@@ -1,0 +1,155 @@
+"""How the plots look: colours, fonts, scales, the time axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.results.result import STALLS, Floats, Longs, Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+# Okabe and Ito's colours, told apart by nearly everybody; without yellow, which is too light for lines.
+DIMENSION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+# Paul Tol's muted scheme; grey for the one cause that is no trouble: the link is simply in use.
+STALL_COLOURS = dict(zip(STALLS, ("#882255", "#CC6677", "#DDCC77", "#BBBBBB"), strict=True))
+# The same causes have the same colours; what is no waiting in the network is pale.
+PART_COLOURS = {
+    "source": "#B3CDE3",
+    "serialisation": "#E3E3E3",
+    "hops": "#C9C9C9",
+    "vc": STALL_COLOURS["stall_vc"],
+    "credit": STALL_COLOURS["stall_credit"],
+    "link": "#44AA99",
+    "arbitration": STALL_COLOURS["stall_arbitration"],
+    "queue": "#332288",
+}
+GREY = "#666666"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
+
+def need_matplotlib() -> None:
+    """Raise InputError unless matplotlib is there."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise InputError("plots need matplotlib: pip install pyxsim[report]") from error
+
+
+def axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The given axes, or new ones in a figure of their own (inches)."""
+    need_matplotlib()
+    import matplotlib.pyplot as plt
+
+    if ax is not None:
+        return ax
+    with plt.rc_context(STYLE):
+        made = plt.subplots(figsize=(width, height), layout="constrained")[1]
+        # The first figure of a notebook loads its backend, which turns this on; the end of the context turns it off
+        # again, and no later figure would be shown.
+        interactive = plt.isinteractive()
+    if interactive:
+        plt.ion()
+    return made
+
+
+def colour(dim: int) -> str:
+    """The colour of a dimension."""
+    return DIMENSION_COLOURS[dim % len(DIMENSION_COLOURS)]
+
+
+def heat() -> str:
+    """Name of the colours for shares, from nearly white (idle) to nearly black: for the colour-blind, and in grey."""
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    name = "pyxsim_heat"
+    if name not in colormaps:
+        # magma, which begins in a strong yellow: too loud for links at rest.
+        stops = ["#F5F5F4", *colormaps["magma_r"](np.linspace(0.1, 0.95, 12))]
+        colormaps.register(LinearSegmentedColormap.from_list(name, stops))
+    return name
+
+
+def nice_top(share: float) -> float:
+    """The end of a scale for shares up to `share`: 100 % as soon as half of it is used."""
+    steps = (digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5))
+    return next((top for top in steps if share <= top), max(1.0, share))
+
+
+def percent_axis(axis: Axis, ticks: int = 5) -> None:
+    """Tick labels 0 %, 50 %, 100 % for shares, at most so many."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Cycles of a result on a time axis, in the unit in which the run has between 1 and 1000."""
+
+    per_cycle: float
+    unit: str
+    end: float
+
+    @classmethod
+    def of(cls, result: Result) -> Clock:
+        total = float(result.time_ns)
+        unit, size = next(((u, s) for u, s in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if total >= s), ("ns", 1.0))
+        per_cycle = float(Fraction(10**9) / result.clock_hz) / size
+        return cls(per_cycle, unit, max(total / size, per_cycle))
+
+    def at(self, cycles: Longs | int) -> Any:
+        """Where on the axis something is."""
+        return np.asarray(cycles) * self.per_cycle
+
+    @property
+    def label(self) -> str:
+        return f"simulated time ({self.unit})"
+
+
+def thinned(values: Floats, most: int) -> tuple[Floats, Longs]:
+    """At most `most` rows of values[T, n], as means of neighbours, and where each starts: more would be a smear."""
+    starts = np.arange(0, len(values), max(1, -(-len(values) // most)))
+    counts = np.diff([*starts.tolist(), len(values)])
+    return np.add.reduceat(values, starts, axis=0) / counts[:, np.newaxis], starts
+
+
+def strip(ax: Axes, start: float, end: float, tint: str) -> None:
+    """A coloured strip just left of the axes, from `start` to `end` of the y axis: says which dimension this is."""
+    from matplotlib.patches import Rectangle
+
+    patch = Rectangle(
+        (-0.012, start), 0.007, end - start, transform=ax.get_yaxis_transform(), color=tint, lw=0, clip_on=False
+    )
+    ax.add_patch(patch)
+
+
+def titled(ax: Axes, text: str) -> None:
+    """The title, at the left where the eye begins, also on axes that the caller made."""
+    ax.set_title(text, loc="left", fontsize=9.5, fontweight="bold")
+
+
+def nothing(ax: Axes, why: str) -> Axes:
+    """Empty axes that say why."""
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=GREY)
+    ax.set_axis_off()
+    return ax

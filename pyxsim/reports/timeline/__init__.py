@@ -1,0 +1,9 @@
+"""A result as a trace for Perfetto: what NPUs, collectives and links do, over time. docs/timeline.md tells it."""
+
+from __future__ import annotations
+
+from pyxsim.reports.timeline.build import build
+from pyxsim.reports.timeline.files import KINDS, check_timeline, write
+from pyxsim.reports.timeline.view import View
+
+__all__ = ["KINDS", "View", "build", "check_timeline", "write"]

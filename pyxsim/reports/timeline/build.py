@@ -1,0 +1,150 @@
+"""The trace of a result: everything that is in its view, as long as there is room; what is left out is said."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.timeline import system, tasks
+from pyxsim.reports.timeline.choose import Choice
+from pyxsim.reports.timeline.clock import Clock
+from pyxsim.reports.timeline.counters import link_counters, network_counters
+from pyxsim.reports.timeline.trace import NAMING, Counter, Slices, Trace
+from pyxsim.reports.timeline.view import View
+from pyxsim.results.result import Longs, Result
+
+
+def build(result: Result, view: View | None = None) -> Trace:
+    """What is to be seen of a result. Raises InputError for a view that does not fit it."""
+    view = view or View()
+    view.check()
+    clock = Clock.of(result, view.cycles(result))
+    npus, links = view.chosen_npus(result), view.chosen_links(result)
+    making = _Making(result, clock, view.most_events)
+    making.whole()
+    making.some("collectives", partial(system.collective_slices, result))
+    making.some("messages", partial(system.message_slices, result))
+    if result.work is not None:
+        making.some("critical path", partial(tasks.path_slices, result.work))
+    making.network()
+    choice = Choice(result, clock, npus)
+    shown = making.links(links, list(dict.fromkeys(view.counters)), choice.demand)
+    making.npus(choice)
+    making.about |= _about(result, clock, making.trace, shown)
+    return making.trace
+
+
+_PROCESSES = 20
+"""Events that name the processes which are not NPUs."""
+
+
+class _Making:
+    """A trace in the making. `room`: events that may still come."""
+
+    def __init__(self, result: Result, clock: Clock, room: int) -> None:
+        self.result, self.clock, self.room = result, clock, room - _PROCESSES
+        self.trace = Trace()
+        self.about = self.trace.about
+
+    def whole(self) -> None:
+        """One slice for the run, which tells what it is, and what is left out."""
+        thread = self.trace.thread(self.trace.process("run"), "run")
+        bounds = self.clock.ns([0, self.clock.end])
+        title, about = self.result.title, self.about
+        self._add(Slices("run", np.array([thread]), bounds[:1], bounds[1:], lambda _: title, lambda _: about))
+
+    def some(self, name: str, make: Any) -> None:
+        """Slices of what is small as a rule; of too many the first. Each may need a thread of its own."""
+        trace, most = self.trace, self.room // (4 * (1 + NAMING))
+        found: Slices | None = make(self.clock, trace, name)
+        if found is None:
+            return
+        if len(found) > most:
+            trace.left_out.append(f"{len(found) - most:,} of {len(found):,} {name}: those that begin last")
+            found = found.only(np.sort(np.argsort(found.begin, kind="stable")[:most]))
+        self._add(found)
+        self.room -= NAMING * len(trace.processes[-1].threads)
+
+    def network(self) -> None:
+        """Counters of the network as a whole."""
+        process = self.trace.process("network")
+        found = list(network_counters(self.result, self.clock, process.pid))
+        gone = len(found) - self._count(found, self.room // 4)
+        if gone:
+            self.trace.left_out.append(f"{gone} of {len(found)} counters of the network")
+
+    def links(self, links: Longs, names: list[str], demand: int) -> int:
+        """Counters of links, the busiest first, in what NPUs do not need (`demand`), a third of the room at least.
+        Returns of how many links."""
+        process = self.trace.process("links")
+        most, shown = max(self.room // 3, self.room - demand), 0
+        for link in links.tolist():
+            found = list(link_counters(self.result, self.clock, process.pid, link, names))
+            if sum(map(len, found)) > most:
+                break
+            most -= sum(map(len, found))
+            self._count(found, self.room)
+            shown += 1
+        if gone := len(links) - shown:
+            self.trace.left_out.append(f"{gone:,} of {len(links):,} links: those that were least busy")
+        return shown
+
+    def npus(self, choice: Choice) -> None:
+        """What NPUs do."""
+        result, clock, trace = self.result, self.clock, self.trace
+        rows, gone = choice.within(self.room)
+        trace.left_out += gone
+        # Perfetto orders processes by name, and shows their numbers behind it: "NPU 07 1007".
+        digits = len(str(max(0, int(result.counts.get("npus", 1)) - 1)))
+        first = 10 ** max(3, digits)
+        process = {npu: trace.process(f"NPU {npu:0{digits}}", first + npu) for npu in rows.npus.tolist()}
+        work, doing = result.work, []
+        if work is not None and len(rows.work):
+            doing = list(tasks.work_slices(work, clock, trace, rows, process))
+            trace.slices += doing
+        chunks = system.chunk_slices(result, clock, trace, rows.chunks, process) if len(rows.chunks) else None
+        trace.slices += [chunks] if chunks is not None else []
+        if work is not None and work.tasks and doing:
+            trace.arrows += tasks.arrows(work, result, doing[-1], rows, chunks)
+        self.about["npus"] = _of(len(process), int(result.counts.get("npus", 0)))
+
+    def _add(self, slices: Slices) -> None:
+        self.trace.slices.append(slices)
+        self.room -= len(slices)
+
+    def _count(self, counters: list[Counter], most: int) -> int:
+        """Add those for which there is room; returns how many these are."""
+        kept = []
+        for counter in counters:
+            if len(counter) <= most:
+                kept.append(counter)
+                most -= len(counter)
+        self.trace.counters += kept
+        self.room -= sum(map(len, kept))
+        return len(kept)
+
+
+def _about(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, Any]:
+    """What the trace is of: told by the slice of the run, and in the file."""
+    told = {
+        "made_by": f"pyxsim {result.provenance.get('version', '')}",
+        "experiment": result.title,
+        "backend": result.backend,
+        "seed": result.seed,
+        "complete": int(result.complete),
+        "failure": result.failure,
+        "cycles": result.time_cycles,
+        "clock_hz": str(result.clock_hz),
+        "time_ns": result.time_ns,
+        "bound_ns": result.bound_ns,
+        "shown_cycles": f"{clock.first} to {clock.last}",
+        "links": _of(links, len(result.links)),
+        "left_out": "; ".join(trace.left_out),
+    }
+    return {key: value for key, value in told.items() if value not in (None, "")}
+
+
+def _of(shown: int, every: int) -> str:
+    return f"{shown:,} of {every:,}"

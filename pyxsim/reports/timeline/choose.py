@@ -1,0 +1,119 @@
+"""Which rows of NPUs become slices: all of them if there is room; else of fewer NPUs, from the first to the last; if
+not even one has room, its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.reports.timeline import system, tasks
+from pyxsim.reports.timeline.clock import Clock
+from pyxsim.reports.timeline.trace import NAMING
+from pyxsim.results.result import Longs, Result
+from pyxsim.results.work import Columns
+
+# Events that a row can become at most.
+_ARROW = 2
+_CHUNK = 1
+_STRETCH = 1
+_TASK = 2 + _ARROW  # its layer, and the arrow from its cause
+_EACH = 1024  # so many NPUs are left out one by one
+
+
+@dataclass(eq=False)
+class Rows:
+    """`chunks`: rows of /chunks; `work`: rows of `table`, which is what is told of tasks. `npus`: whose they are."""
+
+    npus: Longs
+    chunks: Longs
+    work: Longs
+    table: Columns
+
+
+class Choice:
+    """The rows that are asked for. `wanted`: NPUs; None: all. `demand`: events that all of them need."""
+
+    def __init__(self, result: Result, clock: Clock, wanted: Longs | None) -> None:
+        chunks = system.chunk_rows(result, clock)
+        table, work = tasks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
+        self.result = result
+        self.rows = Rows(np.zeros(0, np.int64), chunks, work, table)
+        self.owner, self.cost = _owners(result, self.rows), _costs(result, self.rows)
+        if wanted is not None:
+            self._keep(np.isin(self.owner, wanted))
+        self.npus, which = np.unique(self.owner, return_inverse=True)
+        threads = len(result.dimensions) + (len(np.unique(table["doing"])) if table else 0)
+        self.price = np.bincount(which.ravel(), weights=self.cost).astype(np.int64) + NAMING * (1 + threads)
+        self.demand = int(self.price.sum())
+
+    def within(self, room: int) -> tuple[Rows, list[str]]:
+        """Those to show in so many events, and what is left out."""
+        work = self.result.work
+        typical = np.isin(self.npus, work.timeline["npu"]) if work is not None else np.ones(len(self.npus), bool)
+        shown = self.npus[_spread(self.price, room, typical)]
+        gone = len(self.npus) - len(shown)
+        told = [f"{gone:,} of {len(self.npus):,} NPUs"] if gone else []
+        self._keep(np.isin(self.owner, shown))
+        if int(self.cost.sum()) > room:
+            begin = self._begin()
+            order = np.argsort(begin, kind="stable")
+            kept = np.zeros(len(begin), bool)
+            kept[order[np.cumsum(self.cost[order]) <= room]] = True
+            until = int(begin[order[int(kept.sum())]])
+            told.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
+            self._keep(kept)
+        self.rows.npus = shown
+        return self.rows, told
+
+    def _begin(self) -> Longs:
+        rows = self.rows
+        work = rows.table["begin"][rows.work] if rows.table else rows.work
+        return np.concatenate([self.result.chunks["start"][rows.chunks], work])
+
+    def _keep(self, kept: NDArray[np.bool_]) -> None:
+        rows, count = self.rows, len(self.rows.chunks)
+        self.rows = Rows(rows.npus, rows.chunks[kept[:count]], rows.work[kept[count:]], rows.table)
+        self.owner, self.cost = self.owner[kept], self.cost[kept]
+
+
+def _owners(result: Result, rows: Rows) -> Longs:
+    """The NPU of each row, those of chunks first."""
+    whose = rows.table["npu"][rows.work].astype(np.int64) if rows.table else rows.work
+    return np.concatenate([result.chunks["rank"][rows.chunks], whose])
+
+
+def _costs(result: Result, rows: Rows) -> Longs:
+    """Events of each row."""
+    by_task = result.work is not None and bool(result.work.tasks)
+    first = result.chunks["phase"][rows.chunks] == 0  # which a task may start
+    chunks = np.where(first & by_task, _CHUNK + _ARROW, _CHUNK)
+    return np.concatenate([chunks, np.full(len(rows.work), _TASK if by_task else _STRETCH)]).astype(np.int64)
+
+
+def _spread(price: Longs, room: int, typical: NDArray[np.bool_]) -> Longs:
+    """Which of several to take so that their price is within the room: all, or as many as possible, those that are
+    typical before the others, and of both from the first to the last; one at least."""
+    if not len(price) or int(price.sum()) <= room:
+        return np.arange(len(price))
+    first, then = np.flatnonzero(typical), np.flatnonzero(~typical)
+    for count in _fewer(len(price)):
+        more = max(0, count - len(first))
+        some = np.concatenate([_even(first, count - more), _even(then, more)])
+        if int(price[some].sum()) <= room:
+            return np.sort(some)
+    return _even(first if len(first) else then, 1)
+
+
+def _even(places: Longs, count: int) -> Longs:
+    """So many of them, from the first to the last."""
+    return places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
+
+
+def _fewer(count: int) -> Iterator[int]:
+    """Down to two; of very many in steps that are small beside what is left."""
+    while count > 1:
+        yield count
+        count = count - 1 if count <= _EACH else count * 15 // 16

@@ -1,0 +1,63 @@
+"""Counters over time: of the network as a whole, and of links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.reports.facts import link_title
+from pyxsim.reports.timeline.clock import Clock
+from pyxsim.reports.timeline.trace import Counter
+from pyxsim.reports.timeline.view import COUNTERS
+from pyxsim.results.result import STALLS, Longs, Result
+
+UTILIZATION = "utilization"
+
+
+def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter]:
+    """Of all links together: how busy they are, and those of each dimension or kind; flits; what flits wait for."""
+    rows = _rows(result, clock)
+    if not len(result.links) or not len(rows):
+        return
+    share = 100 * result.utilization[rows]
+    yield _counter(result, clock, rows, pid, "all links", UTILIZATION, share.mean(axis=1))
+    dims = np.unique(result.links.dim).tolist()
+    for dim in dims if len(dims) > 1 else ():
+        mine = share[:, result.links.dim == dim].mean(axis=1)
+        yield _counter(result, clock, rows, pid, link_title(result, dim), UTILIZATION, mine)
+    for name in ("flits", *STALLS):
+        counts = result.windows.counts[name][rows].sum(axis=1, dtype=np.int64)
+        if counts.any():
+            yield _counter(result, clock, rows, pid, "all links", name, counts)
+
+
+def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequence[str]) -> Iterator[Counter]:
+    """Of one link."""
+    rows = _rows(result, clock)
+    for name in names:
+        if name == UTILIZATION:
+            values: NDArray[Any] = 100 * result.utilization[rows, link]
+        elif name == "busy":
+            values = result.busy[rows, link]
+        else:
+            values = result.windows.counts[name][rows, link].astype(np.int64)
+        yield _counter(result, clock, rows, pid, result.links.name[link], name, values)
+
+
+def _rows(result: Result, clock: Clock) -> Longs:
+    """The windows that are shown."""
+    start = result.windows.start
+    return clock.shown(start, start + result.window_cycles) if len(start) else np.zeros(0, np.int64)
+
+
+def _counter(result: Result, clock: Clock, rows: Longs, pid: int, of: str, name: str, values: NDArray[Any]) -> Counter:
+    """A value holds until the next one, so only those that differ from the one before are told; zero at the end."""
+    new = np.ones(len(rows), bool)
+    new[1:] = values[1:] != values[:-1]
+    start = result.windows.start[rows]
+    end = int(start[-1] + result.window_cycles[rows[-1]]) if len(rows) else 0
+    time = clock.ns(np.append(start[new], end))
+    return Counter(pid, of, name, COUNTERS[name], time, np.append(values[new], np.zeros(1, values.dtype)))

@@ -1,0 +1,8 @@
+"""What a simulation leaves behind: the Result, its HDF5 file, and where it came from."""
+
+from __future__ import annotations
+
+from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.result import LinkTable, Result
+
+__all__ = ["LinkTable", "Result", "check_writable"]

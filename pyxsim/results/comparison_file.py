@@ -1,0 +1,153 @@
+"""Comparisons in files: HDF5, JSON and Markdown, as the name says."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from fractions import Fraction
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.results.comparison import Chain, Cheap, Compared, Comparison, Entry
+from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, read_result, unreadable, write_result
+from pyxsim.results.provenance import provenance, settings_sha256
+from pyxsim.paths import ending
+
+Path_ = str | os.PathLike[str]
+
+
+def check_comparison(path: Path_) -> Path:
+    """Make sure that a comparison can be written to `path`. Raises InputError."""
+    ending(path, KINDS, "a comparison")
+    return check_writable(path)
+
+
+def save(comparison: Comparison, path: Path_) -> None:
+    """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
+    check_comparison(path)
+    put_file(path, KINDS[Path(path).suffix.lower()](comparison))
+
+
+def _json(comparison: Comparison) -> bytes:
+    from pyxsim.reports.comparison import told
+
+    return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
+
+
+def _markdown(comparison: Comparison) -> bytes:
+    from pyxsim.reports.comparison import page
+
+    return page(comparison).encode()
+
+
+def _hdf5(comparison: Comparison) -> bytes:
+    image = io.BytesIO()
+    with h5py.File(image, "w", libver=VERSIONS) as file:
+        told = json.dumps(comparison.json())
+        file.attrs.update({**comparison.provenance, "title": comparison.title, "comparison": told})
+        file.attrs["complete"] = np.uint8(comparison.complete)
+        _times(file.create_group("compare"), comparison)
+        points = file.create_group("points")
+        for point, name in zip(comparison.points, group_names(point.label for point in comparison.points), strict=True):
+            group = points.create_group(name)
+            group.attrs.update({"label": point.label, "title": point.title, "values": json.dumps(dict(point.values))})
+            group.attrs["known"] = json.dumps(_known(point))
+            group.attrs.update({"experiment": point.experiment_toml, "sha256": settings_sha256(point.experiment_toml)})
+            for entry in point.entries:
+                inside = group.create_group(entry.backend)
+                inside.attrs["reason"] = entry.reason
+                if entry.result is not None:
+                    write_result(inside, entry.result)
+    return image.getvalue()
+
+
+def _known(point: Compared) -> dict[str, Any]:
+    """What is known of a point beside its results, exactly."""
+    return {
+        "clock_hz": str(point.clock_hz),
+        "physical": str(point.physical),
+        "loops": sorted([kind, *both] for kind, both in point.loops.items()),
+        "chain": None if point.chain is None else asdict(point.chain),
+        "cheap": None if point.cheap is None else asdict(point.cheap),
+    }
+
+
+def read(path: Path_) -> Comparison:
+    """The comparison in an .h5 file of `save`. InputError when the file holds none."""
+    try:
+        with h5py.File(path, "r") as file:
+            told = json.loads(file.attrs["comparison"])
+            groups = {group.attrs["label"]: group for group in file["points"].values()}
+            points = [_point(row, groups[row["label"]]) for row in told["points"]]
+            made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
+            about = (told["title"], told["backends"], points, told["within"], told["seed"], told["complete"], made)
+            return Comparison(*about)
+    except OSError as error:
+        raise unreadable(path, error, "a file that `pyxsim compare -o` has written") from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError("is no comparison of pyxsim, or of another version", file=os.fspath(path)) from error
+
+
+def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
+    known = json.loads(group.attrs["known"])
+    results = {name: read_result(inside) for name, inside in group.items() if "record" in inside.attrs}
+    entries = [Entry(each["backend"], results.get(each["backend"]), each["reason"] or "") for each in row["backends"]]
+    experiment = str(group.attrs["experiment"])
+    return Compared(
+        row["label"],
+        row["title"],
+        Fraction(known["clock_hz"]),
+        Fraction(known["physical"]),
+        entries,
+        row["values"],
+        row["variant"],
+        experiment,
+        {kind: (needed, flits) for kind, needed, flits in known["loops"]},
+        None if known["chain"] is None else Chain(**known["chain"]),
+        None if known["cheap"] is None else Cheap(**known["cheap"]),
+    )
+
+
+def _times(group: h5py.Group, comparison: Comparison) -> None:
+    """Points by backends: the times, and what the links alone would take."""
+    labels = np.array([point.label for point in comparison.points], dtype=object)
+    group.create_dataset("point", data=labels, dtype=TEXT).make_scale("point")
+    names = np.array(comparison.backends, dtype=object)
+    group.create_dataset("backend", data=names, dtype=TEXT).make_scale("backend")
+    rows = [[_ns(point, point.cycles(name)) for name in comparison.backends] for point in comparison.points]
+    times = np.array(rows, dtype=np.float64).reshape(len(labels), len(names))
+    _column(group, "time_ns", times, "simulated time; NaN: it could not be run", ("point", "backend"))
+    physical = np.array([_ns(point, point.physical) for point in comparison.points])
+    _column(group, "physical_ns", physical, "what no machine with these links can beat", ("point",))
+
+
+def _ns(point: Any, cycles: Any) -> float:
+    return float("nan") if cycles is None else float(point.ns(cycles))
+
+
+def _column(group: h5py.Group, name: str, data: Any, text: str, dims: tuple[str, ...]) -> None:
+    dataset = group.create_dataset(name, data=data)
+    dataset.attrs.update({"units": "1e-9 second", "long_name": text})
+    for axis, dim in enumerate(dims):
+        dataset.dims[axis].attach_scale(group[dim])
+
+
+def group_names(labels: Iterable[str]) -> list[str]:
+    """Labels as names of groups, in which a slash would begin another one; alike ones with a number behind."""
+    found: dict[str, None] = {}
+    for label in labels:
+        plain = label.replace("/", "\u2215").strip(".") or "point"
+        numbered = (f"{plain} ({number})" for number in count(2))
+        found[next(name for name in chain([plain], numbered) if name not in found)] = None
+    return list(found)
+
+
+KINDS: dict[str, Callable[[Comparison], bytes]] = {**dict.fromkeys(ENDS, _hdf5), ".json": _json, ".md": _markdown}

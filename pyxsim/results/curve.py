@@ -1,0 +1,178 @@
+"""A load-latency curve: the same traffic at several loads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, unreadable
+from pyxsim.results.provenance import provenance, settings_sha256
+from pyxsim.results.table import Framed, Table, Variable
+from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
+from pyxsim.paths import ending
+
+KINDS = (*ENDS, ".json", ".csv")
+
+
+@dataclass(eq=False, repr=False)
+class Curve(Framed):
+    """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
+    failed only `offered_load` and `error`. `bound`: the load at which the busiest link or lane is full.
+    `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
+
+    title: str
+    points: list[dict[str, Any]]
+    bound: float | None = None
+    experiment_toml: str = ""
+    seed: int = 1
+    complete: bool = True
+    provenance: dict[str, str] = field(default_factory=provenance)
+
+    views: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """How a curve shows itself ("plot"). Filled by pyxsim.reports."""
+
+    def __post_init__(self) -> None:
+        self.points = sorted(self.points, key=lambda point: float(point["offered_load"]))
+
+    def __repr__(self) -> str:
+        return f"Curve({self.title}: {len(self.points)} loads)"
+
+    @property
+    def saturation(self) -> tuple[float | None, float | None]:
+        """Between which two loads the network saturates."""
+        known = [point for point in self.points if "error" not in point]
+        refused = [float(point["offered_load"]) for point in known if point["saturated"]]
+        high = min(refused, default=None)
+        taken = [float(point["offered_load"]) for point in known if not point["saturated"]]
+        return max((load for load in taken if high is None or load < high), default=None), high
+
+    def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """A number of every point, NaN where there is none."""
+        return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
+
+    def table(self) -> Table:
+        """A row for each load, with the numbers that are known of any."""
+        dims = ("offered_load",)
+        known = {key: self.column(key) for key in TRAFFIC_KEYS}
+        variables = {
+            key: Variable(dims, values, {"units": unit_of(key), "long_name": TRAFFIC_KEYS[key]})
+            for key, values in known.items()
+            if key == "offered_load" or np.isfinite(values).any()
+        }
+        errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
+        if errors.any():
+            variables["error"] = Variable(dims, errors, {"long_name": "why the load has no numbers"})
+        bound = {} if self.bound is None else {"throughput_bound": self.bound}
+        return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
+
+    def json(self) -> dict[str, Any]:
+        """The curve as one object."""
+        low, high = self.saturation
+        return {
+            "points": self.points,
+            "throughput_bound": self.bound,
+            "saturation_low": low,
+            "saturation_high": high,
+            "seed": self.seed,
+            "complete": self.complete,
+            "version": self.provenance.get("version", ""),
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Latency over load with its intervals; takes and returns matplotlib Axes."""
+        if "plot" not in self.views:
+            raise AttributeError("plots come with pyxsim.reports: import that first")
+        return self.views["plot"](self, ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""
+        target = check_curve(path)
+        put_file(path, {".json": self._json, ".csv": self._csv}.get(target.suffix.lower(), self._hdf5)())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Curve:
+        """Read an .h5 file of `save` back: its numbers, and of a load that failed that it did. InputError."""
+        try:
+            with h5py.File(path, "r") as file:
+                return _read(file)
+        except OSError as error:
+            raise unreadable(path, error, "a file that `pyxsim curve -o` has written") from error
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError("is no readable load-latency curve", file=os.fspath(path)) from error
+
+    def _json(self) -> bytes:
+        whole = {**self.json(), "title": self.title, "experiment": self.experiment_toml, **self.provenance}
+        return (json.dumps(whole, indent=1) + "\n").encode()
+
+    def _csv(self) -> bytes:
+        out = io.StringIO()
+        keys = [
+            key for key in (*TRAFFIC_KEYS, "error") if any(_plain(point.get(key)) is not None for point in self.points)
+        ]
+        writer = csv.DictWriter(out, keys, extrasaction="ignore", restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _plain(point.get(key)) for key in keys} for point in self.points)
+        return out.getvalue().encode()
+
+    def _hdf5(self) -> bytes:
+        image = io.BytesIO()
+        with h5py.File(image, "w", libver=VERSIONS) as file:
+            file.attrs.update({**self.provenance, "title": self.title, "experiment": self.experiment_toml})
+            file.attrs.update({"sha256": settings_sha256(self.experiment_toml), "complete": np.uint8(self.complete)})
+            group = file.create_group("curve")
+            loads = group.create_dataset("offered_load", data=self.column("offered_load"))
+            loads.attrs.update({"units": "flits/cycle", "long_name": TRAFFIC_KEYS["offered_load"]})
+            loads.make_scale("offered_load")
+            for key, text in TRAFFIC_KEYS.items():
+                values = self.column(key)
+                if key != "offered_load" and len(values) and np.isfinite(values).any():
+                    group.create_dataset(key, data=values).dims[0].attach_scale(loads)
+                    group[key].attrs["long_name"] = text
+            group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
+        return image.getvalue()
+
+
+def _read(file: h5py.File) -> Curve:
+    columns = {key: dataset[()] for key, dataset in file["curve"].items() if key in TRAFFIC_KEYS}
+    bound = float(file["curve"].attrs["throughput_bound"])
+    rows = [
+        {key: float(values[i]) for key, values in columns.items() if values[i] == values[i]}
+        for i in range(len(columns["offered_load"]))
+    ]
+    points = [
+        {**row, "saturated": bool(row["saturated"])} if "saturated" in row else {**row, "error": "failed"}
+        for row in rows
+    ]
+    return Curve(
+        str(file.attrs["title"]),
+        points,
+        None if math.isnan(bound) else bound,
+        str(file.attrs["experiment"]),
+        complete=bool(file.attrs["complete"]),
+        provenance={key: str(file.attrs[key]) for key in provenance() if key in file.attrs},
+    )
+
+
+def check_curve(path: str | os.PathLike[str]) -> Path:
+    """Make sure that a curve can be written to `path`. Raises InputError."""
+    ending(path, KINDS, "a curve")
+    return check_writable(path)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else None
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,0 +1,265 @@
+"""A sweep: many points of one experiment, and the folder that holds them.
+
+    DIR/sweep.json          what is wanted: the axes, and the points in order, each with the key of its settings
+    DIR/points/KEY.h5       a point that was run: a result as any other
+    DIR/points/KEY.json     a point that failed: why
+    DIR/journal.jsonl       what was begun and ended when, a line each
+    DIR/table.csv, .h5, ..  one row per point: table.py
+
+What is there is told by the points alone: a folder can be read at any time, also while a sweep is running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import h5py
+
+from pyxsim.errors import InputError
+from pyxsim.analysis import goal as goals
+from pyxsim.results.result import HOW_IT_RAN
+from pyxsim.results.table import Framed, Table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from pyxsim.results.result import Result
+
+MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
+FORMAT = 1  # of the manifest
+VARIANT = "variant"  # the column of the names of variants, beside the swept keys
+State = Literal["done", "failed", "missing"]
+Number = int | float | bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """One experiment of a sweep. `key`: sha256 of its settings. `changed`: what is different in it, key path to value;
+    "variant" for the name of one. `values`: the numbers of its summary, the same wherever and however often it is run;
+    `cost`: those that tell how it was run. `file`: its result, or why it failed; None where it is missing."""
+
+    key: str
+    changed: Mapping[str, Any]
+    state: State = "missing"
+    values: Mapping[str, Number] = field(default_factory=dict)
+    file: Path | None = None
+    label: str = ""
+    reason: str = ""
+    cost: Mapping[str, Number] = field(default_factory=dict)
+
+    def result(self) -> Result:
+        """The whole result. Raises InputError unless the point is done."""
+        from pyxsim.results.hdf5 import read as read_result
+
+        if self.state != "done" or self.file is None:
+            raise InputError(f"has no result: it is {self.state}", key=self.label or self.key)
+        return read_result(self.file)
+
+
+@dataclass(eq=False, repr=False)
+class Sweep(Framed):
+    """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
+    searched along the last axis, empty where all combinations were wanted; then `points` are those that were tried, and
+    `answers` has a row for each combination of the other axes. `experiment`: the name of its file; `settings`: the
+    first point as TOML, every default included."""
+
+    folder: Path
+    title: str
+    axes: dict[str, list[Any]]
+    points: list[Point]
+    experiment: str = ""
+    backend: str = "packet"
+    goal: dict[str, Any] = field(default_factory=dict)
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    provenance: dict[str, str] = field(default_factory=dict)
+    settings: str = ""
+
+    views: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """How a sweep shows itself ("plot"). Filled by pyxsim.reports."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items() if count)
+        return f"Sweep({self.title}: {counts or 'no points'})"
+
+    @property
+    def counts(self) -> dict[State, int]:
+        """How many points are in each state."""
+        found: dict[State, int] = {"done": 0, "failed": 0, "missing": 0}
+        for point in self.points:
+            found[point.state] += 1
+        return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing: every point was run, every search has come to its end."""
+        return all(row["state"] in ("found", "none") for row in self.answers) and all(
+            point.state == "done" for point in self.points
+        )
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the numbers that any point has, in order."""
+        return list(dict.fromkeys(name for point in self.points for name in point.values))
+
+    def column(self, name: str) -> list[Any]:
+        """A swept key, "variant", "state", "key", "label", "file", or a number of the summary; None where a point has
+        none. Raises InputError for a name that there is not."""
+        return self.columns([name])[name]
+
+    def columns(self, names: Iterable[str] | None = None) -> dict[str, list[Any]]:
+        """The table: one entry per point. Without names: the axes, the state, every number, the key and the file."""
+        every = [*self.axes, "state", *self.numbers, "key", "file"]
+        found = {}
+        for name in every if names is None else names:
+            if name not in every and name != "label":
+                raise InputError(f"no point has a column '{name}'", key="column", allowed=[*every, "label"], given=name)
+            found[name] = [self._cell(point, name) for point in self.points]
+        return found
+
+    def _cell(self, point: Point, name: str) -> Any:
+        if name in self.axes:
+            return point.changed.get(name)
+        if name == "file":
+            return None if point.file is None else f"{POINTS}/{point.file.name}"
+        if name in ("state", "key", "label"):
+            return getattr(point, name)
+        return point.values.get(name)
+
+    def table(self) -> Table:
+        """A row for each point: the swept keys, the state, the numbers."""
+        from pyxsim.results.frames import sweep_table
+
+        return sweep_table(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The numbers over the swept keys as dimensions where all their combinations are points; else over points."""
+        from pyxsim.results.frames import sweep_grid
+
+        return (sweep_grid(self) or self.table()).to_xarray()
+
+    def name_of(self, text: str) -> str:
+        """The column that a text means: its name, or the end of a swept key as in "load". Raises InputError."""
+        every = [*self.axes, *self.numbers]
+        ends = [name for name in self.axes if name.endswith(f".{text}")]
+        if text in every or len(ends) != 1:
+            return text if text in every else self._no_column(text, every)
+        return ends[0]
+
+    def _no_column(self, text: str, every: list[str]) -> str:
+        raise InputError(f"no point has a column '{text}'", key="column", allowed=every, given=text)
+
+    def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
+        """A number over a swept key, a line for each value of another one; takes and returns matplotlib Axes."""
+        if "plot" not in self.views:
+            raise AttributeError("plots come with pyxsim.reports: import that first")
+        return self.views["plot"](self, x, y, hue, ax)
+
+
+def read(path: str | os.PathLike[str]) -> Sweep:
+    """The sweep in a folder, with what is there of it by now. InputError where there is none."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    try:
+        points = [read_point(folder, row["key"], row["changed"], row.get("label", "")) for row in manifest["points"]]
+        goal, answers = manifest["goal"], []
+        if goal:
+            rows = goals.rows(goal, points)
+            answers = [goals.answer(goal, row) for row in rows]
+            points = [row[number] for row in rows for number in sorted(goals.walk(goal, row).tried)]
+        return Sweep(
+            folder,
+            manifest["title"],
+            manifest["axes"],
+            points,
+            manifest["experiment"],
+            manifest["backend"],
+            goal,
+            answers,
+            manifest["provenance"],
+            manifest.get("settings", ""),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _no_manifest(folder / MANIFEST) from error
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a sweep. Raises InputError."""
+    file = folder / MANIFEST
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        problem = "holds no sweep" if folder.is_dir() else "is no folder of a sweep"
+        raise InputError(problem, file=os.fspath(folder), allowed="a folder that `pyxsim sweep` has written") from error
+    except OSError as error:
+        raise InputError(os.strerror(error.errno or 0), file=os.fspath(file)) from error
+    except ValueError as error:
+        raise _no_manifest(file) from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise _no_manifest(file)
+    return found
+
+
+def _no_manifest(file: Path) -> InputError:
+    return InputError("is no manifest of a sweep, or of another version", file=os.fspath(file))
+
+
+def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = "") -> Point:
+    """What there is of a point. Raises InputError where its file is damaged."""
+    done, failed = folder / POINTS / f"{key}.h5", folder / POINTS / f"{key}.json"
+    state = state_of(folder, key)
+    if state == "done":
+        values, cost = split(read_summary(done))
+        return Point(key, changed, state, values, done, label, cost=cost)
+    if state == "failed":
+        return Point(key, changed, "failed", file=failed, label=label, reason=str(read_failure(failed)["reason"]))
+    return Point(key, changed, label=label)
+
+
+def state_of(folder: Path, key: str) -> State:
+    """What became of a point, by its files alone."""
+    if (folder / POINTS / f"{key}.h5").exists():
+        return "done"
+    return "failed" if (folder / POINTS / f"{key}.json").exists() else "missing"
+
+
+def is_number(value: Any) -> bool:
+    """Whether an entry of a summary is a column of the table; a truth value is."""
+    return isinstance(value, int | float)
+
+
+def split(summary: Mapping[str, Any]) -> tuple[dict[str, Number], dict[str, Number]]:
+    """The numbers of a summary: those that are the same whenever it is run, and those that are not."""
+    numbers = {name: value for name, value in summary.items() if is_number(value)}
+    values = {name: value for name, value in numbers.items() if name not in HOW_IT_RAN}
+    return values, {name: value for name, value in numbers.items() if name in HOW_IT_RAN}
+
+
+def read_summary(file: Path) -> dict[str, Any]:
+    """The summary of a result, without the rest. Raises InputError."""
+    try:
+        with h5py.File(file, "r") as result:
+            found: dict[str, Any] = json.loads(result.attrs["summary"])
+            return found
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(
+            "is no readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
+        ) from error
+
+
+def read_failure(file: Path) -> dict[str, Any]:
+    """Why a point failed: `reason`, `kind`, `tries`. Raises InputError where the file is damaged."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {"reason": str(found["reason"]), "kind": str(found["kind"]), "tries": int(found["tries"])}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            "tells no failure of a point", file=os.fspath(file), allowed="remove it to run the point again"
+        ) from error

@@ -1,0 +1,151 @@
+"""The table of a sweep as files: one row per point.
+
+`table.csv`, `table.h5` and `table.parquet` hold what depends on the experiment alone: the same bytes of CSV from one
+process or many, at once or in pieces. What depends on the machine, such as processor time, is in `timing.csv`; what a
+search has found, in `answers.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import h5py
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.results.frames import column
+from pyxsim.results.hdf5 import ENDS, VERSIONS, put_file, write_table
+from pyxsim.results.sweep import Sweep
+from pyxsim.results.table import Table, Variable
+from pyxsim.paths import ending
+
+TABLE, TIMING, ANSWERS = "table", "timing.csv", "answers.csv"
+Columns = Mapping[str, list[Any]]
+
+
+def write_tables(sweep: Sweep) -> None:
+    """Write all of them into the folder of the sweep."""
+    for name in names_of(sweep):
+        path = sweep.folder / name
+        other = _csv(_timing(sweep)) if name == TIMING else _csv(columns_of(sweep.answers)) if name == ANSWERS else None
+        put_file(path, KINDS[path.suffix](sweep) if other is None else other)
+
+
+def names_of(sweep: Sweep) -> list[str]:
+    """The names of all tables; Parquet only where pyarrow is installed."""
+    kinds = [kind for kind in KINDS if kind != ".parquet" or find_spec("pyarrow") is not None]
+    return [*(f"{TABLE}{kind}" for kind in kinds), TIMING, *([ANSWERS] if sweep.answers else [])]
+
+
+def save(sweep: Sweep, path: str | os.PathLike[str]) -> None:
+    """Write the table to a file whose name says which kind. Raises InputError."""
+    suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "a table")
+    put_file(path, KINDS.get(suffix, _hdf5)(sweep))
+
+
+def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns; None where a row has no such entry."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _timing(sweep: Sweep) -> dict[str, list[Any]]:
+    rows = [{**_swept(sweep, point.changed), **point.cost, "key": point.key} for point in sweep.points]
+    names = [*sweep.axes, *(name for row in rows for name in row if name not in sweep.axes and name != "key"), "key"]
+    columns = columns_of(rows)
+    return {name: columns.get(name, []) for name in dict.fromkeys(names)}
+
+
+def _swept(sweep: Sweep, changed: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: changed.get(name) for name in sweep.axes}
+
+
+# CSV
+
+
+def _csv(columns: Columns) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+    return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    """A value in a cell: a number as Python writes it, exactly; nothing for None; JSON for lists and tables."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# HDF5
+
+
+def _hdf5(sweep: Sweep) -> bytes:
+    data = io.BytesIO()
+    with h5py.File(data, "w", libver=VERSIONS) as file:
+        about: dict[str, Any] = {"title": sweep.title, "experiment": sweep.experiment, "backend": sweep.backend}
+        file.attrs.update(sweep.counts)
+        file.attrs.update({**about, "axes": json.dumps(sweep.axes), "goal": json.dumps(sweep.goal)})
+        _put(file.create_group("points"), sweep.table())
+        if sweep.answers:
+            _put(file.create_group("answers"), _answers(sweep))
+    return data.getvalue()
+
+
+def _answers(sweep: Sweep) -> Table:
+    """A row for each combination of the other axes."""
+    variables = {"row": Variable(("row",), np.arange(len(sweep.answers)), {"long_name": "number of the row, from 0"})}
+    for name, values in columns_of(sweep.answers).items():
+        variables[name] = Variable(("row",), column(values), {})
+    return Table(variables)
+
+
+def _put(group: h5py.Group, table: Table) -> None:
+    """A table as HDF5 has it: truth values as 1 and 0, no name that means a folder."""
+    variables = {}
+    for name, each in table.variables.items():
+        data = each.data.astype(np.uint8) if each.data.dtype == bool else each.data
+        variables[name.replace("/", "_")] = Variable(each.dims, data, each.attrs)
+    write_table(group, Table(variables, tuple(name.replace("/", "_") for name in table.coordinates), table.attrs))
+
+
+# Parquet
+
+
+def _parquet(sweep: Sweep) -> bytes:
+    try:
+        pa: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow: pip install pyxsim[parquet]") from error
+    columns = {name: _uniform(values) for name, values in sweep.columns().items()}
+    data = io.BytesIO()
+    parquet.write_table(pa.table(columns), data)
+    return data.getvalue()
+
+
+def _uniform(values: list[Any]) -> list[Any]:
+    """A column of one kind: numbers, or truth values; anything else as text."""
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in there):
+        return values
+    if any(not isinstance(value, int | float) or isinstance(value, bool) for value in there):
+        return [None if value is None else str(_cell(value)) for value in values]
+    if any(isinstance(value, float) or abs(value) >= 2**63 for value in there):
+        return [None if value is None else float(value) for value in values]
+    return values
+
+
+KINDS: dict[str, Callable[[Sweep], bytes]] = {
+    ".csv": lambda sweep: _csv(sweep.columns()),
+    ".h5": _hdf5,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,103 @@
+"""What the packet backend knows of where the time went, as part of a result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pyxsim.core.options import MOST_TAGS
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.results.attribution import BLAME, LATENCY, MOST_ROWS, STAYS, Attribution, Longs
+from pyxsim.runner.backends import Backend
+
+OTHERS = "others"
+
+
+def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
+    """Of messages with the tags of this traffic; None where it is off, or the backend has no packets."""
+    if not isinstance(network, PacketNetwork) or not network.attribution:
+        return None
+    sent, splits = network.messages(), network.engine.splits()
+    there = np.flatnonzero(sent["arrived"] >= 0)
+    names = traffic_names(traffic)
+    whose, parts = sent["tag"][there], splits[there]
+    columns = [there, *(sent[name][there] for name in ("src", "dst", "bytes")), whose]
+    columns += [*(sent[name][there] for name in ("sent", "arrived")), *parts.T]
+    left_out: dict[str, int] = {}
+    return Attribution(
+        traffic_names=names,
+        link_names=network.link_names(),
+        messages=np.bincount(whose, minlength=len(names)),
+        parts=_added(whose, parts, len(names)),
+        blame=_blame(network),
+        latency=_bounded("latency", dict(zip(LATENCY, columns, strict=True)), left_out),
+        stays=_bounded("stays", _stays(network), left_out),
+        left_out=left_out,
+    )
+
+
+def of_open_traffic(
+    network: PacketNetwork, classes: Sequence[str], messages: Longs, parts: Longs
+) -> Attribution | None:
+    """The same of open traffic: `messages` int64[classes] that were measured, `parts` int64[classes, 8] of them."""
+    if not network.attribution:
+        return None
+    names = traffic_names(classes)
+    tags = np.minimum(np.arange(len(classes)), MOST_TAGS - 1)
+    left_out: dict[str, int] = {}
+    return Attribution(
+        traffic_names=names,
+        link_names=network.link_names(),
+        messages=_added(tags, messages, len(names)),
+        parts=_added(tags, parts, len(names)),
+        blame=_blame(network),
+        stays=_bounded("stays", _stays(network), left_out),
+        left_out=left_out,
+    )
+
+
+def traffic_names(wanted: Sequence[str]) -> list[str]:
+    """The names of what the engine tells apart, each once: "all-reduce", "all-reduce 2"; what is too many is one."""
+    seen: Counter[str] = Counter()
+    names: list[str] = []
+    for name in wanted[: MOST_TAGS - 1] if len(wanted) > MOST_TAGS else wanted:
+        unique = name
+        while unique in names:
+            seen[name] += 1
+            unique = f"{name} {seen[name] + 1}"
+        names.append(unique)
+    return [*names, OTHERS] if len(wanted) > MOST_TAGS else names
+
+
+def notes(told: Attribution | None) -> Iterator[str]:
+    """What people are told of it: which tables are not whole."""
+    for name, missing in told.left_out.items() if told else ():
+        yield f"output.attribution: the table /{name} has the first {MOST_ROWS:,} rows, and not {missing:,} more"
+
+
+def _blame(network: PacketNetwork) -> dict[str, Longs]:
+    waits = network.engine.waits()
+    return {name: np.asarray(waits[name], np.int64) for name in BLAME}
+
+
+def _stays(network: PacketNetwork) -> dict[str, Longs]:
+    """In the order in which packets arrived, and of each in that of its way."""
+    rows = network.engine.stays() if network.attribution > 1 else np.zeros((0, len(STAYS)), np.int64)
+    return dict(zip(STAYS, rows.T, strict=True))
+
+
+def _bounded(name: str, table: dict[str, Longs], left_out: dict[str, int]) -> dict[str, Longs]:
+    """At most so many rows of a table; how many are not in it is noted."""
+    count = len(next(iter(table.values())))
+    if count > MOST_ROWS:
+        left_out[name] = count - MOST_ROWS
+    return {column: values[:MOST_ROWS] for column, values in table.items()}
+
+
+def _added(keys: Longs, values: Longs, count: int) -> Longs:
+    """Rows of values, added up by their key."""
+    found = np.zeros((count, *values.shape[1:]), np.int64)
+    np.add.at(found, keys, values)
+    return found

@@ -1,0 +1,170 @@
+"""The file of a checkpoint: a head for people, the run itself, and a digest of both.
+
+    magic, 20 bytes    "pyxsim checkpoint 1\\n"
+    two lengths        of head and run, 8 bytes each, the lowest first
+    head               JSON: which pyxsim wrote it and when, where the run stood, the experiment, what it was to write
+    run                see graph.py
+    digest             SHA-256 of head, run and lengths
+
+It is written beside the last one and takes its name when it is complete and on the disk: at any moment there is a whole
+one. Only the pyxsim that wrote it reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pyxsim import __version__, library
+from pyxsim.errors import InputError
+from pyxsim.runner.checkpoint import object_graph as graph
+
+MAGIC = b"pyxsim checkpoint 1\n"
+LENGTHS = struct.Struct("<QQ")
+BEGIN = len(MAGIC) + LENGTHS.size
+DIGEST = hashlib.sha256().digest_size
+BLOCK = 1 << 20
+PathLike = str | os.PathLike[str]
+
+
+def part_of(path: PathLike) -> Path:
+    """Where a checkpoint is written before it is complete."""
+    return Path(f"{os.fspath(path)}.part")
+
+
+class _Hashed:
+    """A file that is written to, and what was written to it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        """As of a file."""
+        self.digest.update(data)
+        count = self.file.write(data)
+        self.size += count
+        return count
+
+
+def write(path: PathLike, head: dict[str, Any], run: object) -> None:
+    """Replace a checkpoint, in one step. Raises OSError, and what pickle raises for a run that holds what it cannot."""
+    part = part_of(path)
+    try:
+        with open(part, "wb") as file:
+            file.write(MAGIC + bytes(LENGTHS.size))
+            hashed = _Hashed(file)
+            hashed.write(json.dumps({**head, "version": __version__, "build": build()}).encode())
+            begin = hashed.size
+            graph.write(run, hashed)  # type: ignore[arg-type]
+            lengths = LENGTHS.pack(begin, hashed.size - begin)
+            hashed.digest.update(lengths)
+            file.write(hashed.digest.digest())
+            file.seek(len(MAGIC))
+            file.write(lengths)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _on_the_disk(Path(path).resolve().parent)
+
+
+def _on_the_disk(folder: Path) -> None:
+    """The new name of a file, too."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def read(path: PathLike) -> tuple[dict[str, Any], Any]:
+    """(head, run). Raises InputError for what is no checkpoint, damaged, or another pyxsim's."""
+    try:
+        with open(path, "rb") as file:
+            begin = _check(path, file)
+            file.seek(BEGIN)
+            head: dict[str, Any] = json.loads(file.read(begin))
+            _check_build(path, head)
+            library.load_all(head["libraries"])
+            if head["shelves"] != shelves(head["libraries"]):
+                raise _fault(path, "a file of the shelves has changed since", "the files that the run began with")
+            return head, graph.read(file)
+    except OSError as error:
+        raise _fault(path, f"cannot be read: {error.strerror or error}") from None
+    except pickle.UnpicklingError as error:
+        raise _fault(path, f"cannot be read: {error}") from None
+    except (ImportError, AttributeError) as error:  # a file of a user that was loaded by hand
+        told = "the run with the folder of its library (`libraries`, --library)"
+        raise _fault(path, f"cannot be read: {error}", told) from None
+
+
+def _check(path: PathLike, file: IO[bytes]) -> int:
+    """The length of the head, if all is there and as it was written."""
+    there = os.fstat(file.fileno()).st_size
+    if file.read(len(MAGIC)) != MAGIC:
+        raise _fault(path, "it is no checkpoint", "what pyxsim run --checkpoint has written")
+    lengths = file.read(LENGTHS.size)
+    whole = there >= BEGIN + DIGEST
+    begin, size = LENGTHS.unpack(lengths) if whole else (0, 0)
+    if not whole or begin + size > there - BEGIN - DIGEST:
+        raise _fault(path, "the end of the checkpoint is missing")
+    digest, left = hashlib.sha256(), there - BEGIN - DIGEST
+    while left:
+        block = file.read(min(left, BLOCK))
+        digest.update(block)
+        left -= len(block)
+    digest.update(lengths)
+    if begin + size != there - BEGIN - DIGEST or file.read() != digest.digest():
+        raise _fault(path, "the checkpoint is damaged")
+    return int(begin)
+
+
+def _check_build(path: PathLike, head: dict[str, Any]) -> None:
+    if (head["version"], head["build"]) == (__version__, build()):
+        return
+    theirs, ours = f"pyxsim {head['version']}, build {head['build']}", f"{__version__}, build {build()}"
+    raise _fault(path, f"it is of {theirs}, and this is {ours}", "the installation that has written it")
+
+
+def _fault(path: PathLike, problem: str, allowed: str | None = None) -> InputError:
+    return InputError(problem, file=os.fspath(path), allowed=allowed)
+
+
+@cache
+def build() -> str:
+    """What a checkpoint depends on: the files of pyxsim, compiled ones as well, and what carries arrays and pickles."""
+    folder = Path(__file__).resolve().parents[2]
+    files = [file for file in sorted(folder.rglob("*")) if file.suffix in (".py", ".so", ".pyd")]
+    digest = hashlib.sha256(f"{sys.version} {np.__version__}".encode())
+    return _of_files(files, digest)
+
+
+def shelves(libraries: Iterable[PathLike]) -> str:
+    """The same for the files of the shelves that have been loaded, of what ships and of some folders: others that this
+    process knows are no part of the run. Raises InputError where a folder is none."""
+    told = [Path(folder) for folder in libraries]
+    folders = {folder for shelf in library.SHELVES for folder in library.shelf_dirs(shelf, told)}
+    modules = [module for name, module in sys.modules.items() if name.startswith("pyxsim_library.")]
+    files = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+    return _of_files(sorted(file for file in files if file.parent in folders), hashlib.sha256())
+
+
+def _of_files(files: list[Path], digest: Any) -> str:
+    for file in files:
+        digest.update(f"{file.name} ".encode())
+        digest.update(file.read_bytes())
+    return str(digest.hexdigest()[:16])

@@ -1,0 +1,71 @@
+"""What an experiment leaves to other files: ASTRA-sim's system file, and the paths of algorithms of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyxsim.collective.lookup import located
+from pyxsim.compat.astra.files import read_system
+from pyxsim.errors import InputError, InputErrors, bundle
+from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings.algorithms import ALGORITHM_KEYS
+from pyxsim.settings.spelling import of_system_file
+
+
+def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str]]:
+    """The experiment that says everything itself, and warnings of the file that was read. Raises InputError.
+
+    `folder`: where relative paths count from. The shelves must have been loaded: a name there is no path.
+    """
+    warnings: list[str] = []
+    if experiment.system.file is not None:
+        experiment, warnings = _with_system_file(experiment, folder / experiment.system.file)
+    collective: Any = experiment.collective
+    if isinstance(collective, tuple):
+        collective = tuple(_located(each, ("algorithm",), folder) for each in collective)
+    elif collective is not None:
+        collective = _located(collective, ("algorithm",), folder)
+    system = _located(experiment.system, ALGORITHM_KEYS, folder)
+    groups = tuple(_located(group, ALGORITHM_KEYS, folder) for group in system.groups)
+    system = system.model_copy(update={"groups": groups})
+    return experiment.model_copy(update={"system": system, "collective": collective}), warnings
+
+
+def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, list[str]]:
+    """The file's keys, and those of the experiment before them."""
+    try:
+        tables, warnings = read_system(path)
+    except InputError as error:
+        raise error.named_by("system.file") from None
+    own = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}
+    data = {key: value for key, value in experiment if value not in (None, (), {})}
+    try:
+        return load_experiment({**data, "system": {**tables, **own}}), warnings
+    except InputError as error:
+        faults = error.faults if isinstance(error, InputErrors) else [error]
+        raise bundle([_placed(fault, str(path), own) for fault in faults]) from None
+
+
+def _placed(fault: InputError, file: str, own: Iterable[str]) -> InputError:
+    """A fault of a key that only the system file gives is that file's, in its words."""
+    table, _, key = (fault.key or "").partition(".")
+    name = re.split(r"[.\[]", key)[0]
+    if table != "system" or name in own:
+        return fault
+    written = of_system_file(f"{table}.{key}")
+    return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
+
+
+def _located(table: Any, keys: tuple[str, ...], folder: Path) -> Any:
+    """A table whose names of algorithms are good from anywhere."""
+    changed: dict[str, Any] = {}
+    for key in keys:
+        names = getattr(table, key)
+        if isinstance(names, str):
+            changed[key] = located(names, folder)
+        elif names is not None:
+            changed[key] = tuple(located(name, folder) for name in names)
+    return table.model_copy(update=changed)

@@ -1,0 +1,1 @@
+"""Open traffic: injection, observation and the steady state."""

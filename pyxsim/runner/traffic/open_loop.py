@@ -1,0 +1,255 @@
+"""[traffic]: from an experiment that is prepared to what was measured of it. docs/traffic.md tells the method."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Any
+
+from pyxsim.analysis.theory import Theory, bound, zero_load
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.network.machine import MessageClass
+from pyxsim.results.attribution import Attribution
+from pyxsim.results.result import Result
+from pyxsim.results.traffic import Traffic
+from pyxsim.runner.attribution_tables import notes, of_open_traffic
+from pyxsim.runner.peak_memory import peak_mb
+from pyxsim.runner.prepare import PreparedTraffic
+from pyxsim.runner.traffic.feed import Feed
+from pyxsim.runner.traffic.finite import BatchRun, TraceRun
+from pyxsim.runner.traffic.observe import Grid, Observer
+from pyxsim.runner.traffic.record import record
+from pyxsim.runner.traffic.steady import PACKETS_LOOKED_AT, Method, Outcome, Rules
+from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings.traffic import Traffic as Settings
+from pyxsim.traffic import Pattern, Place, Source
+from pyxsim.traffic.trace import read_trace
+
+LIMIT = 15  # times the zero-load latency: more is called saturated
+# Trials of a node in a cycle, to know rare packets well enough; those of bursts are drawn, which takes a quarter of an
+# hour.
+MOST_TRIALS = 10**11
+
+
+def settings_of(experiment: Experiment) -> Settings:
+    """The table [traffic]. InputError where there is none."""
+    if experiment.traffic is None:
+        raise InputError("the table [traffic] is missing", key="traffic")
+    return experiment.traffic
+
+
+def message_classes(experiment: Experiment) -> list[MessageClass]:
+    """What the network has to know of each class of messages."""
+    told = settings_of(experiment).message_classes()
+    return [MessageClass(each.virtual_network, each.priority) for each in told]
+
+
+def largest_packet(experiment: Experiment) -> int:
+    """Flits of the longest packet that there will be."""
+    settings, network = settings_of(experiment), experiment.network
+    if settings.trace is not None:
+        return -(-(network.packet + network.header) // network.flit)
+    sizes: list[int] = []
+    for each in settings.resolved:
+        if each.replies is None:
+            sizes += each.sizes
+        else:
+            sizes += [getattr(each.replies, name) for name in _REPLIES]
+    return max(sizes)
+
+
+_REPLIES = ("read_request", "read_reply", "write_request", "write_reply")
+
+
+def check_traffic(prepared: PreparedTraffic) -> None:
+    """Raise InputError for traffic that does not fit the network; warn of a load that cannot be."""
+    study = Study(prepared)
+    study.source  # noqa: B018  made, and with it every pattern
+    offered, settings = study.settings.offered, study.settings
+    if offered is None:
+        return
+    _check_rare(settings)
+    for each in settings.resolved:
+        if (each.load or 0.0) > each.mean_flits:
+            most = f"a packet of {each.mean_flits:g} flits in every cycle"
+            prepared.warnings.append(f"traffic.load: {each.load:g} flits per node and cycle are more than {most}")
+
+
+def _check_rare(settings: Settings) -> None:
+    """Raise InputError for packets so rare that it would take hours to draw as many as are looked at."""
+    rate = sum((each.load or 0.0) / each.mean_flits for each in settings.resolved)  # packets of a node in a cycle
+    if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= PACKETS_LOOKED_AT:
+        return
+    offered = settings.offered or 0.0
+    problem = f"{offered:g} is too rare to be measured until it is known well enough"
+    least = offered / rate * PACKETS_LOOKED_AT / MOST_TRIALS
+    raise InputError(problem, key="traffic.load", allowed=f"from {least:.1e}; or give traffic.max_cycles")
+
+
+class Study:
+    """One measurement. `run` may be left by an exception; `record` then tells what there is so far."""
+
+    def __init__(self, prepared: PreparedTraffic) -> None:
+        self.prepared = prepared
+        self.network = prepared.network
+        self.settings = settings_of(prepared.experiment)
+        self._run: Method | BatchRun | TraceRun | None = None
+        self._outcome: Outcome | None = None
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the traffic takes place."""
+        topology = self.prepared.topology
+        seed = self.prepared.experiment.output.seed
+        return Place(topology.npus, tuple(topology.shape), self.prepared.folder, seed)
+
+    @cached_property
+    def source(self) -> Any:
+        """Where the packets come from: a `Source`, or a `Trace`; of a batch the pattern, which is checked here."""
+        if self.settings.trace is not None:
+            try:
+                return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
+            except InputError as error:
+                raise error.named_by("traffic.trace") from None
+        return Source(self.settings.resolved, self.place)
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """Who sends to whom, for each class."""
+        return [packets.pattern for packets in self.source.packets]
+
+    @cached_property
+    def theory(self) -> Theory | None:
+        """What theory says; None for traffic without a load."""
+        if self.settings.offered is None:
+            return None
+        topology, machine = self.prepared.topology, self.network.machine
+        return zero_load(topology, machine, self.settings.resolved, self.patterns)
+
+    @property
+    def rules(self) -> Rules:
+        """How long to measure."""
+        settings, known = self.settings, self.theory
+        limit = settings.latency_limit
+        return Rules(
+            warmup=None if settings.warmup == "auto" else int(settings.warmup),
+            measure=None if settings.measure == "auto" else int(settings.measure),
+            precision=settings.precision,
+            max_cycles=None if settings.max_cycles == "auto" else int(settings.max_cycles),
+            latency_limit=float(limit) if limit != "auto" else LIMIT * known.zero_load if known else None,
+            flight=known.zero_load if known else 0.0,
+        )
+
+    def run(self) -> None:
+        """To the end. Raises what the network raises."""
+        run = self.start()
+        if isinstance(run, Method):
+            self._outcome = run.run()
+        else:
+            run.run()
+            self._outcome = Outcome("finished", 0, 1, 0, 1, True, False)
+
+    def start(self) -> Method | BatchRun | TraceRun:
+        """Make everything ready; from here on there is something to record. Raises InputError."""
+        if self._run is not None:
+            return self._run
+        settings, classes = self.settings, self.settings.resolved
+        if settings.trace is not None:
+            self._run = TraceRun(self.network, self.source)
+        elif settings.batch is not None:
+            self._run = BatchRun(self.network, classes[0], settings.batch, self.place)
+        else:
+            load = settings.offered or 0.0
+            packets = sum((each.load or 0.0) / each.mean_flits for each in classes) * self.place.npus
+            messages = len(settings.message_classes())
+            grid = self.rules.grid(packets, self.theory.zero_load if self.theory else None)
+            observer = Observer(grid, self.place.npus, messages, messages - len(classes))
+            self._run = Method(Feed(self.network, self.source, classes, observer, load), self.rules)
+        return self._run
+
+    @property
+    def end(self) -> int:
+        """The cycle in which a run has ended: of traffic that ends, that of the last arrival."""
+        return self.network.now if self._run is None or isinstance(self._run, Method) else self._run.cycle
+
+    def record(self, why: str = "interrupted") -> Traffic:
+        """What was measured, as far as it went; `why` it went no further."""
+        run, settings = self._run, self.settings
+        if run is None:
+            raise ValueError("nothing was run")
+        facts: dict[str, Any] = {}
+        if isinstance(run, Method):
+            self._outcome = self._outcome or run.so_far(why)
+            facts = {"zero_load_latency": self.theory.zero_load if self.theory else None}
+            facts["latency_limit"] = self.rules.latency_limit
+        else:
+            run.observer.grid = Grid(0, max(1, run.cycle))
+            self._outcome = self._outcome or Outcome(why, 0, 1, 0, 1, False, False)
+        if isinstance(run, BatchRun):
+            facts["batch_cycles"] = run.times
+        return record(run.observer, self._outcome, settings.message_classes(), offered=settings.offered, facts=facts)
+
+    def attribution(self) -> Attribution | None:
+        """Where the time of the packets went that `record` told of; None where the settings do not ask for it."""
+        if self._run is None or self._outcome is None:
+            raise ValueError("nothing was recorded")
+        classes = [each.name for each in self.settings.message_classes()]
+        measured = self._run.observer.split(self._outcome.first, self._outcome.end)
+        return of_open_traffic(self.network, classes, *measured)
+
+
+def traffic_bound(prepared: PreparedTraffic) -> float | None:
+    """Flits per node and cycle that links and lanes can carry at most, of the traffic of an experiment."""
+    study = Study(prepared)
+    classes = study.settings.resolved
+    return bound(prepared.topology, prepared.network.machine, classes, study.patterns)
+
+
+def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
+    """Run open traffic and tell what was measured. Ends as `study.run` says."""
+    from pyxsim.runner.lifecycle import at_safe_points, link_table
+
+    begin = time.process_time()
+    experiment, network = prepared.experiment, prepared.network
+    study = prepared.study = prepared.study or Study(prepared)
+    study.start()
+    failure: SimulationError | None = None
+    complete = False
+    try:
+        with at_safe_points(network):
+            study.run()
+        complete = True
+    except SimulationError as error:
+        failure = error
+    except KeyboardInterrupt:
+        pass  # what there is so far is worth keeping; `complete` says that it is not all
+    cpu = prepared.past.cpu_s + time.process_time() - begin
+    end = study.end if complete else network.now
+    network.finish(end)
+    traffic = study.record("interrupted" if failure is None else "failed")
+    told = study.attribution()
+    result = Result(
+        time_cycles=end,
+        clock_hz=experiment.network.clock,
+        complete=complete,
+        links=link_table(network),
+        windows=network.windows.table(),
+        totals=network.totals(),
+        buffer_max=network.buffer_max(),
+        counts={**network.counts(), "resumed": prepared.past.resumed},
+        traffic=traffic,
+        attribution=told,
+        sim_cpu_s=cpu,
+        total_cpu_s=prepared.past.cpu_s + time.process_time(),
+        peak_rss_mb=peak_mb(),
+        backend=backend,
+        seed=experiment.output.seed,
+        experiment_toml=resolved_toml(experiment),
+        warnings=[*prepared.warnings, *traffic.notes, *notes(told)],
+        topology=prepared.topology,
+    )
+    if failure is not None:
+        result.failure = str(failure)
+        failure.result = result  # type: ignore[attr-defined]
+        raise failure
+    return result

@@ -1,0 +1,216 @@
+"""Runs every point of a file on every backend, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pyxsim.analysis.packet_spacing import kind_streams
+from pyxsim.errors import InputError, SimulationError, raise_all
+from pyxsim.network.packet import PacketNetwork
+from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
+from pyxsim.results.result import Result, title_of
+from pyxsim.runner.backends import BACKENDS
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import PathLike, Prepared, prepare
+from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings.load import Source
+from pyxsim.settings.points import Point, points
+from pyxsim.settings.types import listed
+from pyxsim.study.compare.alone import cheap
+from pyxsim.study.compare.chains import chain_of
+
+WITHIN = 0.1
+ORDER = ("analytical", "analytical-congestion", "flow", "packet")  # the quick ones first: they tell faults soonest
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point on a backend, about to be run. `number` of `count` in all."""
+
+    point: Point
+    backend: str
+    number: int
+    count: int
+
+
+Over = Callable[[Step, Prepared], AbstractContextManager[None]]
+
+
+def _alone(step: Step, prepared: Prepared) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compared: the points of a file on some backends. `title`: of all of them."""
+
+    points: Sequence[Point]
+    backends: Sequence[str]
+    folder: Path
+    libraries: Sequence[PathLike] = ()
+    allow_deadlock: bool = False
+    title: str = ""
+
+    def prepared(self, point: Point, backend: str, tick: Callable[[], None] | None = None) -> Prepared:
+        """A point, ready to run. Raises InputError, SimulationError."""
+        found = prepare(
+            _told_of_waiting(point.experiment) if backend == PACKET else point.experiment,
+            folder=self.folder,
+            libraries=self.libraries,
+            backend=backend,
+            allow_deadlock=self.allow_deadlock,
+            tick=tick,
+        )
+        assert isinstance(found, Prepared)  # open traffic is refused by plan_of
+        return found
+
+
+def plan_of(
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    backends: Sequence[str] = (),
+    libraries: Sequence[PathLike] = (),
+    allow_deadlock: bool = False,
+) -> Plan:
+    """The points of a TOML file, a dict or an Experiment on some backends, all of them if none is named.
+
+    Raises InputError with the faults of all points: what no backend can run is the fault of the file.
+    """
+    for name in (backends := listed(backends)):
+        if name not in BACKENDS:
+            raise InputError(f"unknown backend '{name}'", key="--backend", allowed=list(BACKENDS), given=name)
+    wanted = sorted(dict.fromkeys(backends or BACKENDS), key=ORDER.index)
+    found = points(source, overrides, libraries)
+    raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
+    file = Path(source) if isinstance(source, str | Path) else None
+    title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
+    plan = Plan(found, wanted, file.parent if file else Path(), tuple(listed(libraries)), allow_deadlock, title)
+    faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
+    raise_all(list(faults.values()))
+    return plan
+
+
+def _open_traffic() -> InputError:
+    problem = "open traffic is made of packets: no other backend carries it"
+    return InputError(problem, key="traffic", allowed="[collective], [[message]] or [workload]")
+
+
+def _faults(plan: Plan, point: Point) -> Iterator[InputError]:
+    """What is wrong with a point that no backend can run."""
+    first: InputError | None = None
+    for backend in plan.backends:
+        try:
+            plan.prepared(point, backend)
+        except InputError as error:
+            first = first or point.placed(error)
+        except SimulationError:
+            return
+        else:
+            return
+    if first is not None:
+        yield first
+
+
+def compare(
+    source: Source | Plan,
+    *,
+    within: float = WITHIN,
+    tick: Callable[[], None] | None = None,
+    over: Over = _alone,
+    tell: Callable[[Compared], None] = lambda point: None,
+    **options: Any,
+) -> Comparison:
+    """Run each point of an experiment file, a dict or an Experiment on each backend.
+
+    `within`: by how much an answer may be off and still be good, as a share. `tick`, `over`: called during each run,
+    and around it; `tell`: as soon as a point is done. `options`: overrides, backends, libraries, allow_deadlock. Raises
+    InputError. KeyboardInterrupt ends it early: what is there is kept, `complete` is false then.
+    """
+    if not 0 < within < 1:
+        raise InputError(f"{within:g} is no share", key="within", allowed="between 0 and 1, such as 0.1")
+    plan = source if isinstance(source, Plan) else plan_of(source, **options)
+    seed = plan.points[0].experiment.output.seed
+    found = Comparison(plan.title, plan.backends, [], within, seed)
+    try:
+        for number, point in enumerate(plan.points):
+            compared = _blank(plan, point)
+            found.points.append(compared)
+            for place, backend in enumerate(plan.backends):
+                step = Step(point, backend, number * len(plan.backends) + place, len(plan.points) * len(plan.backends))
+                entry = _run(plan, step, compared, tick, over)
+                compared.entries.append(entry)
+                if entry.result is not None and not entry.result.complete and not entry.reason:
+                    raise KeyboardInterrupt
+            if PACKET not in plan.backends:
+                _beforehand(plan, point, compared)
+            tell(compared)
+    except KeyboardInterrupt:
+        found.complete = False
+    if not found.title and found.points:
+        found.title = found.points[0].title
+    return found
+
+
+def _blank(plan: Plan, point: Point) -> Compared:
+    toml = resolved_toml(point.experiment)
+    title = title_of(point.experiment.model_dump(mode="json", exclude_none=True))
+    clock = point.experiment.network.clock
+    return Compared(point.label, title, clock, Fraction(0), [], point.values, point.variant, toml)
+
+
+def _run(plan: Plan, step: Step, compared: Compared, tick: Callable[[], None] | None, over: Over) -> Entry:
+    """A point on a backend. What cannot be run there is no failure: the reason stands in the place of its time."""
+    try:
+        prepared = plan.prepared(step.point, step.backend, tick)
+    except InputError as error:
+        return Entry(step.backend, reason=_reason(step.point.placed(error)))
+    except SimulationError as error:
+        return Entry(step.backend, reason=str(error))
+    try:
+        with over(step, prepared):
+            result = simulate(prepared, backend=step.backend)
+    except SimulationError as error:
+        return Entry(step.backend, getattr(error, "result", None), reason=str(error))
+    except InputError as error:
+        return Entry(step.backend, reason=_reason(step.point.placed(error)))
+    _note(compared, prepared, result)
+    return Entry(step.backend, result)
+
+
+def _beforehand(plan: Plan, point: Point, compared: Compared) -> None:
+    """What is known of packets without running any."""
+    try:
+        prepared = plan.prepared(point, PACKET)
+    except (InputError, SimulationError):
+        return  # there is no such machine
+    compared.cheap = cheap(prepared)
+
+
+def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
+    """What is known of a point when it was run on whatever backend."""
+    compared.title = result.title
+    compared.physical = prepared.first + prepared.physical
+    if result.backend == PACKET:
+        assert isinstance(prepared.network, PacketNetwork)
+        packet = prepared.network.cut(prepared.experiment.network.packet)[1]
+        compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}
+        compared.chain = chain_of(prepared, result) if result.complete else None
+        compared.cheap = cheap(prepared)
+
+
+def _reason(error: InputError) -> str:
+    return str(error).splitlines()[0]
+
+
+def _told_of_waiting(experiment: Experiment) -> Experiment:
+    """The experiment with the attribution that tells who waited for whom, unless it has a finer one."""
+    output = experiment.output
+    if output.attribution != "off":
+        return experiment
+    return experiment.model_copy(update={"output": output.model_copy(update={"attribution": "links"})})

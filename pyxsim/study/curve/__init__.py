@@ -1,0 +1,1 @@
+"""Load-latency curves and saturation."""

@@ -1,0 +1,237 @@
+"""The same traffic at many loads: the load-latency curve, and the load at which a network saturates.
+
+Points are independent simulations, run in parallel processes; each has the seed of the experiment, so a point is what
+`pyxsim run` gives at that load.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import signal
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyxsim.errors import InputError, SimulationError
+from pyxsim.results.curve import Curve
+from pyxsim.results.result import Result, title_of
+from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.traffic.open_loop import measure, settings_of, traffic_bound
+from pyxsim.settings import Experiment, load_experiment, resolved_toml
+from pyxsim.settings.load import Source
+from pyxsim.settings.types import listed
+from pyxsim.study.sweep.crew import processes
+
+Point = dict[str, Any]
+
+FIRST = (0.02, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+"""The first loads of an automatic curve, over the bound."""
+KNEE = 3  # times halved between the last load that is taken and the first one that is not
+
+
+@dataclass
+class Points:
+    """Simulates loads of one experiment. `tell` hears of each point as soon as it is there."""
+
+    experiment: Experiment
+    folder: Path = Path()
+    libraries: Sequence[str] = ()
+    allow_deadlock: bool = False
+    workers: int = 1
+    tell: Callable[[Point], None] = lambda point: None
+    known: dict[float, Point] = field(default_factory=dict)
+    _map: Callable[..., Iterable[tuple[float, Point]]] = map
+
+    def prepared(self, load: float | None = None) -> PreparedTraffic:
+        """The experiment at a load, ready to run. Raises InputError, DeadlockError."""
+        traffic = settings_of(self.experiment)
+        changed = traffic if load is None else traffic.at(load)
+        found = prepare(
+            self.experiment.model_copy(update={"traffic": changed}),
+            folder=self.folder,
+            libraries=self.libraries,
+            allow_deadlock=self.allow_deadlock,
+        )
+        assert isinstance(found, PreparedTraffic)
+        return found
+
+    @contextmanager
+    def pool(self) -> Iterator[None]:
+        """While it is open, points are simulated by several processes."""
+        if self.workers == 1:
+            yield
+            return
+        with multiprocessing.Pool(self.workers, initializer=_ignore_interrupts) as pool:
+            self._map = lambda function, items: pool.imap_unordered(function, items, chunksize=1)
+            try:
+                yield
+            finally:
+                self._map = map
+            pool.close()
+            pool.join()
+
+    def at(self, loads: Iterable[float]) -> list[Point]:
+        """The points of some loads; each is simulated once."""
+        wanted = list(dict.fromkeys(loads))
+        # Those that take longest first: nobody is to wait for the last one alone.
+        new = sorted((load for load in wanted if load not in self.known), reverse=True)
+        job = _Job(self.experiment, self.folder, tuple(self.libraries), self.allow_deadlock)
+        for load, point in self._map(job, new):
+            self.known[load] = point
+            self.tell(point)
+        return [self.known[load] for load in wanted]
+
+    def bound(self) -> float | None:
+        """The load, in flits per node and cycle, at which the busiest link or lane is full."""
+        return traffic_bound(self.prepared())
+
+
+@dataclass(frozen=True)
+class _Job:
+    experiment: Experiment
+    folder: Path
+    libraries: tuple[str, ...]
+    allow_deadlock: bool
+
+    def __call__(self, load: float) -> tuple[float, Point]:
+        points = Points(self.experiment, self.folder, self.libraries, self.allow_deadlock)
+        try:
+            result = measure(points.prepared(load))
+        except SimulationError as error:
+            return load, {"offered_load": load, "error": str(error)}
+        if not result.complete:
+            raise KeyboardInterrupt
+        return load, _point(result)
+
+
+def _point(result: Result) -> Point:
+    summary = result.traffic.summary if result.traffic is not None else {}
+    more = {key: result.json()[key] for key in ("cycles", "router_visits", "sim_cpu_s")}
+    return {**summary, **more, "warnings": result.warnings}
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process that started these; it ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def points_of(
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[str] = (),
+    allow_deadlock: bool = False,
+    workers: int | None = None,
+    tell: Callable[[Point], None] = lambda point: None,
+) -> Points:
+    """The points of an experiment. Raises InputError unless it has traffic with a load that can be changed."""
+    libraries = listed(libraries)
+    experiment = load_experiment(source, overrides, libraries)
+    experiment.run.without_checkpoints()
+    traffic = settings_of(experiment)
+    if traffic.offered is None:
+        raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")
+    folder = Path(source).parent if isinstance(source, str | Path) else Path()
+    count = processes(workers)
+    if count > 1 and experiment.run.threads == "auto":  # the cores are taken
+        experiment = experiment.model_copy(update={"run": experiment.run.model_copy(update={"threads": 1})})
+    return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)
+
+
+def curve(points: Points, loads: Sequence[float] | None = None) -> Curve:
+    """The curve over some loads; without them, over loads that show it: evenly up to the bound, and closer where it
+    turns up. Ctrl-C ends it early: the curve then has the points that are there, and is not `complete`."""
+    bound = points.bound()
+    complete = True
+    try:
+        with points.pool():
+            if loads is not None:
+                points.at(loads)
+            else:
+                _automatic(points, bound or 1.0)
+    except KeyboardInterrupt:
+        complete = False
+    return _curve(points, bound, complete)
+
+
+def _curve(points: Points, bound: float | None, complete: bool) -> Curve:
+    experiment = points.experiment
+    text = resolved_toml(experiment)
+    title = title_of(tomllib.loads(text)).rpartition(" at load ")[0] or title_of(tomllib.loads(text))
+    return Curve(title, list(points.known.values()), bound, text, experiment.output.seed, complete)
+
+
+def _automatic(points: Points, bound: float) -> None:
+    points.at([_short(share * bound) for share in FIRST])
+    for _ in range(KNEE):
+        low, high = _curve(points, bound, True).saturation
+        if low is None or high is None:
+            return
+        count = max(1, points.workers)
+        points.at([_short(low + (high - low) * (k + 1) / (count + 1)) for k in range(count)])
+        if count > 2:
+            return
+
+
+def _short(load: float) -> float:
+    """A load that is easy to read: four digits."""
+    return float(f"{load:.4g}")
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """The network takes `low` and does not take `high`, which are `resolution` apart at most; `low` 0: it takes no load
+    that was tried, `high` None: it takes all, or nothing is known if the curve is not complete. `curve`: the
+    points that were simulated."""
+
+    low: float
+    high: float | None
+    resolution: float
+    curve: Curve
+
+    def json(self) -> dict[str, Any]:
+        """The search as one object."""
+        told = self.curve.json()
+        return {**told, "saturation_low": self.low, "saturation_high": self.high, "resolution": self.resolution}
+
+
+def saturation(points: Points, resolution: float | None = None) -> Saturation:
+    """The load at which the network saturates, by bisection (with several workers, into more parts at a time).
+
+    It is taken for granted that a network which takes a load takes all lower ones. `resolution`: flits per node and
+    cycle; a hundredth of the bound if left out. Ctrl-C ends it early: `low` and `high` are then as close as it came,
+    and the curve is not `complete`.
+    """
+    bound = points.bound()
+    most = _short(bound or 1.0)
+    wanted = resolution or _short((bound or 1.0) / 100)
+    low, high, complete = 0.0, None, True
+    try:
+        with points.pool():
+            if _taken(points.at([most])[0]):
+                low = most
+            else:
+                high = most
+            while high is not None and high - low > wanted:
+                count = max(1, min(points.workers, math.ceil((high - low) / wanted) - 1))
+                inside = [float(f"{low + (high - low) * (k + 1) / (count + 1):.6g}") for k in range(count)]
+                inside = [load for load in inside if low < load < high]
+                if not inside:
+                    break
+                refused = [load for load, point in zip(inside, points.at(inside), strict=True) if not _taken(point)]
+                high = min(refused, default=high)
+                low = max((load for load in inside if load < high), default=low)
+    except KeyboardInterrupt:
+        complete = False
+    return Saturation(low, high, wanted, _curve(points, bound, complete))
+
+
+def _taken(point: Point) -> bool:
+    if "error" in point:
+        raise SimulationError(f"at load {point['offered_load']:g}: {point['error']}")
+    return not point["saturated"]

@@ -1,0 +1,329 @@
+"""A sweep from its experiment to its table: what is wanted, what is there, and what is still to be run."""
+
+from __future__ import annotations
+
+import os
+import time
+import tomllib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyxsim.analysis import goal as goals
+from pyxsim.errors import InputError, raise_all
+from pyxsim.results.provenance import provenance
+from pyxsim.results.result import HOW_IT_RAN, title_of
+from pyxsim.results.sweep import Point, Sweep, is_number, read, read_point, read_summary, state_of
+from pyxsim.results.sweep_table import write_tables
+from pyxsim.runner.backends import BACKENDS
+from pyxsim.settings import resolved_toml
+from pyxsim.settings.load import Source
+from pyxsim.settings.points import Plan, plan_of
+from pyxsim.settings.types import listed
+from pyxsim.study.sweep.cluster import Cluster
+from pyxsim.study.sweep.crew import Crew, Local, processes
+from pyxsim.study.sweep.folder import BEGIN, END, START, Folder
+from pyxsim.study.sweep.keys import Keys
+from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
+
+PAUSE = 0.2  # seconds between two looks at the progress
+RETRY = 1  # times that a point is tried again when its process has died
+_CHEAP = ("traffic.load", "output.seed")  # keys of which any value can be prepared if one can
+
+
+@dataclass
+class Standing:
+    """How far a sweep is. `done` and `failed` count all, `before` of them those that were there at its begin.
+    `running`: since when (seconds of time.monotonic) each label is. `unwanted`: points in the folder of other settings.
+    `swept`: whether there are several values of anything, or a table that says which. `news`: the failures since it
+    began, labels and reasons."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    before: int = 0
+    unwanted: int = 0
+    running: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    checking: bool = False
+    swept: bool = True
+    news: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go, as it went so far."""
+        here = self.done + self.failed - self.before
+        return self.seconds * (self.total - self.done - self.failed) / here if here else None
+
+
+Watch = Callable[[Standing], None]
+
+
+def sweep(
+    source: Source,
+    folder: str | os.PathLike[str],
+    *,
+    overrides: Iterable[str] = (),
+    workers: int | None = None,
+    dask: str | None = None,
+    retry: int = RETRY,
+    backend: str = "packet",
+    libraries: Sequence[str] = (),
+    allow_deadlock: bool = False,
+    needs: Sequence[tuple[str, str]] = (),
+    watch: Watch = lambda standing: None,
+) -> Sweep:
+    """Run the points of a TOML file, a dict or an Experiment, those that are not in `folder` yet, and write its tables.
+
+    `workers`: processes, one per processor if left out. `dask`: a scheduler's address, or "local". `retry`: how often a
+    point is tried again when its process dies. `needs`: columns that somebody will ask for, each with the key that
+    asks, so that a name which no point has is told of early. Points that fail do not end it: see their state.
+
+    Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
+    run is kept, and the same call goes on from there.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=list(BACKENDS), given=backend)
+    plan = plan_of(source, overrides, libraries)
+    file = Path(source) if isinstance(source, str | os.PathLike) else None
+    at = (file.parent if file is not None else Path()).resolve()
+    own = tuple(os.path.abspath(each) for each in listed(libraries))
+    keys = Keys(at, backend, own, allow_deadlock)
+    found = [keys.key(point.experiment) for point in plan.points]
+    count = processes(workers)
+    alone = count == 1 and dask is None
+    tasks = [Task(point, at, backend, own, allow_deadlock, alone) for point in plan.points]
+    cluster = None if dask is None else Cluster(dask, count)  # before anything is written
+    place = Folder(folder)
+    try:
+        asked = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
+        run = _Run(place, plan, found, tasks, retry, asked, watch, None if file is None else os.fspath(file))
+        place.want({**_told(plan, file, backend), "points": run.rows()})
+        return run.through(lambda: Local(count, place.log) if cluster is None else cluster.begun())
+    finally:
+        place.close()
+        if cluster is not None:
+            cluster.close()
+
+
+def _told(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
+    """What the manifest says of all points."""
+    ends = [title_of(tomllib.loads(resolved_toml(plan.points[end].experiment))) for end in (0, -1)]
+    titles = {title.rpartition(" at load ")[0] if "traffic.load" in plan.axes else title for title in ends}
+    name = file.stem.replace("_", " ") if file is not None else "sweep"
+    return {
+        "title": titles.pop() if len(titles) == 1 else name,
+        "experiment": file.name if file is not None else "",
+        "settings": resolved_toml(plan.points[0].experiment),
+        "backend": backend,
+        "axes": plan.axes,
+        "goal": _goal(plan),
+        "provenance": provenance(),
+    }
+
+
+def _goal(plan: Plan) -> dict[str, Any]:
+    """What is searched, as the manifest has it; empty for all combinations."""
+    if plan.goal is None:
+        return {}
+    key = list(plan.axes)[-1]
+    told = {"kind": plan.goal.kind, "key": key, "values": plan.axes[key]}
+    return {**told, "metric": plan.goal.metric, "within": float(plan.goal.within), "best": plan.goal.best}
+
+
+class _Run:
+    """The points of a sweep while it goes on; each is known by its number."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        plan: Plan,
+        keys: list[str],
+        tasks: list[Task],
+        retry: int,
+        needs: Sequence[tuple[str, str]],
+        watch: Watch,
+        file: str | None,
+    ) -> None:
+        self.folder, self.plan, self.keys, self.tasks = folder, plan, keys, tasks
+        self.retry, self.needs, self.watch, self.file = retry, needs, watch, file
+        self.goal = _goal(plan)
+        self.tries: Counter[str] = Counter()
+        self.queue: deque[int] = deque()
+        self.asked: set[str] = set()
+        self.points: list[Point] = []
+        self.begin = time.monotonic()
+        self.standing = Standing(0)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The points as the manifest has them."""
+        rows = zip(self.keys, self.plan.points, strict=True)
+        return [{"key": key, "label": point.label, "changed": dict(point.swept)} for key, point in rows]
+
+    def through(self, crew_of: Callable[[], Crew]) -> Sweep:
+        """Run what is missing. Raises InputError, PyxsimError, KeyboardInterrupt; the tables are written whatever."""
+        self.folder.forget_accidents()
+        self.folder.note_found()
+        self.points = [self._read(number) for number in range(len(self.keys))]
+        self._ask()
+        tried = self._tried()
+        there = [point for point in self.points if point.state != "missing" and point.key in tried]
+        counts = Counter({point.key: point.state for point in there}.values())
+        self.standing = Standing(self._total(), counts["done"], counts["failed"], sum(counts.values()))
+        self.standing.swept = bool(self.plan.axes)
+        self.standing.unwanted = len(self.folder.keys() - set(self.keys))
+        self._check_names(next((point.key for point in there if point.state == "done"), None))
+        self.folder.note(BEGIN, pid=os.getpid(), points=len(set(self.keys)), there=sum(counts.values()))
+        self._tell()
+        how = "interrupted"
+        try:
+            if self.queue:
+                self._work(crew_of)
+            how = "complete"
+        except Exception:
+            how = "broken off"
+            raise
+        finally:
+            self.folder.note(END, how=how)
+            found = read(self.folder.path)
+            write_tables(found)
+        return found
+
+    def _read(self, number: int) -> Point:
+        """What there is of a point. Its numbers are read where a search needs them."""
+        point, key = self.plan.points[number], self.keys[number]
+        if self.goal:
+            return read_point(self.folder.path, key, point.swept, point.label)
+        return Point(key, point.swept, state_of(self.folder.path, key), label=point.label)
+
+    # What is wanted
+
+    def _ask(self) -> None:
+        """Put into the queue what is to be run and was not asked for yet."""
+        for number in self._wanted():
+            if self.keys[number] not in self.asked:
+                self.asked.add(self.keys[number])
+                self.queue.append(number)
+
+    def _wanted(self) -> Iterator[int]:
+        if not self.goal:
+            yield from (number for number, point in enumerate(self.points) if point.state == "missing")
+            return
+        width = len(self.goal["values"])
+        for number, row in enumerate(goals.rows(self.goal, self.points)):
+            after = goals.walk(self.goal, row).after
+            if after is not None:
+                yield number * width + after
+
+    def _tried(self) -> set[str]:
+        """The keys that count: all, or those that the search has tried."""
+        if not self.goal:
+            return set(self.keys)
+        rows = goals.rows(self.goal, self.points)
+        return {row[number].key for row in rows for number in goals.walk(self.goal, row).tried}
+
+    def _total(self) -> int:
+        """How many points there will be; of a search, about so many."""
+        if not self.goal:
+            return len(set(self.keys))
+        walks = [goals.walk(self.goal, row) for row in goals.rows(self.goal, self.points)]
+        return sum(len(walk.tried) + walk.left for walk in walks)
+
+    # Running
+
+    def _work(self, crew_of: Callable[[], Crew]) -> None:
+        crew = crew_of()
+        try:
+            self._check(crew)
+            while self.queue or self.standing.running:
+                self._fill(crew)
+                self._tell()
+                for number, outcome in crew.wait(PAUSE):
+                    self.standing.running.pop(self.plan.points[number].label, None)
+                    self._fill(crew)  # whoever is free works while the result of the last one is written
+                    self._ended(number, outcome)
+            self._tell()
+        finally:
+            self.standing.running.clear()
+            crew.close()
+
+    def _check(self, crew: Crew) -> None:
+        """Each value of each axis can be prepared: a network that cannot be built is told of before any is run."""
+        first: dict[str, int] = {}
+        for number in self.queue:
+            told = [f"{path}={value}" for path, value in self.plan.points[number].swept.items() if path not in _CHEAP]
+            for name in told or [""]:
+                first.setdefault(name, number)
+        left, running = deque(dict.fromkeys(first.values())), 0
+        faults: dict[int, InputError] = {}
+        self.standing.checking = True
+        while left or running:
+            while left and crew.free() > 0:
+                number = left.popleft()
+                crew.submit(number, only_prepared(self.tasks[number]))
+                running += 1
+            for number, outcome in crew.wait(PAUSE):
+                running -= 1
+                if outcome.fault is not None:
+                    faults[number] = outcome.fault
+            self._tell()
+        self.standing.checking = False
+        each = {str(faults[number]): faults[number] for number in sorted(faults)}  # points may share one
+        raise_all(list(each.values()))
+
+    def _fill(self, crew: Crew) -> None:
+        while self.queue and crew.free() > 0:
+            self._start(crew, self.queue.popleft())
+
+    def _start(self, crew: Crew, number: int) -> None:
+        key = self.keys[number]
+        self.tries[key] += 1
+        self.folder.note(START, key=key, number=self.tries[key])
+        self.standing.running[self.plan.points[number].label] = time.monotonic()
+        crew.submit(number, self.tasks[number])
+
+    def _ended(self, number: int, outcome: Outcome) -> None:
+        key, label = self.keys[number], self.plan.points[number].label
+        if outcome.kind in AGAIN and self.tries[key] <= self.retry:
+            self.queue.append(number)
+            return
+        self.folder.settle(key, outcome, self.tries[key])
+        if outcome.failed:
+            self.standing.failed += 1
+            self.standing.news.append((label, outcome.reason))
+        else:
+            self.standing.done += 1
+        if self.goal:
+            for other in (other for other, each in enumerate(self.keys) if each == key):
+                self.points[other] = self._read(other)
+            self._ask()
+            self.standing.total = self._total()
+        if not outcome.failed:
+            self._check_names(key)
+
+    def _check_names(self, key: str | None) -> None:
+        """Columns that somebody will ask for are there, as far as a point that was run tells. Raises InputError."""
+        if key is None or not self.needs:
+            return
+        summary = read_summary(self.folder.result(key))
+        names = (name for name, value in summary.items() if value is None or is_number(value))
+        every = [*self.plan.axes, *(name for name in names if name not in HOW_IT_RAN)]
+        faults = [
+            InputError(
+                f"no point has a column '{name}'",
+                file=None if asks.startswith("--") else self.file,  # an option is in no file
+                key=asks,
+                allowed=every,
+                given=name,
+            )
+            for name, asks in self.needs
+            if name not in every
+        ]
+        self.needs = ()
+        raise_all(faults)
+
+    def _tell(self) -> None:
+        self.standing.seconds = time.monotonic() - self.begin
+        self.watch(self.standing)

@@ -1,5 +1,0 @@
-"""The system layers of ASTRA-sim 1 and 2, event by event: see docs/compat.md."""
-
-from pyxsim.system.astra.system import AstraSystem
-
-__all__ = ["AstraSystem"]

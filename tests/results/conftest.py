@@ -1,0 +1,223 @@
+"""Small results made by hand, whose every number can be checked on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyxsim.network.windows import Windows
+from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
+from pyxsim.compat.astra.detail_csv import Detail
+from pyxsim.results.memory import Memory, used_columns
+from pyxsim.results.result import LinkTable, Result
+from pyxsim.results.work import Work
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
+from pyxsim.workload.layers import layer_table
+from pyxsim.workload.run import Times
+from pyxsim.workload.usage import at_work
+
+TOML = """\
+[network]
+topology = "ring"
+shape = [2]
+bandwidth = "100 GB/s"
+[collective]
+kind = "all-reduce"
+size = "1 KiB"
+"""
+
+
+def make_links() -> LinkTable:
+    """A ring of two NPUs, its four links; a flit takes 5/2 cycles on three of them and 1 on the last."""
+    return LinkTable(
+        name=["d0+:(0)->(1)", "d0-:(0)->(1)", "d0+:(1)->(0)", "d0-:(1)->(0) é"],
+        src=np.array([0, 0, 1, 1]),
+        dst=np.array([1, 1, 0, 0]),
+        dim=np.zeros(4, dtype=np.int32),
+        bandwidth=np.full(4, 1e11),
+        latency=np.full(4, 500),
+        s_num=np.array([5, 5, 5, 1]),
+        s_den=np.array([2, 2, 2, 1]),
+    )
+
+
+def make_result(**changes: Any) -> Result:
+    """Three windows of 100 cycles, the last one cut at cycle 250; a flit in nearly every window."""
+    flits = np.array([[39, 1, 0, 10], [20, 0, 0, 20], [10, 2, 0, 30]], dtype=np.uint64)
+    credit = np.array([[0, 7, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]], dtype=np.uint64)
+    counts = {"flits": flits, "stall_credit": credit}
+    columns = {
+        "collective": [0, 0, 0, 0],
+        "chunk": [0, 0, 0, 0],
+        "phase": [0, 0, 1, 1],
+        "rank": [0, 1, 0, 1],
+        "dimension": [0, 0, 0, 0],
+        "queue": [0, 0, 1, 1],
+        "bytes": [1024, 1024, 512, 512],
+        "ready": [0, 0, 100, 110],
+        "start": [0, 0, 105, 120],
+        "end": [100, 110, 250, 240],
+        "messages": [1, 1, 1, 1],
+        "network": [90, 95, 100, 105],
+    }
+    values: dict[str, Any] = {
+        "time_cycles": 250,
+        "clock_hz": Fraction(10**9),
+        "complete": True,
+        "links": make_links(),
+        "windows": Windows(np.array([0, 100, 200]), 100, counts),
+        "totals": {name: table.sum(axis=0).astype(np.int64) for name, table in counts.items()},
+        "buffer_max": np.array([4, 1, 0, 32]),
+        "chunks": {name: np.array(column, dtype=np.int64) for name, column in columns.items()},
+        "collectives": [
+            {"start": 0, "end": 250, "bytes": 1024, "bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
+        ],
+        "messages": [{"name": "hello", "src": 0, "dst": 1, "bytes": 8, "start": 5, "end": 25}],
+        "by_dimension": {
+            "dimension": np.array([0, -1]),
+            "bytes": np.array([1536, 0]),
+            "occupancy": np.array([0.95, 0.0]),
+            "occupancy_npu0": np.array([0.98, 0.0]),
+            "queueing": np.array([3.75, np.nan]),
+            "network": np.array([97.5, np.nan]),
+        },
+        "phases": {
+            "collective": np.array([0, 0]),
+            "phase": np.array([0, 1]),
+            "kind": np.array(["reduce-scatter", "all-gather"], dtype=object),
+            "dimension": np.array([0, 0]),
+            "npus": np.array([2, 2]),
+            "chunks": np.array([1, 1]),
+            "start": np.array([0, 105]),
+            "end": np.array([110, 250]),
+            "time": np.array([105.0, 132.5]),
+            "queueing": np.array([0.0, 7.5]),
+            "network": np.array([92.5, 102.5]),
+        },
+        "counts": {
+            "npus": 2,
+            "messages": 4,
+            "packets": 8,
+            "flits": 132,
+            "flit_hops": int(flits.sum()),
+            "router_visits": 264,
+            "bytes_delivered": 33792,
+        },
+        "bound_ns": 200,
+        "sim_cpu_s": 0.5,
+        "total_cpu_s": 0.75,
+        "peak_rss_mb": 42.5,
+        "seed": 7,
+        "experiment_toml": TOML,
+        "warnings": ["latency rounded up: 0.5 ns is 1 cycle"],
+    }
+    return Result(**{**values, **changes})
+
+
+LANES = ["injection lane of NPU 0", "injection lane of NPU 1", "ejection lane of NPU 0", "ejection lane of NPU 1"]
+# message, src, dst, bytes, traffic, sent, arrived, and the parts
+MESSAGES = [
+    (0, 0, 1, 1024, 0, 0, 100, 5, 30, 50, 0, 10, 5, 0, 0),
+    (1, 1, 0, 1024, 0, 0, 80, 0, 30, 50, 0, 0, 0, 0, 0),
+    (3, 0, 1, 64, 1, 10, 100, 20, 0, 40, 5, 0, 0, 15, 10),
+]
+# link, victim, culprit, cause, cycles, packets: each message is a packet
+WAITS = [
+    (4, 0, 1, 0, 5, 1),
+    (4, 1, 0, 0, 20, 1),
+    (4, 0, 0, 1, 30, 1),
+    (5, 0, 0, 1, 30, 1),
+    (0, 0, 0, 2, 50, 1),
+    (2, 0, 0, 2, 50, 1),
+    (0, 1, 1, 2, 40, 1),
+    (0, 1, 0, 3, 5, 1),
+    (0, 0, -1, 4, 10, 1),
+    (7, 0, 1, 5, 5, 1),
+    (0, 1, 0, 6, 15, 1),
+    (7, 1, 0, 7, 10, 1),
+]
+
+
+def make_attribution(**changes: Any) -> Attribution:
+    """Three messages of two traffics on the ring of `make_links`, of one packet each; message 2 is still under way."""
+    latency = dict(zip(LATENCY, np.array(MESSAGES).T, strict=True))
+    parts = np.zeros((2, len(PARTS)), np.int64)
+    np.add.at(parts, latency["traffic"], np.stack([latency[part] for part in PARTS], axis=1))
+    stays = [(row[0], 0, 0, *row[7:]) for row in MESSAGES]
+    values: dict[str, Any] = {
+        "traffic_names": ["gradients", "hot"],
+        "link_names": [*make_links().name, *LANES],
+        "messages": np.array([2, 1]),
+        "parts": parts,
+        "blame": dict(zip(BLAME, np.array(WAITS).T, strict=True)),
+        "latency": latency,
+        "stays": dict(zip(STAYS, np.array(stays).T, strict=True)),
+    }
+    return Attribution(**{**values, **changes})
+
+
+def make_graph() -> tuple[TaskGraph, Times]:
+    """Two NPUs compute layer 0, NPU 1 for longer, and add up its gradients; NPU 1 begins in cycle 20."""
+    build = GraphBuilder(2, layers=["embedding é"])
+    about: dict[str, Any] = {"layer": 0, "part": Part.WEIGHT_GRADIENT}
+    sums = build.call(Call("all-reduce", 1024, name="gradients"))
+    computed = build.tasks([0, 1], Kind.COMPUTE, "compute", ticks=[50, 80], resource="compute", **about)
+    build.tasks([0, 1], Kind.COLLECTIVE, "gradients", call=sums, resource="communication", **about, before=[computed])
+    build.task(0, Kind.MEMORY, "save", ticks=30, before=[2])
+    start = np.array([0, 20, 50, 100, 220])
+    nobody = np.full(5, -1, np.int32)
+    end = np.array([50, 100, 220, 215, 250])
+    cause = np.array([-1, -1, 0, 1, 2], np.int32)
+    return build.graph(), Times(start.copy(), start, end, cause, nobody, np.array([-1, -1, 0, 0, -1], np.int32))
+
+
+def make_work(*, tasks: bool = True) -> Work:
+    """What became of `make_graph`."""
+    graph, times = make_graph()
+    return Work.of(graph, times, times.last, tasks=tasks)
+
+
+def make_layers() -> dict[str, Any]:
+    """Its layers."""
+    graph, times = make_graph()
+    return layer_table(graph, at_work(graph, times, times.last))
+
+
+def make_detail() -> Detail:
+    """Its collective in two phases, on one dimension of two."""
+    waits, network = [[0.0, 5.0, 2.5]], [[20.0, 30.0]]
+    busy = np.array([[100, 0], [50, 0]])
+    return Detail(["embedding é"], waits, network, [75.0, float("nan")], 100, busy, Fraction(10**9))
+
+
+def make_memory() -> Memory:
+    """A pool, and endpoints that share their memory."""
+    columns = ("loaded", "stored", "read", "written", "compute", "engine", "busy")
+    npus = {name: np.array([100 * number, 50]) for number, name in enumerate(columns)} | {"busy": np.array([200, 50])}
+    used = used_columns(["pool", "link"], [Fraction(2), Fraction(0)], [500, 300], [200, 150], Fraction(10**9))
+    return Memory(npus, used)
+
+
+def make_empty() -> Result:
+    """One NPU: no links, no time, nothing to tell."""
+    return Result(0, Fraction(10**9), True, LinkTable.empty(), Windows(np.zeros(0, dtype=np.int64), 1, {}), {})
+
+
+@pytest.fixture
+def result() -> Result:
+    return make_result()
+
+
+@pytest.fixture
+def build() -> Callable[..., Result]:
+    """make_result with some fields changed."""
+    return make_result
+
+
+@pytest.fixture
+def empty() -> Result:
+    return make_empty()

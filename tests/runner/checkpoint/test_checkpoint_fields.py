@@ -1,0 +1,100 @@
+"""A checkpoint knows every field: a new one of the engine or of a compiled class is written, or is named here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[3] / "pyxsim"
+CORE = PACKAGE / "core"
+# Parts of State that a run does not change, that are made anew, or that last no longer than a cycle.
+LEFT_OUT = ("the machine, fixed", "of a part of a divided network", "scratch within one router")
+# Of the rest, what is no array and not written by snapshot.pyx.
+MADE_ANEW = {
+    *("orbit", "attribution"),  # what fast-forward remembers; whether there are books is what it is made of
+    *("router_words", "lane_words", "slot_mask", "slot_words"),  # sizes
+    "slot_used",  # by the calendar
+    "books",  # see below
+}
+# Arrays with another name than that of their pointer; records are arrays, too.
+RECORDS = {"vc", "out", "link", "router", "inputs"}
+BOOKS_MADE_ANEW = {"pipeline", "vc", "margin", "link", "lane", "owner", "rivals", "winners", "lost_to"}
+# Fields of classes that their states do not name: views of arrays that are named, room to work in, what `run` sets.
+DERIVED = {
+    "Executor": {"program_count", "program_room", "task_room", "freed", "freed_count", "freed_room"},
+    "Pipes": {"through", "through_count", "through_room", "dirty_room"},
+    "Store": {"through", "phase_room", "stream_room", "member_room", "step_room"},
+    "Carrier": {"table", "rows"},
+    "Filling": {"found", "in_found", "reached", "in_reached"},
+    "Pool": {"size", "records", "room"},
+    "Pairs": {"npus"},
+}
+
+
+def declared(line: str) -> list[str]:
+    """The names that a line of C declares."""
+    text = re.sub(r"\[[^\]]*\]", "", line.split("#")[0]).replace("*", " ").strip()
+    _kind, _, names = text.removeprefix("cdef ").removeprefix("readonly ").removeprefix("public ").partition(" ")
+    return [name.strip().removeprefix("readonly ") for name in names.split(",")] if names and "(" not in text else []
+
+
+def struct(file: str, name: str) -> Iterator[tuple[str, str]]:
+    """(the part of the struct, a field of it)."""
+    found = re.search(rf"cdef struct {name}:\n((?:    .*\n|\n)+)", (CORE / file).read_text(encoding="utf-8"))
+    assert found is not None
+    part = ""
+    for line in found[1].split("\n"):
+        if match := re.match(r"\s*# --- (.*?)( ---)?$", line):
+            part = match[1]
+        for field in declared(line):
+            yield part, field
+
+
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def test_every_field_of_the_engine_is_written() -> None:
+    snapshot = names_in((CORE / "snapshot.pyx").read_text(encoding="utf-8"))
+    machine = (CORE / "machine.pyx").read_text(encoding="utf-8")
+    owned = set(re.findall(r'self\._(?:ints|longs|mask|bytes|records)\("(\w+)"', machine))
+    assert {"now", "serials", "nodes_pool"} <= snapshot
+    assert {"turn", "open_count"} <= owned
+    fields = [name for part, name in struct("state.pxd", "State") if not part.startswith(LEFT_OUT)]
+    assert set(fields) - snapshot - owned - RECORDS - MADE_ANEW == set()
+    books = {name for _, name in struct("books.pxd", "Books")}
+    assert books - snapshot - BOOKS_MADE_ANEW == set()
+
+
+def classes() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.pyx")):
+        if path.parent.name not in ("core", "chakra"):
+            for name in re.findall(r"^cdef class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+                yield name, path
+
+
+def fields_of(name: str, path: Path) -> list[str]:
+    """What a compiled class has, as its files declare it."""
+    found: list[str] = []
+    for file in (path.with_suffix(".pxd"), path):
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        for body in re.findall(rf"^cdef class {name}\b.*:\n((?:    .*\n|\n)+)", text, re.MULTILINE):
+            for line in body.split("\n"):
+                if re.match(r"    cdef (?!.*\().+", line):
+                    found += declared(line.strip())
+    return found
+
+
+@pytest.mark.parametrize(("name", "path"), list(classes()), ids=lambda value: str(getattr(value, "stem", value)))
+def test_every_field_of_a_compiled_class_is_written(name: str, path: Path) -> None:
+    fields = set(fields_of(name, path))
+    text = path.read_text(encoding="utf-8")
+    own = re.split(r"^cdef class ", text, flags=re.MULTILINE)
+    body = next((each for each in own if re.match(rf"{name}\b", each)), "")
+    states = re.findall(r"    def __[gs]etstate__.*?(?=\n    (?:def|cdef|@|#)|\Z)", body, re.DOTALL)
+    if name != "Streams":  # has nothing of its own
+        assert len(states) == 2 or not fields, f"{name} has no state"
+    assert fields - names_in("".join(states)) - DERIVED.get(name, set()) == set()

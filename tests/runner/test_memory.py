@@ -1,0 +1,29 @@
+"""Memory of a process, against what it has just taken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pyxsim.runner.peak_memory import peak_mb, resident_mb
+
+CHILD = "from pyxsim.runner.peak_memory import peak_mb; print(peak_mb())"
+
+
+def test_what_is_taken_is_seen() -> None:
+    before = resident_mb()
+    taken = np.ones(8_000_000)  # 64 MB
+    assert 50 < resident_mb() - before < 90
+    assert peak_mb() >= resident_mb() - 1
+    del taken
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is what getrusage says")
+def test_the_peak_of_a_program_is_not_that_of_who_started_it() -> None:
+    taken = np.ones(40_000_000)  # 320 MB
+    found = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True)
+    assert 5 < float(found.stdout) < 200
+    assert taken[-1] == 1
