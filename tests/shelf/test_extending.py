@@ -39,12 +39,12 @@ def python(code: str, folder: Path) -> str:
 
 @pytest.fixture
 def topology(tree: Path) -> str:
-    return section(tree, "Links and routes")
+    return section(tree, "How do I define routes?")
 
 
 @pytest.fixture
 def block(tree: Path) -> str:
-    return section(tree, "A block of your own")
+    return section(tree, "How do I define a block?")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_topology_that_needs_only_its_links(tree: Path, tmp_path: Path) -> Non
     """Its routings are proved, but for those that close a circle, as docs/extending.md says of `table`."""
     file = tmp_path / "mylib" / "topologies" / "circulant.py"
     file.parent.mkdir(parents=True)
-    file.write_text(parts(section(tree, "A network", "extending.md"), "python")[0], encoding="utf-8")
+    file.write_text(parts(section(tree, "How do I add a network?", "extending.md"), "python")[0], encoding="utf-8")
     code = """
 from pyxsim import library
 from pyxsim.errors import DeadlockError
