@@ -29,16 +29,8 @@ BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so th
 SHELVES = ("topologies", "collectives")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
-# Rooms with Cython in them:
-COMPILED = (
-    "pyxsim.chakra",
-    "pyxsim.core",
-    "pyxsim.analytical",
-    "pyxsim.system",
-    "pyxsim.compat.astra.system",
-    "pyxsim.system.memory",
-    "pyxsim.workload",
-)
+# Packages with Cython sources:
+COMPILED = sorted({".".join(path.parent.parts) for path in Path("pyxsim").glob("*/**/*.p[yx][xd]")})
 
 # What Cython's memory views are made of, once for all modules: in each of them it is half of what there is to compile.
 SHARED = "pyxsim._views"

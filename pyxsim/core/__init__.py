@@ -1,5 +1,7 @@
-"""L1, the engine: routers, virtual channels, credits and links, cycle by cycle. docs/router.md is its contract.
+"""The engine: routers, virtual channels, credits and links, cycle by cycle. docs/router.md is its contract.
 
-One pair of .pxd and .pyx a unit of hardware; every unit works on the plain arrays of one `State`. What enters is
-arrays (`Links`, `Routes`), what comes out is message numbers and counters: no topology and no collective is known here.
+The engine takes arrays (`Links`, `Routes`) and returns message numbers and counters; it knows no topology and no
+collective. Rooms: `state` (what a network is), `router` (every option, unit by unit), `fast_path` (the usual options),
+`fast_forward` (skipping periods), `latency` (attribution), `parallel` (threads). `cycle.pyx` is the cycle loop,
+`engine.pyx` the interface to Python.
 """

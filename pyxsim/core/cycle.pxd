@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from pyxsim.core.state cimport State
+from pyxsim.core.state.network_state cimport State
 
 
 cdef enum Reason:

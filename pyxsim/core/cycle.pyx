@@ -2,17 +2,17 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.bits cimport lowest, prefetch, seldom, set_bit
-from pyxsim.core.buffer cimport filled_word, vc_at
-from pyxsim.core.calendar cimport next_scheduled, schedule
-from pyxsim.core.interface cimport consume_packet, join_sources, next_start, visit_lane
-from pyxsim.core.lane_batch cimport Lanes, visit_lanes
-from pyxsim.core.link cimport launch_queued, take_credit, told
-from pyxsim.core.masks cimport unblock
-from pyxsim.core.repeat cimport observe
-from pyxsim.core.router cimport arrive, gather_woken, take_in, visit_router, wake
-from pyxsim.core.routing cimport come_to_fronts
-from pyxsim.core.state cimport (
+from pyxsim.core.state.bits cimport lowest, prefetch, seldom, set_bit
+from pyxsim.core.router.buffer cimport filled_word, vc_at
+from pyxsim.core.router.calendar cimport next_scheduled, schedule
+from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start, visit_lane
+from pyxsim.core.fast_path.batch_lanes cimport Lanes, visit_lanes
+from pyxsim.core.router.link cimport launch_queued, take_credit, told
+from pyxsim.core.fast_path.vc_masks cimport unblock
+from pyxsim.core.fast_forward.period_detector cimport observe
+from pyxsim.core.router.router_step cimport arrive, gather_woken, take_in, visit_router, wake
+from pyxsim.core.router.route_computation cimport come_to_fronts
+from pyxsim.core.state.network_state cimport (
     BODY,
     CREDIT,
     HEAD,
@@ -30,10 +30,10 @@ from pyxsim.core.state cimport (
     Slot,
     Vc,
 )
-from pyxsim.core.stats cimport add_up
-from pyxsim.core.batch cimport Batch
-from pyxsim.core.switch_batch cimport visit_word
-from pyxsim.core.switch_masks cimport leave, visit_by_masks
+from pyxsim.core.router.stall_counters cimport add_up
+from pyxsim.core.fast_path.batch_lists cimport Batch
+from pyxsim.core.fast_path.batch_path cimport visit_word
+from pyxsim.core.fast_path.bitmask_sa cimport leave, visit_by_masks
 
 
 cdef enum:

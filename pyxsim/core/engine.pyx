@@ -1,4 +1,4 @@
-"""The engine: all that Python sees of the core. machine.pyx has its arrays."""
+"""The engine: all that Python sees of the core. engine_arrays.pyx has its arrays."""
 
 import sys
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
-from pyxsim.core.books cimport MOST_TAGS
+from pyxsim.core.latency.latency_records cimport MOST_TAGS
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
-from pyxsim.core.inspect cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
-from pyxsim.core.interface cimport add_pending
-from pyxsim.core.machine cimport Machine
-from pyxsim.core.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
-from pyxsim.core.masks cimport rederive
-from pyxsim.core.skip cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
-from pyxsim.core.snapshot cimport put_back, taken
-from pyxsim.core.state cimport NONE, Message, State, new_message
-from pyxsim.core.stats cimport settle
-from pyxsim.core.threads cimport end_threads, run_team, start_threads
-from pyxsim.core.tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
+from pyxsim.core.state.inspection cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
+from pyxsim.core.router.interface cimport add_pending
+from pyxsim.core.state.engine_arrays cimport Machine
+from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
+from pyxsim.core.fast_path.vc_masks cimport rederive
+from pyxsim.core.fast_forward.jump_control cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
+from pyxsim.core.state.state_io cimport put_back, taken
+from pyxsim.core.state.network_state cimport NONE, Message, State, new_message
+from pyxsim.core.router.stall_counters cimport settle
+from pyxsim.core.parallel.worker_threads cimport end_threads, run_team, start_threads
+from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
-from pyxsim.core.machine import LONGEST_DELAY
+from pyxsim.core.state.engine_arrays import LONGEST_DELAY
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
-from pyxsim.core.records import COUNTERS, COUNTING, DERIVED
+from pyxsim.core.state.record_dtypes import COUNTERS, COUNTING, DERIVED
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.core.engine import Engine, Stop
-from pyxsim.core.records import COUNTERS
+from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.protocol import Longs
 from pyxsim.network.windows import Totals, WindowRecorder, Windows
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
-from pyxsim.core.records import COUNTERS
+from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.apart import NOTHING, Apart, Groups
 from pyxsim.network.between import Between

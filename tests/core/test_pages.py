@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyxsim.core.pages import AT_LEAST, LINE, PAGE, Pages
+from pyxsim.core.state.large_pages import AT_LEAST, LINE, PAGE, Pages
 
 SIZES = [1, 64, 65, 4096, 200_000, PAGE + 1, AT_LEAST * PAGE - 3, 2 * AT_LEAST * PAGE, 7]
 

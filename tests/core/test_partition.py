@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.records import DERIVED
+from pyxsim.core.state.record_dtypes import DERIVED
 from tests.core.test_oracle import FAR, counts
 from tests.examples import part_of
 from tests.oracle.cases import Case, adaptive_nets, cases, nets, ranked_options, risky_nets, whole_options

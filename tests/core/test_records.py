@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyxsim.core.records import check_size
+from pyxsim.core.state.record_dtypes import check_size
 from pyxsim.errors import PyxsimError
 
 

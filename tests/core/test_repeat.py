@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine, build_info
-from pyxsim.core.records import COUNTERS
+from pyxsim.core.state.record_dtypes import COUNTERS
 from tests.examples import part_of
 from tests.oracle.cases import (
     Case,

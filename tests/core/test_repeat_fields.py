@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.records import SAME, UNMET
+from pyxsim.core.state.record_dtypes import SAME, UNMET
 from tests.core.test_repeat import engine_of_ring
 
 CORE = Path(__file__).parents[2] / "pyxsim" / "core"
@@ -29,7 +29,8 @@ IMPLIED = {
 
 def fields(record: str) -> list[str]:
     """The fields of a struct, as the C compiler is told them."""
-    text = "".join((CORE / name).read_text(encoding="utf-8") for name in ("state.pxd", "books.pxd"))
+    files = ("state/network_state.pxd", "latency/latency_records.pxd")
+    text = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
     found = re.search(rf"cdef struct {record}:\n((?:    .*\n|\n)+)", text)
     assert found is not None
     lines = [line.split("#")[0].strip() for line in found[1].split("\n")]
@@ -39,7 +40,8 @@ def fields(record: str) -> list[str]:
 
 @pytest.mark.parametrize("record", [*RECORDS, *BOOKS])
 def test_every_field_is_met_or_is_known_not_to_matter(record: str) -> None:
-    walk = "".join((CORE / name).read_text(encoding="utf-8") for name in ("repeat_walk.pyx", "repeat_books.pyx"))
+    files = ("fast_forward/visit_state.pyx", "fast_forward/visit_latency.pyx")
+    walk = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
     unmet = {name for names in UNMET.get(record, {}).values() for name in names}
     missing = {name for name in fields(record) if not re.search(rf"\.{name}\b", walk)}
     assert missing == unmet

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.core.wiring import classes_of_vcs
+from pyxsim.core.state.wiring import classes_of_vcs
 from pyxsim.routing.relation import vc_ranges
 
 

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[3] / "pyxsim"
 CORE = PACKAGE / "core"
 # Parts of State that a run does not change, that are made anew, or that last no longer than a cycle.
 LEFT_OUT = ("the machine, fixed", "of a part of a divided network", "scratch within one router")
-# Of the rest, what is no array and not written by snapshot.pyx.
+# Of the rest, what is no array and not written by state_io.pyx.
 MADE_ANEW = {
     *("orbit", "attribution"),  # what fast-forward remembers; whether there are books is what it is made of
     *("router_words", "lane_words", "slot_mask", "slot_words"),  # sizes
@@ -58,20 +58,20 @@ def names_in(text: str) -> set[str]:
 
 
 def test_every_field_of_the_engine_is_written() -> None:
-    snapshot = names_in((CORE / "snapshot.pyx").read_text(encoding="utf-8"))
-    machine = (CORE / "machine.pyx").read_text(encoding="utf-8")
+    snapshot = names_in((CORE / "state" / "state_io.pyx").read_text(encoding="utf-8"))
+    machine = (CORE / "state" / "engine_arrays.pyx").read_text(encoding="utf-8")
     owned = set(re.findall(r'self\._(?:ints|longs|mask|bytes|records)\("(\w+)"', machine))
     assert {"now", "serials", "nodes_pool"} <= snapshot
     assert {"turn", "open_count"} <= owned
-    fields = [name for part, name in struct("state.pxd", "State") if not part.startswith(LEFT_OUT)]
+    fields = [name for part, name in struct("state/network_state.pxd", "State") if not part.startswith(LEFT_OUT)]
     assert set(fields) - snapshot - owned - RECORDS - MADE_ANEW == set()
-    books = {name for _, name in struct("books.pxd", "Books")}
+    books = {name for _, name in struct("latency/latency_records.pxd", "Books")}
     assert books - snapshot - BOOKS_MADE_ANEW == set()
 
 
 def classes() -> Iterator[tuple[str, Path]]:
     for path in sorted(PACKAGE.rglob("*.pyx")):
-        if path.parent.name not in ("core", "chakra"):
+        if path.relative_to(PACKAGE).parts[0] not in ("core", "chakra"):
             for name in re.findall(r"^cdef class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
                 yield name, path
 

@@ -1,0 +1,67 @@
+"""Fast-forward as Python asks for it: where it is looked for, and what there is to be done with a period."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pyxsim.core.fast_forward.period_detector cimport jump, make_orbit
+from pyxsim.core.fast_forward.counter_log cimport stop_tape, totals_at
+
+from pyxsim.core.state.record_dtypes import COPIED, COUNTERS, SAME
+
+
+cdef int look_for_periods(State* s, dict arrays, dict records, int64_t until, int64_t window) except -1:
+    """In the cycles before `until`, if that is to come; not where every step is told. `window`: as in run."""
+    cdef int32_t i
+    cdef uint8_t[::1] view
+    if s.tracing or s.watch_serial >= 0 or s.attribution > 1:
+        until = 0
+    if s.orbit == NULL and until > s.now:
+        blocks = [arrays[name] for name in SAME]
+        blocks += [records[name] if name in records else arrays[name] for name in COPIED]
+        blocks = [block for block in blocks if block.size]
+        make_orbit(s, len([name for name in SAME if arrays[name].size]), len(blocks))
+        for i, block in enumerate(blocks):
+            view = block.view(np.uint8)
+            s.orbit.blocks[i].begin = &view[0]
+            s.orbit.blocks[i].size = view.shape[0]
+    if s.orbit != NULL:
+        if until <= s.now:
+            stop_tape(s)
+        s.orbit.until, s.orbit.window = until, window
+        s.orbit.plan.end = 0
+    return 0
+
+
+cdef int64_t end_of_jump(State* s) noexcept:
+    return s.orbit.plan.end if s.orbit != NULL and s.orbit.plan.end else s.now
+
+
+cdef object totals_ahead(State* s, object cycles, int links):
+    """The totals at the beginning of some cycles up to the end of the jump."""
+    wanted = np.asarray(cycles, dtype=np.int64)
+    found = np.zeros((len(wanted), len(COUNTERS), s.network_links), np.int64)
+    if not len(wanted) or not links:
+        return found[:, :, :links]
+    if not s.now <= wanted.min() <= wanted.max() <= end_of_jump(s) or s.orbit.plan.bits == NULL:
+        raise ValueError("no jump leads through these cycles, or nobody asked for what is counted on the way")
+    cdef int64_t[::1] when = np.ascontiguousarray(wanted)
+    cdef int64_t[::1] order = np.argsort((s.orbit.plan.place + wanted - s.now) % s.orbit.plan.period).astype(np.int64)
+    cdef int64_t[:, :, ::1] rows = found
+    totals_at(s, &s.orbit.plan, &when[0], &order[0], when.shape[0], &rows[0, 0, 0])
+    if s.failed:
+        raise MemoryError("the network's state does not fit into memory")
+    return found[:, :, :links]
+
+
+cdef int skip_ahead(State* s) except -1:
+    if end_of_jump(s) == s.now:
+        raise ValueError("nothing can be skipped now")
+    jump(s)
+    if s.failed:
+        raise MemoryError("the network's state does not fit into memory")
+    return 0
+
+
+cdef int64_t skipped_cycles(State* s) noexcept:
+    return s.orbit.skipped if s.orbit != NULL else 0

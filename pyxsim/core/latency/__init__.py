@@ -1,0 +1,1 @@
+"""Latency attribution: what every cycle of a packet's latency was spent on (docs/attribution.md)."""

@@ -1,0 +1,1 @@
+"""One network on several threads: partition, mailboxes, epochs (docs/threads.md)."""

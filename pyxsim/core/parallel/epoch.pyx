@@ -1,0 +1,319 @@
+"""Epochs: so many cycles the parts go on without each other, then they meet, and one of them decides how it goes on.
+
+Nothing that crosses a cut is felt before the next epoch (`Team.across`), so within one the parts are networks of their
+own. A call has to end in the very cycle in which it would with one thread (cycle.pyx): whatever could end it must be
+known when the epoch before is planned. Deliveries are: their last flits are on the ejection lanes by then.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+
+from pyxsim.core.router.buffer cimport first_place, next_place, packet_at
+from pyxsim.core.router.calendar cimport next_scheduled
+from pyxsim.core.cycle cimport (
+    DEADLOCK,
+    DELIVERED,
+    NO_MEMORY,
+    NOTHING_LEFT,
+    UNTIL,
+    WINDOW,
+    Reason,
+    arrivals,
+    evaluate,
+)
+from pyxsim.core.router.interface cimport next_start
+from pyxsim.core.parallel.mailbox cimport take_in
+from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part
+from pyxsim.core.state.network_state cimport LAST, NONE, Message, Outbox, Packet, Slot, State, grown
+from pyxsim.core.router.stall_counters cimport add_up
+
+
+cdef enum:
+    SPARE = 256          # so many more records of packets than it needs a part is given
+
+
+# --- a part, through an epoch ---------------------------------------------------------------------------------------
+
+cdef void run_part(Team* team, int32_t number) noexcept nogil:
+    """From `now` to the end of the epoch."""
+    cdef Part* part = &team.part[number]
+    cdef State* s = &part.state
+    cdef int32_t parity = team.parity * team.parts
+    cdef int32_t other
+    cdef int64_t following
+    for other in range(team.parts):
+        take_in(s, &team.part[other].boxes[(team.parts - parity) + number])
+    s.outboxes = &part.boxes[parity]
+    while True:
+        if not s.arrived:
+            if s.now == team.end and not team.arrive:
+                return
+            if arrivals(s):
+                part.visited = s.now
+            s.arrived = 1
+        if s.now == team.end:
+            return
+        if part.awake or next_start(s) <= s.now:
+            part.visited = s.now
+        part.awake = evaluate(s)
+        following = s.now + 1
+        if not part.awake:
+            following = min(following_of(s), team.end)
+        s.now = following
+        s.arrived = 0
+
+
+cdef inline int64_t following_of(State* s) noexcept nogil:
+    """The next cycle in which a part that sleeps has something to do by itself."""
+    cdef int64_t following = next_scheduled(s)
+    return next_start(s) if following == NONE else min(following, next_start(s))
+
+
+# --- when they have met ---------------------------------------------------------------------------------------------
+
+cdef struct Summary:
+    int32_t awake
+    int32_t failed
+    int32_t changed
+    int32_t scheduled        # there is an entry in the calendar
+    int64_t in_flight
+    int64_t visited
+    int64_t following        # the next cycle with an entry of the calendar, or a message that starts
+    int64_t pending          # the next message that starts
+    int64_t delivered        # the first delivery of this call
+
+
+cdef Summary sum_up(Team* team) noexcept nogil:
+    """What the parts are, together."""
+    cdef Summary found
+    cdef int32_t number, other
+    cdef State* s
+    cdef Outbox* box
+    found.awake = found.failed = 0
+    found.changed, found.scheduled, found.in_flight = team.whole.changed, 0, team.whole.in_flight
+    found.visited = 0
+    found.following = found.pending = found.delivered = INT64_MAX
+    if team.whole.delivered_count:   # by a call before, and not asked for: the debug build calls in every cycle
+        found.delivered = team.whole.delivered_at[0]
+    for number in range(team.parts):
+        s = &team.part[number].state
+        found.awake |= team.part[number].awake
+        found.failed |= s.failed
+        found.changed |= s.changed
+        found.scheduled |= next_scheduled(s) != NONE
+        found.in_flight += s.in_flight
+        found.visited = max(found.visited, team.part[number].visited)
+        found.following = min(found.following, following_of(s))
+        found.pending = min(found.pending, next_start(s))
+        if s.delivered_count:
+            found.delivered = min(found.delivered, s.delivered_at[0])
+        for other in range(team.parts):
+            box = &team.part[number].boxes[team.parity * team.parts + other]
+            found.scheduled |= box.soonest < INT64_MAX
+            found.following = min(found.following, box.soonest)
+    return found
+
+
+cdef void begin_call(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
+    cdef State* s = team.whole
+    cdef int32_t number
+    team.start, team.stop, team.slack, team.window = s.now, until, slack, window
+    team.boundary = (s.reported // window + 1) * window if window else INT64_MAX
+    for number in range(team.parts):
+        team.part[number].visited = s.now
+
+
+cdef void end_call(Team* team, Reason reason, int64_t now, int32_t arrived) noexcept nogil:
+    team.reason, team.done = reason, 1
+    set_time(team, now)
+    team.whole.arrived = arrived
+
+
+cdef void set_time(Team* team, int64_t now) noexcept nogil:
+    cdef int32_t number
+    team.whole.now = now
+    for number in range(team.parts):
+        team.part[number].state.now = now
+
+
+cdef void decide(Team* team) noexcept nogil:
+    """The loop of cycle.pyx between two cycles, for all parts at once: does the call end? If not, the next epoch."""
+    cdef int64_t now = team.part[0].state.now
+    cdef int32_t arrived = team.part[0].state.arrived
+    cdef Summary all = sum_up(team)
+    team.whole.now = now
+    team.done = 0   # not before: of the last call's end some may not have heard until they came here
+    if all.failed:
+        end_call(team, NO_MEMORY, now, arrived)
+        return
+    if now > team.start and not all.awake and not all.scheduled and all.visited < now:
+        # Nothing has been going on since the cycle after `visited`.
+        if all.in_flight:
+            end_call(team, DEADLOCK, all.visited + 1, 0)
+            return
+        if all.pending == INT64_MAX:
+            end_call(team, NOTHING_LEFT, all.visited + 1, 0)
+            return
+    if all.delivered != INT64_MAX:
+        team.stop = min(team.stop, all.delivered + team.slack)
+    if not arrived and now > team.start and not all.awake and all.following > now:
+        now = min(all.following, max(team.stop, now))
+        if now > team.boundary and (all.in_flight or all.changed):
+            now = team.boundary
+        set_time(team, now)
+    if not arrived and now >= team.boundary:
+        team.whole.reported = now
+        if all.changed or all.in_flight:
+            forget_changes(team)
+            end_call(team, WINDOW, now, 0)
+            return
+        team.boundary = (now // team.window + 1) * team.window
+    if arrived and now >= team.stop:
+        end_call(team, DELIVERED if all.delivered != INT64_MAX else UNTIL, now, 1)
+        return
+    plan(team, &all, now, arrived)
+
+
+cdef void forget_changes(Team* team) noexcept nogil:
+    cdef int32_t number
+    team.whole.changed = 0
+    for number in range(team.parts):
+        team.part[number].state.changed = 0
+
+
+cdef void plan(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
+    """The next epoch: as long as what crosses cuts allows, unless the call could end before, or in it."""
+    cdef int64_t length = min(team.across, LONGEST_EPOCH)
+    cdef int64_t end, first
+    if all.delivered == INT64_MAX and team.slack < LONGEST_EPOCH:
+        length = min(length, team.ejection + team.slack)
+    end = now + length
+    team.arrive = 0
+    if all.pending < end and not has_later(team, end - 1):
+        # All could come to a standstill in it, and then a message start: that is a deadlock before, and no more after.
+        end = now + 1
+    if all.delivered == INT64_MAX and now + team.slack < end:
+        first = first_delivery(team, now + arrived, end - team.slack)
+        if first < end - team.slack:
+            end, team.arrive = first + team.slack, 1
+    if team.stop < end:
+        end, team.arrive = max(team.stop, now), 1
+    if team.boundary <= end:
+        end, team.arrive = max(team.boundary, now + 1), 0
+    if end >= team.whole.flush:   # counts of all routers: nobody counts now
+        add_up(team.whole)
+    team.end = end
+    team.parity ^= 1
+    team.epochs += 1
+    share_packets(team, end - now)
+
+
+cdef bint has_later(Team* team, int64_t cycle) noexcept nogil:
+    """Is there an entry of the calendar in this cycle or later?"""
+    cdef int32_t number, other
+    cdef State* s
+    cdef int64_t now, found
+    for number in range(team.parts):
+        s = &team.part[number].state
+        for other in range(team.parts):
+            if team.part[number].boxes[team.parity * team.parts + other].latest >= cycle:
+                return True
+        # Looked for from that cycle on: what is before it comes last, a turn of the wheel later.
+        now, s.now = s.now, cycle
+        found = next_scheduled(s)
+        s.now = now
+        if found != NONE and found <= now + s.slot_mask:
+            return True
+    return False
+
+
+cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nogil:
+    """The first cycle of [begin, end) in which a message may be delivered; INT64_MAX: none."""
+    cdef int64_t cycle
+    cdef int32_t number, i
+    cdef State* s
+    cdef Slot* slot
+    for cycle in range(begin, end):
+        for number in range(team.parts):
+            s = &team.part[number].state
+            slot = &s.slots[cycle & s.slot_mask]
+            for i in range(slot.count[<int32_t> LAST]):
+                if may_complete(s, slot.events[<int32_t> LAST][i], <int32_t> (cycle - begin) + 1):
+                    return cycle
+    return INT64_MAX
+
+
+cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
+    """Can a message be complete at a sink when so many more packets have come, at the most?"""
+    cdef int32_t place = first_place(s, vc)
+    cdef int32_t _packet
+    cdef Message* m
+    for _packet in range(packets):
+        if place == NONE:
+            return False
+        m = &s.messages[s.packets[packet_at(s, vc, place)].message]
+        if m.packets - m.delivered <= packets:
+            return True
+        place = next_place(s, vc, place)
+    return False
+
+
+# --- records of packets ---------------------------------------------------------------------------------------------
+
+cdef void share_packets(Team* team, int64_t cycles) noexcept nogil:
+    """All parts take records from the same array, which may not move while they do: it grows here, if it must.
+
+    A lane opens at most one packet in a cycle.
+    """
+    cdef int32_t number
+    for number in range(team.parts):
+        while spare_of(team, number, cycles) < 0 and not team.part[number].state.failed:
+            get_packets(team, number, cycles)
+
+
+cdef inline int64_t spare_of(Team* team, int32_t number, int64_t cycles) noexcept nogil:
+    """How many records a part has more than it may need in so many cycles."""
+    return team.part[number].state.packet_spare - team.part[number].lanes * cycles
+
+
+cdef void get_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
+    """Half of what the part with most can spare, at the most; where that is little, new ones."""
+    cdef State* s = &team.part[number].state
+    cdef State* giver
+    cdef int64_t wanted = team.part[number].lanes * cycles + SPARE
+    cdef int32_t other, packet
+    cdef int32_t most = number
+    cdef int64_t count, _packet
+    for other in range(team.parts):
+        if spare_of(team, other, cycles) > spare_of(team, most, cycles):
+            most = other
+    count = min(spare_of(team, most, cycles) // 2, wanted)
+    if count < wanted // 2:
+        grow_packets(team, number, wanted)
+        return
+    giver = &team.part[most].state
+    for _packet in range(count):
+        packet = giver.packet_free
+        giver.packet_free = s.packets[packet].next
+        s.packets[packet].next = s.packet_free
+        s.packet_free = packet
+    giver.packet_spare -= <int32_t> count
+    s.packet_spare += <int32_t> count
+
+
+cdef void grow_packets(Team* team, int32_t number, int64_t wanted) noexcept nogil:
+    """The array at least doubles; what is new is for one part."""
+    cdef State* s = &team.part[number].state
+    cdef State* other
+    cdef int32_t i
+    cdef int32_t room = s.packet_room + max(s.packet_room, <int32_t> wanted)
+    s.packets = <Packet*> grown(s, s.packets, room, sizeof(Packet))
+    if s.failed:
+        return
+    for i in range(s.packet_room, room):
+        s.packets[i].next = s.packet_free
+        s.packet_free = i
+    s.packet_spare += room - s.packet_room
+    team.whole.packets, team.whole.packet_room = s.packets, room
+    for i in range(team.parts):
+        other = &team.part[i].state
+        other.packets, other.packet_room = s.packets, room

@@ -1,0 +1,9 @@
+"""What crosses a cut between two parts of a network: see mailbox.pyx."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyxsim.core.state.network_state cimport Event, Outbox, State
+
+
+cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil
+cdef void take_in(State* s, Outbox* box) noexcept nogil

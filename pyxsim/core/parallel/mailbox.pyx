@@ -1,0 +1,43 @@
+"""What crosses a cut between two parts of a network: flits, credits, and the packets that were granted a VC over there.
+
+Whatever is posted is felt so many cycles later, at the earliest, that the receiver cannot be there yet: the parts meet
+before. A VC has one sender, so its packets are taken in in the order in which they were granted it.
+"""
+
+from libc.stdint cimport INT64_MAX
+
+from pyxsim.core.router.buffer cimport push_packet
+from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.state.network_state cimport NONE, Parcel, grown
+
+
+cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil:
+    """`packet`: one that was granted the VC, whatever the cycle and the kind; NONE: an entry of the calendar."""
+    cdef Outbox* box = &s.outboxes[to]
+    cdef Parcel* parcel
+    cdef int32_t room
+    if box.count == box.room:
+        room = box.room * 2 + 64
+        box.parcels = <Parcel*> grown(s, box.parcels, room, sizeof(Parcel))
+        if s.failed:
+            return
+        box.room = room
+    parcel = &box.parcels[box.count]
+    box.count += 1
+    parcel.cycle, parcel.vc, parcel.packet, parcel.kind = cycle, vc, packet, kind
+    if packet == NONE:
+        box.soonest = min(box.soonest, cycle)
+        box.latest = max(box.latest, cycle)
+
+
+cdef void take_in(State* s, Outbox* box) noexcept nogil:
+    cdef int32_t i
+    cdef Parcel* parcel
+    for i in range(box.count):
+        parcel = &box.parcels[i]
+        if parcel.packet == NONE:
+            schedule(s, parcel.cycle, parcel.vc, <Event> parcel.kind)
+        else:
+            push_packet(s, parcel.vc, parcel.packet)
+    box.count = 0
+    box.soonest, box.latest = INT64_MAX, 0

@@ -1,0 +1,11 @@
+"""The threads of a divided network, and where they meet: see worker_threads.pyx."""
+
+from libc.stdint cimport int64_t
+
+from pyxsim.core.cycle cimport Reason
+from pyxsim.core.parallel.partition cimport Team
+
+
+cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil
+cdef int start_threads(Team* team) except -1
+cdef void end_threads(Team* team) noexcept

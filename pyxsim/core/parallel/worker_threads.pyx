@@ -1,0 +1,136 @@
+"""One thread for each part; the caller's is that of part 0. They meet after every epoch: the last to come decides.
+
+Between two calls the others wait at the meeting that the caller has not come to yet. Who waits looks for a moment, then
+lets others have the core, then sleeps until it is woken: a thread without a core must not cost the others theirs.
+"""
+
+from cpython.pythread cimport (
+    WAIT_LOCK,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_release_lock,
+    PyThread_start_new_thread,
+)
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
+
+from pyxsim.core.parallel.atomics cimport add, getpid, load, pause, sched_yield, swap
+from pyxsim.core.parallel.epoch cimport begin_call, decide, run_part
+from pyxsim.core.parallel.partition cimport Part, collect, divide
+
+
+cdef enum:
+    LOOKS = 2000     # some tens of microseconds
+    YIELDS = 50
+
+
+cdef struct Place:
+    # What a new thread is told.
+    Team* team
+    int32_t number
+
+
+cdef void meet(Team* team, int32_t number) noexcept nogil:
+    """Wait for all others; the last to come decides how it goes on."""
+    cdef int before = load(&team.round)
+    cdef int32_t other
+    if add(&team.there, 1) < team.parts:
+        wait(team, &team.part[number], before)
+        return
+    team.there = 0
+    if team.leave:   # told to all here, so that they leave after the same meeting
+        team.over = 1
+    else:
+        decide(team)
+    swap(&team.round, before + 1)
+    for other in range(team.parts):
+        if swap(&team.part[other].asleep, 0):
+            PyThread_release_lock(team.part[other].lock)
+
+
+cdef void wait(Team* team, Part* part, int before) noexcept nogil:
+    """Until the meeting is over."""
+    cdef int32_t _turn
+    for _turn in range(LOOKS):
+        if load(&team.round) != before:
+            return
+        pause()
+    for _turn in range(YIELDS):
+        if load(&team.round) != before:
+            return
+        sched_yield()
+    while load(&team.round) == before:   # one who woke others after the last meeting may be so late to wake this one
+        swap(&part.asleep, 1)
+        if load(&team.round) != before and swap(&part.asleep, 0):
+            return   # it is over, and nobody has seen this one asleep
+        PyThread_acquire_lock(part.lock, WAIT_LOCK)
+
+
+cdef void serve(void* told) noexcept nogil:
+    """What a thread other than the caller's does, all its life."""
+    cdef Place* place = <Place*> told
+    cdef Team* team = place.team
+    cdef int32_t number = place.number
+    free(place)
+    while True:
+        meet(team, number)
+        if team.over:
+            break
+        if not team.done:
+            run_part(team, number)
+    add(&team.left, 1)
+
+
+cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
+    """As run_cycles."""
+    divide(team)
+    begin_call(team, until, slack, window)
+    while True:
+        meet(team, 0)
+        if team.done:
+            break
+        run_part(team, 0)
+    collect(team)
+    return team.reason
+
+
+cdef int start_threads(Team* team) except -1:
+    """Unless they are there. A process that was forked has none of its parent's."""
+    cdef int32_t number
+    cdef Place* place
+    if team.started and team.process == getpid():
+        return 0
+    team.there = team.left = team.leave = team.over = 0
+    team.process = getpid()
+    for number in range(team.parts):
+        if team.part[number].lock == NULL:
+            team.part[number].lock = <void*> PyThread_allocate_lock()
+            if team.part[number].lock == NULL:
+                raise MemoryError
+            PyThread_acquire_lock(team.part[number].lock, WAIT_LOCK)
+    for number in range(1, team.parts):
+        place = <Place*> malloc(sizeof(Place))
+        if place == NULL:
+            raise MemoryError
+        place.team, place.number = team, number
+        if <long> PyThread_start_new_thread(serve, place) == -1:
+            raise RuntimeError("can't start new thread")
+        team.started += 1
+    return 0
+
+
+cdef void end_threads(Team* team) noexcept:
+    cdef int32_t number
+    if team.started and team.process == getpid():
+        team.leave = 1
+        with nogil:
+            add(&team.there, team.parts - 1 - team.started)   # those that could not be started
+            meet(team, 0)
+            while load(&team.left) < team.started:
+                sched_yield()
+    for number in range(team.parts):
+        if team.part[number].lock != NULL:
+            PyThread_release_lock(team.part[number].lock)
+            PyThread_free_lock(team.part[number].lock)
+    team.started = 0

@@ -1,0 +1,23 @@
+"""Round-robin choice: the first requester at or after a pointer, wrapping round (Dally and Towles, section 18.3)."""
+
+from libc.stdint cimport int32_t, uint64_t
+
+from pyxsim.core.state.bits cimport next_bit
+
+
+cdef inline int32_t distance(int32_t requester, int32_t pointer, int32_t count) noexcept nogil:
+    """How far a requester is behind the pointer; the smallest distance wins."""
+    return requester - pointer if requester >= pointer else requester - pointer + count
+
+
+cdef inline int32_t after(int32_t place, int32_t count) noexcept nogil:
+    return place + 1 if place + 1 < count else 0
+
+
+cdef inline int32_t first_from(uint64_t* mask, int32_t pointer, int32_t low, int32_t high) noexcept nogil:
+    """The first set bit of [low, high) at or after the pointer, wrapping round inside the range; else -1."""
+    cdef int32_t found
+    if pointer < low or pointer >= high:
+        pointer = low
+    found = next_bit(mask, pointer, high)
+    return found if found >= 0 else next_bit(mask, low, pointer)

@@ -1,0 +1,31 @@
+"""The delay lines of all links, credits and timers, as one wheel of cycles.
+
+A flit on the wire is one integer in the slot of the cycle in which it arrives; so is a credit, and so is a timer. Each
+kind has a list of its own: whoever takes the entries out need not ask what they are, and guesses nothing.
+
+Everything arrives at least one cycle after it was sent and within the wheel's length (the Engine makes the wheel
+longer than the longest delay), so a slot never holds two different cycles. Entries of one cycle touch different
+VCs or commute, so their order in the slot does not matter.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pyxsim.core.state.network_state cimport Event, Slot, State
+
+
+cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) noexcept nogil:
+    cdef int64_t place = cycle & s.slot_mask
+    cdef Slot* slot = &s.slots[place]
+    cdef int32_t count = slot.count[<int32_t> kind]
+    if count == slot.room[<int32_t> kind]:
+        enlarge(s, slot, kind)
+        if s.failed:
+            return
+    slot.events[<int32_t> kind][count] = number
+    slot.count[<int32_t> kind] = count + 1
+    if count == 0:
+        s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
+
+
+cdef void enlarge(State* s, Slot* slot, Event kind) noexcept nogil
+cdef int64_t next_scheduled(State* s) noexcept nogil

@@ -1,0 +1,47 @@
+"""One router in one cycle: heads to the front, RC, VC allocation, switch allocation, and when to look again.
+
+The order of the stages and every tie are told in docs/router.md. A router that did nothing, and in which nothing
+can change by itself, goes to sleep: an arriving flit, a credit or a timer wakes it. Since nothing changes
+meanwhile, what its flits waited for in the last cycle is what they wait for in all the cycles it sleeps (stall_counters.pyx).
+
+This is the router with all its options. Where few are used, bitmask_sa.pxd does the same faster.
+"""
+
+from libc.stdint cimport INT64_MAX
+
+from pyxsim.core.state.bits cimport clear_bit
+from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.route_computation cimport find_routes
+from pyxsim.core.state.network_state cimport WAKE
+from pyxsim.core.router.stall_counters cimport begin_look, end_look, next_tick
+from pyxsim.core.router.switch_allocator cimport allocate_switch
+from pyxsim.core.router.vc_allocator cimport allocate_vcs
+
+
+cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
+    """One tick. Returns the next one in which there may be something to do; INT64_MAX: none by itself."""
+    cdef int64_t again = INT64_MAX
+    cdef int64_t switch_again
+    if s.router[router].unrouted:
+        find_routes(s, router, u)
+    if s.va:
+        again = allocate_vcs(s, router, u)
+    switch_again = allocate_switch(s, router, t, u)
+    return switch_again if switch_again < again else again
+
+
+cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
+    cdef int64_t again
+    cdef int32_t tick
+    begin_look(s, router, t)
+    again = step(s, router, t, t * s.ticks)
+    for tick in range(1, s.ticks):
+        next_tick(s, router)
+        again = step(s, router, t, t * s.ticks + tick)
+    end_look(s, router)
+    if s.ticks > 1 and again != INT64_MAX:
+        again //= s.ticks
+    if again > t + 1:
+        clear_bit(s.router_active, router)
+        if again != INT64_MAX:
+            schedule(s, again, router, WAKE)

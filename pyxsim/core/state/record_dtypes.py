@@ -1,0 +1,262 @@
+"""The engine's records as numpy dtypes, field by field as in network_state.pxd; the engine compares their sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyxsim.errors import PyxsimError
+
+VC = {
+    "ready": "i8",
+    "packet": "i4",
+    "spot": "i4",
+    "occupancy": "i4",
+    "left": "i4",
+    "want": "i4",
+    "hold": "i4",
+    "head": "i4",
+    "tail": "i4",
+    "link": "i4",
+    "router": "i4",
+    "port": "i4",
+    "row": "i4",
+    "state": "u1",
+    "many": "u1",
+    "vc_class": "i2",
+    "occupancy_max": "i4",
+}
+OUT = {
+    "credit": "i4",
+    "link": "i4",
+    "holder": "i4",
+    "send_packet": "i4",
+    "send_left": "i4",
+    "src": "i4",
+}
+RANGE = {
+    "next": "i4",
+    "requester": "i4",
+    "pick": "i4",
+    "word": "i4",
+    "mask": "u8",
+    "base": "i4",
+    "outlet": "i4",
+}
+LINK = {
+    "free": "i8",
+    "flits": "i8",
+    "num": "i8",
+    "den": "i8",
+    "delay": "i4",
+    "base": "i4",
+    "word": "i4",
+    "outlet": "i4",
+    "range": "i4",
+    "group": "i4",
+    "launch_pointer": "i4",
+    "classes": "i2",
+    "sink": "u1",
+    "queued": "u1",
+    "pick_key": "i8",
+    "pick_vc": "i4",
+    "pick_port": "i4",
+    "eligible": "i4",
+    "out_port": "i4",
+    "src": "i4",
+    "dst": "i4",
+    "vcs": "i4",
+    "words": "i4",
+    "depth": "i4",
+    "out_offset": "i4",
+    "stalled": "u1",
+    "stalled_before": "u1",
+    "stall_vc": "i8",
+    "stall_credit": "i8",
+    "stall_serial": "i8",
+    "stall_arbitration": "i8",
+    "queued_since": "i8",
+    "credit_delay": "i4",
+    "queue_head": "i4",
+    "queue_tail": "i4",
+    "port": "i4",
+    "vc_offset": "i4",
+    "pool_left": "i4",
+}
+INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
+BOUNDS = {"base": "i4", "input_vcs": "i4", "out_start": "i4", "in_ports": "i4"}
+IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4", "following": "i4"}
+ROUTER = {
+    "in_start": "i4",
+    "in_end": "i4",
+    "out_start": "i4",
+    "out_end": "i4",
+    "base": "i4",
+    "input_vcs": "i4",
+    "output_vcs": "i4",
+    "word": "i4",
+    "words": "i4",
+    "port_word": "i4",
+    "port_words": "i4",
+    "unrouted": "i4",
+    "filled": "u8",
+    "looked": "i8",
+}
+
+VC_BOOK = {
+    "cum": "4i8",
+    "since": "i8",
+    "waited": "i8",
+    "coming": "i4",
+    "place": "i4",
+    "doing": "i1",
+    "by": "i1",
+    "culprit": "4i1",
+    "whom": "i1",
+    "based": "i1",
+    "base": "4i8",
+    "begun": "i8",
+    "first": "i8",
+    "serial": "i8",
+    "sequence": "i4",
+    "run": "i4",
+}
+VC_MARGIN = {
+    "noted": "i8",
+    "waited": "i8",
+    "aimed": "i8",
+    "target": "i4",
+    "target_before": "i4",
+    "whom": "i1",
+    "front_by": "i1",
+    "queue_by": "i1",
+}
+LINK_BOOK = {"serial": "i8", "at": "i8", "packet": "i4", "won": "i4", "riders": "i4", "unseen": "i4", "by": "i4"}
+LANE_BOOK = {
+    "since": "i8",
+    "busy_until": "i8",
+    "began": "i8",
+    "no_vc": "i8",
+    "no_credit": "i8",
+    "credit_over": "i8",
+    "vc_over": "i8",
+    "user": "i4",
+    "target": "i4",
+    "after": "i1",
+    "by": "i1",
+    "vc_by": "i1",
+    "credit_by": "i1",
+    "other_by": "i1",
+}
+OWNER = {"serial": "i8", "by": "i4"}
+
+# The records of latency attribution (latency_records.pxd) and the initial values that are not 0. -1: none; 5: a lane
+# that is silent.
+NEVER = -(2**62)
+BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "vc_book": (
+        VC_BOOK,
+        dict.fromkeys(("by", "culprit", "whom", "serial", "place"), -1) | {"waited": NEVER},
+    ),
+    "vc_margin": (
+        VC_MARGIN,
+        dict.fromkeys(("whom", "front_by", "queue_by"), -1) | dict.fromkeys(("waited", "noted"), NEVER),
+    ),
+    "link_book": (LINK_BOOK, {"serial": -1, "packet": -1, "riders": -1, "unseen": -1, "by": -1}),
+    "lane_book": (LANE_BOOK, {"after": 5, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
+    "owner": (OWNER, {"serial": -1, "by": -1}),
+}
+
+# Fields that follow from the others (`rederive` in vc_masks.pyx): they help to decide quickly.
+DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "router": {"filled"}}
+
+# Fields that only count, or are scratch: they do not decide what happens next.
+COUNTING = {
+    "vc": {"occupancy_max"},
+    "out": set(),
+    "ranges": {"pick"},
+    "inputs": set(),
+    "in_port": set(),
+    "bounds": set(),
+    "link": {
+        "pick_vc",
+        "pick_port",
+        "pick_key",
+        "eligible",
+        "stalled",
+        "stalled_before",
+        "queued_since",
+        "flits",
+        "stall_vc",
+        "stall_credit",
+        "stall_serial",
+        "stall_arbitration",
+    },
+    "router": {"looked"},
+    **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
+}
+
+# What is counted for every link.
+COUNTERS = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
+
+# Arrays that are the same, byte by byte, whenever the state of the network is that of another cycle. The others that
+# decide are met one by one in visit_state.pyx.
+SAME = (
+    "in_pointer",
+    "out_pointer",
+    "turn",
+    "sa_grant",
+    "accept_pointer",
+    "va_grant",
+    "va_accept",
+    "va_wave",
+    "sa_wave",
+    "open_pointer",
+    "class_pointer",
+    "open_count",
+    "closing",
+    "rank",
+    "unheld",
+    "opened",
+    "router_active",
+    "lane_active",
+    "stalled_ports",
+)
+
+# What else is put back as it is copied, where a jump leads to a state that was met before.
+COPIED = ("front", "out", "ranges", "router", "inputs")
+
+# What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
+# cycle, is derived from what is met, is a place in a list that is met (buffer.pxd), or only ever becomes more and is
+# seen by nobody else.
+UNMET: dict[str, dict[str, tuple[str, ...]]] = {
+    "Vc": {"fixed": ("spot", "port", "vc_class"), "counts": ("occupancy_max",), "places": ("head", "tail")},
+    "Out": {"derived": ("holder",)},
+    "Link": {
+        "fixed": (
+            *("num", "delay", "sink", "words", "group", "range", "depth", "out_port", "out_offset", "outlet"),
+            *("credit_delay", "port", "vc_offset"),
+        ),
+        "derived": ("queue_tail",),
+        "scratch": ("pick_key", "pick_vc", "pick_port", "eligible", "stalled_before"),
+    },
+    "Router": {
+        "fixed": (
+            *("in_start", "in_end", "out_start", "out_end", "input_vcs", "output_vcs"),
+            *("words", "port_word", "port_words"),
+        ),
+        "derived": ("filled",),
+    },
+    "Range": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
+    "Packet": {"fixed": ("exit", "vnet")},
+    "Message": {"fixed": ("exit", "tag")},
+    "LinkBook": {"scratch": ("won",)},
+}
+
+
+def check_size(kind: str, compiled: int, described: int) -> None:
+    """Raise PyxsimError where a record has another size in the engine, which is then older than the files beside it."""
+    if compiled != described:
+        raise PyxsimError(
+            f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} "
+            f"bytes there, {described} here): build it anew, as with pip install -e ."
+        )
