@@ -17,7 +17,7 @@ import pytest
 
 FLOORS = {
     **dict.fromkeys(("errors", "units", "registry", "settings", "library", "rng", "textfile", "chakra"), 0),
-    **dict.fromkeys(("remembered", "raw", "paths"), 0),
+    **dict.fromkeys(("cache", "raw", "paths"), 0),
     **dict.fromkeys(("core", "analytical"), 1),
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,

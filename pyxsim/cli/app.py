@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        from pyxsim.cli.ends import tell
+        from pyxsim.cli.exit_codes import tell
 
         return tell(error)
 

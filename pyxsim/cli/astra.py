@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
 from pyxsim.cli.simulate import Job, carry_out, show
-from pyxsim.cli.talk import Talk
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished
 from pyxsim.compat.astra.files import form_of, read_astra
@@ -125,7 +125,9 @@ class Words:
             raise InputError(problem, key="--synthetic", allowed="training; `pyxsim curve` has other traffic")
 
 
-def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, show_only: bool = False) -> None:
+def run_astra(
+    out: CommandOutput, files: AstraFiles, outputs: Outputs, words: Words, *, show_only: bool = False
+) -> None:
     """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to the tables of
     ASTRA-sim 1 in PATH, where it is one row of each layer. `show_only`: print the experiment and do not run it.
     """
@@ -172,7 +174,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, 
         return read.experiment
 
     if show_only:
-        show(talk, load(), warnings)
+        show(out, load(), warnings)
         return
 
     def last_words(prepared: Prepared, result: Result) -> None:
@@ -181,8 +183,8 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, 
         used = roofline(npu) if npu is not None and npu.roofline else None
         lines = finished(prepared.job, result, system, shape, used)
         text = "".join(f"{line}\n" for line in _as_printed(prepared, lines))
-        if not talk.silent:
-            talk.write(text)
+        if not out.silent:
+            out.write(text)
         if log is not None:
             _write(log, text)
         if costs and outputs.tables is not None and len(result.layers.get("name", ())):
@@ -198,7 +200,7 @@ def run_astra(talk: Talk, files: AstraFiles, outputs: Outputs, words: Words, *, 
         warnings=warnings,
     )
     try:
-        carry_out(talk, job, outputs, last_words)
+        carry_out(out, job, outputs, last_words)
     except DeadlockError as error:
         text = str(error)
         if _HINT in text:

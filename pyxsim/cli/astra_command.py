@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.cli.options import File, Json, NoSkip, Plot, Quiet, Settings, Threads, overriding
-from pyxsim.cli.talk import Talk
 
 SCRIPT = "garnet_synth_traffic.py"  # what gem5 is told to run; here that is the command itself
 LISTS = ("--units-count", "--links-count", "--link-bandwidth", "--link-latency")
@@ -124,12 +124,12 @@ def astra(
     A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
     can deadlock are run all the same, with a warning. docs/formats_astra.md tells every key.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.astra import AstraFiles, Words, run_astra
         from pyxsim.reports.files import Outputs
 
         run_astra(
-            talk,
+            out,
             AstraFiles(
                 network_configuration,
                 system_configuration,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyxsim.cli.check import seconds
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError, closest
 from pyxsim.reports.facts import rounded
 
@@ -21,7 +21,7 @@ ONCE = ("torus8x8x8-all-reduce", "torus16x16x16-all-reduce")
 MOST_REPEAT = 1000
 
 
-def bench(talk: Talk, names: Sequence[str], *, repeat: int, list_only: bool = False, skip: bool = True) -> None:
+def bench(out: CommandOutput, names: Sequence[str], *, repeat: int, list_only: bool = False, skip: bool = True) -> None:
     """Run cases; without names a few, from which follows what experiments will take. `skip`: what repeats itself.
     Raises InputError."""
     from pyxsim.bench.cases import CASES
@@ -31,28 +31,28 @@ def bench(talk: Talk, names: Sequence[str], *, repeat: int, list_only: bool = Fa
     from pyxsim.bench.yardstick import measure_yardstick, said
 
     if list_only:
-        talk.put({"cases": [{"name": name, "what": case.what, "unit": case.unit} for name, case in CASES.items()]})
-        talk.say(*(f"{name}: {case.what}" for name, case in CASES.items()))
+        out.put({"cases": [{"name": name, "what": case.what, "unit": case.unit} for name, case in CASES.items()]})
+        out.say(*(f"{name}: {case.what}" for name, case in CASES.items()))
         return
     _check(names)
     if not 1 <= repeat <= MOST_REPEAT:
         raise InputError(f"{repeat} runs", key="--repeat", allowed=f"from 1 to {MOST_REPEAT}")
-    if talk.silent and not talk.json:
+    if out.silent and not out.json:
         raise InputError("nobody would be told what was measured", key="--quiet", allowed="with --json")
     yardstick = measure_yardstick()
-    talk.say(*filter(None, [said(yardstick)]))
+    out.say(*filter(None, [said(yardstick)]))
     rows: list[Row] = []
     for name in names or (*SHORT, *ONCE):
-        talk.say(f"{name} ...")
+        out.say(f"{name} ...")
         rows.append(measure(name, repeat if names or name not in ONCE else 1, skip=skip))
     told: dict[str, Any] = session(rows, yardstick)
-    talk.say("", f"{told['machine']}, {told['build']} build", *tables(rows))
+    out.say("", f"{told['machine']}, {told['build']} build", *tables(rows))
     if not names:
-        told["expected"] = _expect(talk, {row["name"]: row for row in rows})
-    talk.put(told)
+        told["expected"] = _expect(out, {row["name"]: row for row in rows})
+    out.put(told)
 
 
-def show_case(talk: Talk, names: Sequence[str]) -> None:
+def show_case(out: CommandOutput, names: Sequence[str]) -> None:
     """Print the experiment of a case. Raises InputError."""
     from pyxsim.bench.cases import CASES
 
@@ -61,9 +61,9 @@ def show_case(talk: Talk, names: Sequence[str]) -> None:
         what = "the case is missing" if not names else f"{len(names)} cases"
         raise InputError(what, key="bench --show", allowed="one: `pyxsim bench --list` tells their names")
     text = CASES[names[0]].show()
-    talk.put({"case": names[0], "experiment": text})
-    if not talk.json:
-        talk.write(text)
+    out.put({"case": names[0], "experiment": text})
+    if not out.json:
+        out.write(text)
 
 
 def _check(names: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ def _check(names: Sequence[str]) -> None:
             raise InputError(f"no case '{name}'", key="bench", allowed=allowed)
 
 
-def _expect(talk: Talk, rows: dict[str, Row]) -> list[dict[str, Any]]:
+def _expect(out: CommandOutput, rows: dict[str, Row]) -> list[dict[str, Any]]:
     """What experiments will take, by the case that is most like them."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -93,5 +93,5 @@ def _expect(talk: Talk, rows: dict[str, Row]) -> list[dict[str, Any]]:
     routers = 32 * 32
     room = rows[FOR_NETWORK]["network_mb"] / routers * 1000
     memory = f"memory of the network: {room:.0f} kB for each router (4 VCs x 8 flits)"
-    talk.say(table, memory, "`pyxsim check EXPERIMENT.toml` tells the router visits of an experiment, and its time.")
+    out.say(table, memory, "`pyxsim check EXPERIMENT.toml` tells the router visits of an experiment, and its time.")
     return [each._asdict() for each in found]

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.cli.options import Json, NoSkip, Quiet
-from pyxsim.cli.talk import Talk
 
 
 def bench(
@@ -26,12 +26,12 @@ def bench(
 
     Runs fixed cases, and tells how long experiments will take.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.bench import MOST_REPEAT, show_case
         from pyxsim.cli.bench import bench as run_bench
 
         if show:
-            show_case(talk, names or ())
+            show_case(out, names or ())
             return
         number = count(repeat, "--repeat", most=MOST_REPEAT)
-        run_bench(talk, names or (), repeat=number, list_only=list_only, skip=not no_skip)
+        run_bench(out, names or (), repeat=number, list_only=list_only, skip=not no_skip)

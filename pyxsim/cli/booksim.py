@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import each
 from pyxsim.cli.simulate import Job, carry_out, show
-from pyxsim.cli.talk import Talk
 from pyxsim.compat.booksim import booksim_experiment
 from pyxsim.errors import InputError, bundle
 from pyxsim.reports.files import Outputs
@@ -31,7 +31,7 @@ _KEYS = {
 
 
 def run_booksim(
-    talk: Talk,
+    out: CommandOutput,
     path: str,
     words: Iterable[str],
     outputs: Outputs,
@@ -56,12 +56,12 @@ def run_booksim(
         return experiment
 
     if show_only:
-        show(talk, load(), told)
+        show(out, load(), told)
         return
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
     job = Job(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    carry_out(talk, job, outputs, lambda _, result: talk.say(*told, *last_words(result)))
+    carry_out(out, job, outputs, lambda _, result: out.say(*told, *last_words(result)))
 
 
 def _place(error: InputError) -> InputError:

@@ -14,9 +14,9 @@ import numpy as np
 
 from pyxsim import __version__
 from pyxsim.analysis.packet_spacing import COVERED, kind_streams
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
-from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.packet import PacketNetwork
@@ -147,7 +147,7 @@ def _asked(row: dict[str, Any]) -> dict[str, Any]:
     return {key: plain(value) for key, value in row.items() if key not in ("end", "ratio")}
 
 
-def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
+def check_experiment(out: CommandOutput, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """`pyxsim check`. Raises what `pyxsim run` would raise. `options`: backend, libraries, allow_deadlock."""
     overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
     experiment = load_experiment(path, overrides, libraries)
@@ -155,8 +155,8 @@ def check_experiment(talk: Talk, path: str, *, overrides: Iterable[str] = (), **
         report = examine(experiment, Path(path).parent, _Tick(), options)
     except InputError as error:
         raise placed(error, path, overrides) from None
-    _show(talk, report)
-    talk.put(report.json())
+    _show(out, report)
+    out.put(report.json())
 
 
 def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str, Any]) -> Report:
@@ -259,7 +259,7 @@ def _cost(prepared: Prepared, tick: _Tick) -> Cost:
     return Cost(total, rate, left, ends)
 
 
-def _show(talk: Talk, report: Report) -> None:
+def _show(out: CommandOutput, report: Report) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -316,7 +316,7 @@ def _show(talk: Talk, report: Report) -> None:
     for label, value in rows:
         table.add_row(label if label != last else "", Text(value))
         last = label
-    talk.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
+    out.say(table, *(f"warning: {text}" for text in report.prepared.warnings))
 
 
 def _may_stand_still(prepared: Prepared | PreparedTraffic) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pyxsim import library
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
-from pyxsim.cli.talk import Talk
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import lower_bound_bytes, waves
 from pyxsim.collective.checker import prove
@@ -57,7 +57,7 @@ class Facts:
 
 
 def show_collective(
-    talk: Talk,
+    out: CommandOutput,
     name: str | None,
     *,
     npus: str = "8",
@@ -71,7 +71,7 @@ def show_collective(
     if name is None:
         if plot is not None:
             raise InputError("needs the name of an algorithm", key="--plot", allowed=collectives.names())
-        _list(talk)
+        _list(out)
         return
     path = None if plot is None else check_plot(plot)
     name = located(name, Path.cwd())
@@ -88,10 +88,10 @@ def show_collective(
     facts = _facts(schedule, name, total, carried)
     if path is not None:
         save_picture(spacetime(schedule), path)
-    _show(talk, schedule, facts, carried)
+    _show(out, schedule, facts, carried)
     if plot is not None:
-        talk.say("", f"wrote {plot}")
-    talk.put({**vars(facts), "schedule": _rows(schedule, carried), "file": plot})
+        out.say("", f"wrote {plot}")
+    out.put({**vars(facts), "schedule": _rows(schedule, carried), "file": plot})
 
 
 def _size(kind: str, text: str) -> int:
@@ -146,8 +146,8 @@ def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
     ]
 
 
-def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
-    if talk.silent:
+def _show(out: CommandOutput, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
+    if out.silent:
         return
     from rich.table import Table
     from rich.text import Text
@@ -157,7 +157,7 @@ def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
     about.add_column()
     for label, value in _about(facts):
         about.add_row(label, Text(value))
-    talk.say(about, "")
+    out.say(about, "")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -169,9 +169,9 @@ def _show(talk: Talk, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
         for word, which in (("added", sent[adds]), ("stored", sent[~adds])):
             if len(which):
                 table.add_row(str(number), word, Text(_messages(s, which.tolist(), carried)))
-    talk.say(table)
+    out.say(table)
     if facts.steps > MAX_STEPS:
-        talk.say(f"  and {plural(facts.steps - MAX_STEPS, 'more step')}; --json has all of them")
+        out.say(f"  and {plural(facts.steps - MAX_STEPS, 'more step')}; --json has all of them")
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
@@ -207,9 +207,9 @@ def _messages(s: CompiledSchedule, messages: list[int], carried: I64) -> str:
     return "   ".join(told(m) for m in messages[:MAX_MESSAGES]) + (f"   and {more} more" if more > 0 else "")
 
 
-def _list(talk: Talk) -> None:
+def _list(out: CommandOutput) -> None:
     items = [_item(entry) for entry in collectives.entries]
-    if not talk.silent:
+    if not out.silent:
         from rich.table import Table
         from rich.text import Text
 
@@ -219,8 +219,8 @@ def _list(talk: Talk) -> None:
         for item in items:
             number = f":{item['parameter'].upper()}" if item["parameter"] else ""
             table.add_row(Text(f"{item['name']}{number}"), Text(", ".join(item["kinds"])))
-        talk.say(table, "", "A name behind one- goes over all dimensions together; :NUMBER may be left out.")
-    talk.put({"algorithms": items})
+        out.say(table, "", "A name behind one- goes over all dimensions together; :NUMBER may be left out.")
+    out.put({"algorithms": items})
 
 
 def _item(entry: Entry[Any]) -> dict[str, Any]:

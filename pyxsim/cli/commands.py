@@ -11,6 +11,7 @@ import typer
 from pyxsim import __version__
 from pyxsim.cli.astra_command import AstraCommand, astra
 from pyxsim.cli.bench_command import bench
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import (
     AllowDeadlock,
@@ -28,7 +29,6 @@ from pyxsim.cli.options import (
     overriding,
 )
 from pyxsim.cli.options import name as _name
-from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import Commands, UsageError, commands_for, usage_fault
 from pyxsim.cli.workload_commands import workload
 
@@ -90,12 +90,12 @@ def run(
 
     Prints a summary; Ctrl-C ends the run early and keeps what was simulated.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.simulate import run_experiment
         from pyxsim.reports.files import Outputs
 
         run_experiment(
-            talk,
+            out,
             experiment,
             Outputs(file, plot),
             overrides=[*overriding(settings, no_skip, threads, checkpoint), *(["output.carry=true"] if carry else [])],
@@ -125,10 +125,10 @@ def report(
     The network with a time slider, links, queues, chunks, latencies, settings. Several results are compared. The page
     holds all that it needs, and opens without a network.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.report import make_report
 
-        make_report(talk, files, file, library or ())
+        make_report(out, files, file, library or ())
 
 
 @app.command()
@@ -147,10 +147,10 @@ def resume(
 
     The result is that of a run that was not left. A checkpoint is code: resume your own ones only.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.resume import resume as go_on
 
-        go_on(talk, checkpoint, file, keep=keep)
+        go_on(out, checkpoint, file, keep=keep)
 
 
 _Workers = Annotated[
@@ -189,11 +189,11 @@ def compare(
     Tells where they differ and why. A file may hold several experiments: its tables [sweep] and [[variant]].
     Ctrl-C keeps what was compared.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.compare import show_comparison
 
         show_comparison(
-            talk,
+            out,
             experiment,
             files=files or (),
             plot=plot,
@@ -217,10 +217,10 @@ def diff(
 
     Every dataset and attribute; what only tells how and where it ran is told apart. Exit code 3 if something differs.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.diff import show_diff
 
-        show_diff(talk, first, second)
+        show_diff(out, first, second)
 
 
 @app.command()
@@ -254,11 +254,11 @@ def sweep(
 
     Its tables [sweep] and [[variant]] say which. Whatever ends it, the same command goes on from there: docs/sweep.md.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.sweep import show_sweep
 
         show_sweep(
-            talk,
+            out,
             experiment,
             folder,
             plot=plot,
@@ -296,11 +296,11 @@ def curve(
 
     The experiment has a table [traffic]; its load is replaced. Points are simulated in parallel.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.curves import show_curve
 
         show_curve(
-            talk,
+            out,
             experiment,
             loads=loads,
             auto=auto,
@@ -334,11 +334,11 @@ def saturation(
 
     The experiment has a table [traffic]; its load is replaced.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.curves import show_saturation
 
         show_saturation(
-            talk,
+            out,
             experiment,
             resolution=resolution,
             file=file,
@@ -362,11 +362,11 @@ def check(
 
     Settings, routes, the proof that they cannot deadlock, the proof of every collective schedule, buffers.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.check import check_experiment
 
         check_experiment(
-            talk,
+            out,
             experiment,
             overrides=settings or (),
             backend=backend,
@@ -388,10 +388,10 @@ def list_(
     json: Json = False,
 ) -> None:
     """What is on the shelves; a model layer by layer, a system."""
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.shelves import list_shelves
 
-        list_shelves(talk, what, library or (), device)
+        list_shelves(out, what, library or (), device)
 
 
 @app.command()
@@ -416,10 +416,10 @@ def collective(
 
     Proves it, counts steps and bytes, and tells who sends what to whom.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.collective import show_collective
 
-        show_collective(talk, name, npus=npus, kind=kind, size=size, libraries=library or (), plot=plot)
+        show_collective(out, name, npus=npus, kind=kind, size=size, libraries=library or (), plot=plot)
 
 
 @app.command()
@@ -447,11 +447,11 @@ def topology(
 
     Size, degree, bisection, hops, channel load, deadlock freedom; its picture, and its graph.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.topology import show_topology
 
         show_topology(
-            talk,
+            out,
             " ".join([name, *(options or ())]),
             shape=shape,
             overrides=settings or (),
@@ -467,10 +467,10 @@ def doctor(json: Json = False) -> None:
 
     Versions, build of the engine, shelves, and a run whose result is known.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.doctor import examine
 
-        examine(talk)
+        examine(out)
 
 
 @app.command()
@@ -505,13 +505,13 @@ def timeline(
 
     A process for each NPU, a slice for each chunk and phase, arrows to the next phase, counters of the links.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.timeline import write_timeline
         from pyxsim.reports.timeline import View
 
         some = View.most_events if most is None else count(most, "--max-events", 0)
         view = View(begin, end, npus, links or View.links, counters or View.counters, some)
-        write_timeline(talk, result, view, file)
+        write_timeline(out, result, view, file)
 
 
 app.command(cls=AstraCommand)(astra)
@@ -539,12 +539,12 @@ def booksim(
 
     Every key is honoured, or refused or remarked upon in one line: docs/booksim.md.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.booksim import run_booksim
         from pyxsim.reports.files import Outputs
 
         run_booksim(
-            talk,
+            out,
             configuration,
             assignments or (),
             Outputs(file, plot),
@@ -574,11 +574,11 @@ def validate(
 
     Each case has a number, a bound and a picture. Exit code 3 if one does not hold.
     """
-    with Talk(json=json, quiet=quiet) as talk:
+    with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.validate import validate as run_validation
 
         number = maybe(workers, "--workers")
-        run_validation(talk, names or (), workers=number, folder=folder, list_only=list_only, write=write)
+        run_validation(out, names or (), workers=number, folder=folder, list_only=list_only, write=write)
 
 
 app.command()(bench)

@@ -10,9 +10,9 @@ from typing import Any
 
 from h5py import is_hdf5
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.progress import Watch
-from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports import why
@@ -38,7 +38,7 @@ def read_share(text: str) -> float:
 
 
 def show_comparison(
-    talk: Talk,
+    out: CommandOutput,
     path: str,
     *,
     files: Sequence[str] = (),
@@ -59,32 +59,32 @@ def show_comparison(
     )
     if point is not None and point not in (labels := [each.label for each in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
-    found = _run(talk, plan, share)
-    with talk.stop.deferred():  # what is there is written, whatever comes meanwhile
-        _ended(talk, found, files, plot, point)
+    found = _run(out, plan, share)
+    with out.stop.deferred():  # what is there is written, whatever comes meanwhile
+        _ended(out, found, files, plot, point)
 
 
-def _ended(talk: Talk, found: Comparison, files: Sequence[str], plot: str | None, point: str | None) -> None:
+def _ended(out: CommandOutput, found: Comparison, files: Sequence[str], plot: str | None, point: str | None) -> None:
     shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
-    talk.put(told(found))
-    talk.say(*_tables(found, bound(talk.console), shown))
+    out.put(told(found))
+    out.say(*_tables(found, bound(out.console), shown))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
-    talk.say(*(["", f"wrote {written}"] if written else []))
+    out.say(*(["", f"wrote {written}"] if written else []))
     if failed := [point for point in found.points if all(entry.cycles is None for entry in point.entries)]:
         raise SimulationError(f"{len(failed)} of {len(found.points)} points could be run on no backend")
 
 
-def _run(talk: Talk, plan: Plan, within: float) -> Comparison:
-    watch = Watch(talk)
+def _run(out: CommandOutput, plan: Plan, within: float) -> Comparison:
+    watch = Watch(out)
 
     def over(step: Step, prepared: Prepared) -> AbstractContextManager[None]:
         return watch.over(prepared, f"{step.number + 1}/{step.count} {step.point.label}, {step.backend}: ")
 
     def tell(point: Compared) -> None:
-        if talk.live and len(plan.points) > 1:
-            talk.say(_line(point))
+        if out.live and len(plan.points) > 1:
+            out.say(_line(point))
 
     return compare(plan, within=within, tick=watch.tick, over=over, tell=tell)
 

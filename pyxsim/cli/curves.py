@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.paths import ending
 from pyxsim.reports.files import check_plot
@@ -36,7 +36,7 @@ def read_loads(text: str) -> list[float]:
 
 
 def show_curve(
-    talk: Talk,
+    out: CommandOutput,
     path: str,
     *,
     loads: str | None = None,
@@ -55,41 +55,41 @@ def show_curve(
     elif file is not None:
         ending(file, KINDS, "a curve")
     wanted = None if loads is None else read_loads(loads)
-    points = _points(talk, path, options, (file, plot))
+    points = _points(out, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)
-    with talk.stop.deferred():  # what is there is written, whatever comes meanwhile
+    with out.stop.deferred():  # what is there is written, whatever comes meanwhile
         written = _written(found, file, plot)
-        talk.put({**found.json(), **_faults(found)})
-        talk.say(*_table(found))
-    _ended(talk, found, written)
+        out.put({**found.json(), **_faults(found)})
+        out.say(*_table(found))
+    _ended(out, found, written)
     if failed := [point for point in found.points if "error" in point]:
         raise SimulationError(f"{len(failed)} of {len(found.points)} loads failed")
 
 
-def _ended(talk: Talk, found: Curve, written: str) -> None:
+def _ended(out: CommandOutput, found: Curve, written: str) -> None:
     """Say where it is. Raises KeyboardInterrupt for a curve that was ended early."""
     if not found.complete:
         kept = f"the points that are there are in {written}" if written else "without -o nothing was written"
         raise KeyboardInterrupt(kept)
-    talk.say(*(["", f"wrote {written}"] if written else []))
+    out.say(*(["", f"wrote {written}"] if written else []))
 
 
 def show_saturation(
-    talk: Talk, path: str, *, resolution: float | None = None, file: str | None = None, **options: Any
+    out: CommandOutput, path: str, *, resolution: float | None = None, file: str | None = None, **options: Any
 ) -> None:
     """`pyxsim saturation`."""
     if resolution is not None and not 0 < resolution < 1e6:
         raise InputError(f"{resolution:g} is no resolution", key="--resolution", allowed="a number above zero")
-    points = _points(talk, path, options, (file, None))
+    points = _points(out, path, options, (file, None))
     found = _placed(lambda: saturation(points, resolution), path, options)
-    with talk.stop.deferred():
+    with out.stop.deferred():
         written = _written(found.curve, file, None)
-        talk.put(found.json())
-        talk.say(*_table(found.curve), "", _verdict(found))
-    _ended(talk, found.curve, written)
+        out.put(found.json())
+        out.say(*_table(found.curve), "", _verdict(found))
+    _ended(out, found.curve, written)
 
 
-def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
+def _points(out: CommandOutput, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
     overrides = tuple(options.get("overrides") or ())
     checkers: tuple[Callable[[str], Path], ...] = (check_curve, check_plot)
     checks = [
@@ -100,7 +100,7 @@ def _points(talk: Talk, path: str, options: dict[str, Any], outputs: tuple[str |
 
     def load() -> Points:
         more = {**options, "overrides": overrides}
-        points: Points = _placed(lambda: points_of(path, **more, tell=lambda point: _told(talk, point)), path, options)
+        points: Points = _placed(lambda: points_of(path, **more, tell=lambda point: _told(out, point)), path, options)
         return points
 
     (points, *_) = all_or_faults(load, *checks)
@@ -137,10 +137,10 @@ def _written(found: Curve, file: str | None, plot: str | None) -> str:
     return " and ".join(name for name in (file, plot) if name is not None)
 
 
-def _told(talk: Talk, point: Point) -> None:
+def _told(out: CommandOutput, point: Point) -> None:
     """A point as soon as it is there: only where somebody watches."""
-    if talk.live:
-        talk.say(f"load {point['offered_load']:g}: {_words(point)}")
+    if out.live:
+        out.say(f"load {point['offered_load']:g}: {_words(point)}")
 
 
 def _words(point: Point) -> str:

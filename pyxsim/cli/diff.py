@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.reports.facts import plural
 from pyxsim.reports.room import bound
 from pyxsim.reports.sheets import Sheet
@@ -18,17 +18,17 @@ MOST_ROWS = 20  # on a terminal; files and --json have all of them
 LONGEST = 25  # letters of a value
 
 
-def show_diff(talk: Talk, first: str, second: str) -> None:
+def show_diff(out: CommandOutput, first: str, second: str) -> None:
     """`pyxsim diff`. Ends with DIFFERENT where something differs that is no matter of how it ran."""
     found = diff(first, second)
-    talk.put(found.json())
-    width = bound(talk.console)
+    out.put(found.json())
+    width = bound(out.console)
     most = MOST_ROWS if width is not None else None
-    talk.say(said(found))
+    out.say(said(found))
     if found.differences:
-        talk.say("", _differences(found).rich(most, width))
+        out.say("", _differences(found).rich(most, width))
     if found.apart:
-        talk.say("", _apart(found).rich(most, width))
+        out.say("", _apart(found).rich(most, width))
     if not found.equal:
         raise typer.Exit(DIFFERENT)
 

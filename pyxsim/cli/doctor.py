@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import typer
 
 from pyxsim import __version__
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import PyxsimError
 
 OLDEST_PYTHON = (3, 11)
@@ -30,12 +30,12 @@ class Finding(NamedTuple):
     text: str
 
 
-def examine(talk: Talk) -> None:
+def examine(out: CommandOutput) -> None:
     """`pyxsim doctor`; ends with exit code 1 when something is broken."""
     findings = [finding for name, look in _CHECKS.items() for finding in _looked(name, look)]
     good = all(finding.ok is not False for finding in findings)
-    _show(talk, findings, good)
-    talk.put({"ok": good, "version": __version__, "findings": [finding._asdict() for finding in findings]})
+    _show(out, findings, good)
+    out.put({"ok": good, "version": __version__, "findings": [finding._asdict() for finding in findings]})
     if not good:
         raise typer.Exit(1)
 
@@ -153,8 +153,8 @@ _CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
 _MARKS = {True: ("good", "green"), False: ("BROKEN", "bold red"), None: ("-", "dim")}
 
 
-def _show(talk: Talk, findings: list[Finding], good: bool) -> None:
-    if talk.silent:
+def _show(out: CommandOutput, findings: list[Finding], good: bool) -> None:
+    if out.silent:
         return
     from rich.table import Table
     from rich.text import Text
@@ -166,4 +166,4 @@ def _show(talk: Talk, findings: list[Finding], good: bool) -> None:
     for finding in findings:
         mark, style = _MARKS[finding.ok]
         table.add_row(Text(mark, style=style), finding.name, Text(finding.text))
-    talk.say(table, "", "all good" if good else "something is broken: see above")
+    out.say(table, "", "all good" if good else "something is broken: see above")

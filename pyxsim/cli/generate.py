@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim import library
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.topology import shape_of
 from pyxsim.errors import InputError
 from pyxsim.paths import need_folder
@@ -28,7 +28,7 @@ TEXT = ".txt"
 
 
 def generate_workload(
-    talk: Talk,
+    out: CommandOutput,
     experiment: str | None,
     target: str | None,
     *,
@@ -52,18 +52,18 @@ def generate_workload(
         star(target)  # a name that is none is told before anything is made
     graph = repeated(program(plan), settings.workload.passes)
     rows, kinds, remote = stages(plan), traffic(graph), accesses(graph)
-    _tell(talk, plan, graph, rows, {"communication": kinds, "remote memory": remote})
+    _tell(out, plan, graph, rows, {"communication": kinds, "remote memory": remote})
     if target is not None and is_text:
         check_writable(target).write_text(text, encoding="ascii")
-        talk.say("", f"wrote {target}")
+        out.say("", f"wrote {target}")
     elif target is not None:
         written = export(graph, target, plan.shape, settings.network.clock)
         groups = f", groups in {written.groups}" if written.groups else ""
-        talk.say(
+        out.say(
             "", f"wrote {plural(written.traces, 'trace')}, {plural(written.nodes, 'node')}: {written.files}{groups}"
         )
         told.update(file=written.files, groups=None if written.groups is None else str(written.groups))
-    talk.put({**told, **_json(plan, graph, rows, kinds, remote)})
+    out.put({**told, **_json(plan, graph, rows, kinds, remote)})
 
 
 def _settings(
@@ -98,13 +98,13 @@ def _plan(settings: Experiment, folder: Path) -> Plan:
     return training_plan(workload, system.npu, topology.shape, network.clock, folder, system.remote_memory)
 
 
-def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: dict[str, list[Traffic]]) -> None:
-    if talk.silent:
+def _tell(out: CommandOutput, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: dict[str, list[Traffic]]) -> None:
+    if out.silent:
         return
     from rich.table import Table
 
     own, grid = plan.parallelism, plan.grid
-    talk.say(
+    out.say(
         f"{plan.model.name}: {plan.model.parameters:,} parameters; a sample is {plan.model.sample}",
         f"{len(grid):,} NPUs: tensor {own.tensor} x data {grid.data} x pipeline {own.pipeline}; each replica takes "
         f"{plan.micro_batches:,} times {plural(plan.samples, 'sample')}",
@@ -128,9 +128,9 @@ def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: di
             _bytes(row.memory),
             *([_bytes(row.remote)] if remote else []),
         )
-    talk.say(table)
+    out.say(table)
     if len(rows) > MAX_STAGES:
-        talk.say(f"  and {plural(len(rows) - MAX_STAGES, 'more stage')}; --json has all of them")
+        out.say(f"  and {plural(len(rows) - MAX_STAGES, 'more stage')}; --json has all of them")
     for title, kinds in moves.items():
         if not kinds:
             continue
@@ -139,7 +139,7 @@ def _tell(talk: Talk, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: di
             moved.add_column(column, justify="left" if column == title else "right", no_wrap=True)
         for each in kinds:
             moved.add_row(each.kind, f"{each.tasks:,}", _bytes(each.bytes))
-        talk.say("", moved)
+        out.say("", moved)
 
 
 def _bytes(size: int) -> str:

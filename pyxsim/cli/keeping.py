@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from pyxsim.cli.ends import complain
-from pyxsim.cli.talk import Talk
-from pyxsim.runner.checkpoint.context import Rest, keeper
-from pyxsim.runner.checkpoint.writer import Keeper
+from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.exit_codes import complain
+from pyxsim.runner.checkpoint.context import CheckpointContext, keeper
+from pyxsim.runner.checkpoint.writer import CheckpointWriter
 
 
-def keeper_of(talk: Talk, path: str, every: float | None, rest: Rest) -> Keeper:
+def keeper_of(out: CommandOutput, path: str, every: float | None, rest: CheckpointContext) -> CheckpointWriter:
     """It ends the run when a signal has come."""
-    return keeper(path, every, rest, stopping=lambda: bool(talk.stop.number), complain=complain)
+    return keeper(path, every, rest, stopping=lambda: bool(out.stop.number), complain=complain)
 
 
 def words(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError
 from pyxsim.models import device, devices, load_model, model_files, processor
 from pyxsim.models.layer import Model
@@ -56,7 +56,7 @@ def device_notes(facts: dict[str, Any]) -> list[str]:
     return [f"{format_bytes(known.memory)}, {format_bandwidth(known.bandwidth)}; {peaks}"]
 
 
-def show_model(talk: Talk, name: str, on: str | None) -> None:
+def show_model(out: CommandOutput, name: str, on: str | None) -> None:
     """The layers of a model; `on`: a device, for times. Raises InputError."""
     model = load_model(name)
     npu = None
@@ -67,13 +67,13 @@ def show_model(talk: Talk, name: str, on: str | None) -> None:
             raise InputError(error.problem, key="--device", allowed=error.allowed, given=error.given) from None
     found = lines(model, npu, model.batch)
     facts = _facts(model)
-    talk.say(f"{model.name}: {model.help or 'a table of layers'}", *(f"  {note}" for note in model_notes(facts)))
+    out.say(f"{model.name}: {model.help or 'a table of layers'}", *(f"  {note}" for note in model_notes(facts)))
     if model.batch > 1:
-        talk.say(f"  the table speaks of {model.batch} samples")
+        out.say(f"  the table speaks of {model.batch} samples")
     if model.source:
-        talk.say(f"  source: {model.source}")
-    _table(talk, found, npu is not None)
-    talk.put({**facts, "layers": [_row(line) for line in found]})
+        out.say(f"  source: {model.source}")
+    _table(out, found, npu is not None)
+    out.put({**facts, "layers": [_row(line) for line in found]})
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _row(line: Line) -> dict[str, Any]:
     return row if line.seconds is None else {**row, "training_ns": float(line.seconds * 10**9)}
 
 
-def _table(talk: Talk, found: Sequence[Line], timed: bool) -> None:
+def _table(out: CommandOutput, found: Sequence[Line], timed: bool) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -113,4 +113,4 @@ def _table(talk: Talk, found: Sequence[Line], timed: bool) -> None:
         products = "; ".join(f"{m} x {n} x {k}" + (f" ({count})" * (count > 1)) for m, n, k, count in line.products)
         cells = [line.name, str(line.count), *map(short, (line.parameters, line.flops, line.bytes)), products]
         table.add_row(*cells, *([] if line.seconds is None else [format_time_ns(line.seconds * 10**9)]))
-    talk.say("", table)
+    out.say("", table)

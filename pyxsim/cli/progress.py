@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.reports.facts import rounded
 from pyxsim.runner.lifecycle import Progress, standing
 from pyxsim.runner.prepare import Prepared, PreparedTraffic
@@ -25,8 +25,8 @@ TEXT = 72  # columns of the text beside the bar
 class Watch:
     """Looks at a run at every `tick`: ends it when a signal has come, if nobody else `ends` it; shows how far it is."""
 
-    def __init__(self, talk: Talk, *, ends: bool = True) -> None:
-        self.talk = talk
+    def __init__(self, out: CommandOutput, *, ends: bool = True) -> None:
+        self.out = out
         self.ends = ends
         self._prepared: Prepared | PreparedTraffic | None = None
         self._begin = self._last = 0.0
@@ -40,7 +40,7 @@ class Watch:
         self._prepared, self._name = prepared, name
         self._begin = self._last = time.monotonic()
         try:
-            with self.talk.stop.deferred():
+            with self.out.stop.deferred():
                 yield
         finally:
             self._prepared = None
@@ -54,19 +54,19 @@ class Watch:
         if self._prepared is None:
             return
         if self.ends:
-            self.talk.stop.obey()
+            self.out.stop.obey()
         now = time.monotonic()
         if now - self._last < PAUSE:
             return
         self._last = now
-        if self.talk.live and now - self._begin >= SILENCE:
+        if self.out.live and now - self._begin >= SILENCE:
             with suppress(OSError):
                 self._show(self._prepared, now - self._begin)
 
     def _show(self, prepared: Prepared | PreparedTraffic, elapsed: float) -> None:
         if self._bar is None:
             self._visits = prepared.router_visits
-            self._bar = _bar(self.talk)
+            self._bar = _bar(self.out)
             self._bar.start()
         progress = standing(prepared)
         (task,) = self._bar.task_ids
@@ -104,12 +104,12 @@ def clock(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-def _bar(talk: Talk) -> Bar:
+def _bar(out: CommandOutput) -> Bar:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     # No thread refreshes it, since the run itself calls often enough; and nothing of it stays on the screen.
-    console = talk.console
+    console = out.console
     bar = Bar(
         TextColumn("{task.fields[done]}", markup=False),
         BarColumn(bar_width=max(1, min(20, console.width - TEXT))),

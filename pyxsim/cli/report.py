@@ -7,21 +7,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pyxsim import library
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.talk import Talk
 from pyxsim.reports.files import check_outputs
 from pyxsim.reports.html import chapters, check_page, save
 
 
-def make_report(talk: Talk, paths: Sequence[str], file: str | None, libraries: Iterable[str] = ()) -> None:
+def make_report(out: CommandOutput, paths: Sequence[str], file: str | None, libraries: Iterable[str] = ()) -> None:
     """`pyxsim report`. What is drawn of a network, its topology says, which may be in a library of the user."""
     library.load_all(libraries)
     target = file if file is not None else beside(paths)
     *_, found = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
     save(found, target)
     size = os.path.getsize(target)
-    talk.put({"report": target, "bytes": size, "chapters": [each.title for each in found]})
-    talk.say(f"wrote {target} ({size / 1e6:.1f} MB): open it in a browser")
+    out.put({"report": target, "bytes": size, "chapters": [each.title for each in found]})
+    out.say(f"wrote {target} ({size / 1e6:.1f} MB): open it in a browser")
 
 
 def beside(paths: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyxsim import library
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.models import device_facts, device_notes, model_facts, model_notes, show_model
 from pyxsim.cli.systems import system_facts, system_notes
-from pyxsim.cli.talk import Talk
 from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
@@ -46,17 +46,19 @@ class Item:
         return {key: value for key, value in vars(self).items() if value is not None}
 
 
-def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] = (), on: str | None = None) -> None:
+def list_shelves(
+    out: CommandOutput, what: str | None = None, libraries: Iterable[str] = (), on: str | None = None
+) -> None:
     """`pyxsim list`: all shelves, or one; a model, with times `on` a device; or a system. Raises InputError."""
     libraries = list(libraries)
     files = library.data_files(extra_dirs=libraries)
     if what is not None and what not in _TITLES and what not in files:
-        _show_model(talk, what, on, files, libraries)
+        _show_model(out, what, on, files, libraries)
         return
     if on is not None:
         raise InputError("nothing is computed here", key="--device", allowed="with the name of a model")
     if what in files:
-        show_topology(talk, str(what), libraries=libraries)
+        show_topology(out, str(what), libraries=libraries)
         return
     library.load_all(libraries)
     shelves = {
@@ -73,7 +75,7 @@ def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] =
     entries["models"] = [(each["name"], each["help"], model_notes(each)) for each in models]
     entries["devices"] = [(each["name"], each["help"], device_notes(each)) for each in machines]
     entries["systems"] = [(each["name"], each["help"], system_notes(each)) for each in systems]
-    _show(talk, {name: items for name, items in entries.items() if what in (None, name)})
+    _show(out, {name: items for name, items in entries.items() if what in (None, name)})
     found = {
         **{name: [item.json() for item in items] for name, items in shelves.items()},
         "models": models,
@@ -81,12 +83,14 @@ def list_shelves(talk: Talk, what: str | None = None, libraries: Iterable[str] =
         "systems": systems,
         "folders": folders,
     }
-    talk.put(found if what is None else {what: found[what]})
+    out.put(found if what is None else {what: found[what]})
 
 
-def _show_model(talk: Talk, name: str, on: str | None, systems: Iterable[str], libraries: Iterable[str]) -> None:
+def _show_model(
+    out: CommandOutput, name: str, on: str | None, systems: Iterable[str], libraries: Iterable[str]
+) -> None:
     try:
-        show_model(talk, name, on)
+        show_model(out, name, on)
     except InputError as error:
         if error.key != "model":
             raise
@@ -138,7 +142,7 @@ _TITLES = {
 }
 
 
-def _show(talk: Talk, shelves: dict[str, list[tuple[str, str, list[str]]]]) -> None:
+def _show(out: CommandOutput, shelves: dict[str, list[tuple[str, str, list[str]]]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -150,4 +154,4 @@ def _show(talk: Talk, shelves: dict[str, list[tuple[str, str, list[str]]]]) -> N
             table.add_row(f"  {name}", Text(about))
             for note in notes:
                 table.add_row("", Text(note, style="dim"))
-        talk.say(*([""] if number else []), _TITLES[shelf], table)
+        out.say(*([""] if number else []), _TITLES[shelf], table)

@@ -8,30 +8,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyxsim.cli.ends import lines
+from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.exit_codes import lines
 from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.cli.keeping import keeper_of
 from pyxsim.cli.keeping import words as typed
 from pyxsim.cli.progress import Watch
-from pyxsim.cli.talk import Talk
-from pyxsim.cli.watched import Watched
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
-from pyxsim.runner.checkpoint.context import Rest, check_new, place_of
-from pyxsim.runner.checkpoint.writer import Keeper
+from pyxsim.runner.checkpoint.context import CheckpointContext, check_new, place_of
+from pyxsim.runner.checkpoint.writer import CheckpointWriter
 from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.packet_watch import PacketWatch
 from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 
 
-def show(talk: Talk, experiment: Experiment, notes: Iterable[str]) -> None:
+def show(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> None:
     """Print the experiment that foreign files stand for, as TOML, in place of running it."""
     text, notes = resolved_toml(experiment), list(notes)
-    talk.put({"experiment": text, "notes": notes})
-    talk.say(*notes)
-    if not talk.json:
-        talk.write(text)
+    out.put({"experiment": text, "notes": notes})
+    out.say(*notes)
+    if not out.json:
+        out.write(text)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Job:
     warnings: list[str] = field(default_factory=list)
 
 
-def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
+def run_experiment(
+    out: CommandOutput, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any
+) -> None:
     """`pyxsim run`. `options`: backend, libraries, allow_deadlock, watch of the Job."""
     overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
     job = Job(
@@ -60,10 +62,12 @@ def run_experiment(talk: Talk, path: str, outputs: Outputs, *, overrides: Iterab
         folder=Path(path).parent,
         **options,
     )
-    carry_out(talk, job, outputs)
+    carry_out(out, job, outputs)
 
 
-def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None) -> None:
+def carry_out(
+    out: CommandOutput, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None
+) -> None:
     """Run a job, write and show its results. `last_words`: tells what else there is to tell of what was
     prepared, and of its complete result.
 
@@ -72,18 +76,20 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any,
     experiment, _, watched = all_or_faults(
         job.load,
         lambda: outputs.check(job.inputs),
-        lambda: Watched.read(job.watch) if job.watch is not None else None,
+        lambda: PacketWatch.read(job.watch) if job.watch is not None else None,
     )
     if watched is not None:
         experiment = watched.told(experiment)
-    rest = Rest(outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched)
+    rest = CheckpointContext(
+        outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched
+    )
     keeper = None
     if last_words is not None:  # who resumes the run would not have them
         experiment.run.without_checkpoints()
     elif experiment.run.every is not None:
         path = place_of(outputs.file, job.inputs)
-        keeper = keeper_of(talk, check_new(path, typed(path)), experiment.run.every, rest)
-    watch = Watch(talk, ends=keeper is None)
+        keeper = keeper_of(out, check_new(path, typed(path)), experiment.run.every, rest)
+    watch = Watch(out, ends=keeper is None)
     try:
         prepared = prepare(
             experiment,
@@ -99,7 +105,7 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any,
     if watched is not None:
         watched.begin(prepared.network)
     try:
-        result = go_on(talk, prepared, replace(rest, outputs=outputs), watch, keeper)
+        result = go_on(out, prepared, replace(rest, outputs=outputs), watch, keeper)
     except InputError as error:
         raise job.place(error) from None
     if last_words is not None:
@@ -107,50 +113,50 @@ def carry_out(talk: Talk, job: Job, outputs: Outputs, last_words: Callable[[Any,
 
 
 def go_on(
-    talk: Talk,
+    out: CommandOutput,
     prepared: Prepared | PreparedTraffic,
-    rest: Rest,
+    rest: CheckpointContext,
     watch: Watch,
-    keeper: Keeper | None,
+    keeper: CheckpointWriter | None,
     *,
     keep: bool = False,
 ) -> Result:
     """Run what was prepared, write and show the results; with `keep` the checkpoint stays. Raises as `carry_out`."""
     watched, outputs = rest.watched, rest.outputs
-    with talk.stop.deferred():  # what was simulated is written, whatever comes meanwhile
+    with out.stop.deferred():  # what was simulated is written, whatever comes meanwhile
         try:
             with watch.over(prepared):
                 result = simulate(prepared, backend=rest.backend, keeper=keeper)
         except SimulationError as error:
             if keeper is not None and not keep:
                 keeper.forget()
-            _log(talk, watched, prepared.network)
-            _failed(talk, error, outputs, _events(watched, prepared.network))
-        _log(talk, watched, prepared.network)
-        _ended(talk, result, outputs, _events(watched, prepared.network), keeper)
+            _log(out, watched, prepared.network)
+            _failed(out, error, outputs, _events(watched, prepared.network))
+        _log(out, watched, prepared.network)
+        _ended(out, result, outputs, _events(watched, prepared.network), keeper)
         if keeper is not None and not keep:
             keeper.forget()
     return result
 
 
-def _log(talk: Talk, watched: Watched | None, network: Any) -> None:
+def _log(out: CommandOutput, watched: PacketWatch | None, network: Any) -> None:
     """What happened to the packet that somebody wants to watch."""
     if watched is not None:
-        talk.say(*watched.lines(network), "")
+        out.say(*watched.lines(network), "")
 
 
-def _events(watched: Watched | None, network: Any) -> dict[str, Any]:
+def _events(watched: PacketWatch | None, network: Any) -> dict[str, Any]:
     """What happened to that packet, for scripts."""
     if watched is None:
         return {}
     return {"watched": [list(row) for row in network.engine.watched()], "watched_stays": watched.stays(network)}
 
 
-def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:
+def _failed(out: CommandOutput, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:
     result: Result | None = getattr(error, "result", None)
     if result is None:
         raise error
-    talk.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": lines(error)})
+    out.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": lines(error)})
     try:
         written = outputs.write(result)
         words = f"; {_kept(written)}" if written else ""
@@ -160,14 +166,16 @@ def _failed(talk: Talk, error: SimulationError, outputs: Outputs, more: dict[str
     raise error
 
 
-def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any], keeper: Keeper | None) -> None:
+def _ended(
+    out: CommandOutput, result: Result, outputs: Outputs, more: dict[str, Any], keeper: CheckpointWriter | None
+) -> None:
     written, fault = "", None
     try:
         written = outputs.write(result)
     except InputError as error:  # the numbers are worth showing all the same
         fault = error
-    talk.put({**numbers(result), **more} if talk.json else {})
-    if not talk.silent:
+    out.put({**numbers(result), **more} if out.json else {})
+    if not out.silent:
         from pyxsim.reports.summary import print_summary
 
         print_summary(result)
@@ -178,7 +186,7 @@ def _ended(talk: Talk, result: Result, outputs: Outputs, more: dict[str, Any], k
         if keeper is not None and keeper.written:
             words += f"; {typed(keeper.path)} goes on"
         raise KeyboardInterrupt(words)
-    talk.say(*(["", f"wrote {written}"] if written else []))
+    out.say(*(["", f"wrote {written}"] if written else []))
 
 
 def _kept(written: str) -> str:

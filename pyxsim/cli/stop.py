@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from pyxsim.cli.ends import without_terminal
+from pyxsim.cli.exit_codes import without_terminal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME = 0.5  # seconds in which signals are one wish: `timeout` and batch systems tell a process and then its group

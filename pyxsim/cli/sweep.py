@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.progress import PAUSE, clock
-from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports.latency import number
 from pyxsim.reports.room import bound
@@ -32,12 +32,14 @@ _TELLING = (  # numbers that a row on a terminal has, as far as there are such
 )
 
 
-def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str] | None = None, **options: Any) -> None:
+def show_sweep(
+    out: CommandOutput, path: str, folder: str, *, plot: tuple[str, str, str] | None = None, **options: Any
+) -> None:
     """`pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as for `sweep`."""
     overrides = tuple(options.get("overrides") or ())
     wanted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
     needs = [(wanted[1], "--plot")] if wanted is not None else []
-    with _Watch(talk, path) as watch:
+    with _Watch(out, path) as watch:
         try:
             found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
         except KeyboardInterrupt:
@@ -46,8 +48,8 @@ def show_sweep(talk: Talk, path: str, folder: str, *, plot: tuple[str, str, str]
     if wanted is not None:
         written.append(f"{folder}/{file_name(wanted)}")
         save(found, written[-1], *wanted)
-    talk.put({**_told(found), **_faults(found)})
-    talk.say(*_shown(found, watch.standing, bound(talk.console)), "", f"wrote {', '.join(written)}")
+    out.put({**_told(found), **_faults(found)})
+    out.say(*_shown(found, watch.standing, bound(out.console)), "", f"wrote {', '.join(written)}")
     if failed := found.counts["failed"]:
         raise SimulationError(f"{failed} of {len(found)} points failed")
     if failed := sum(row["state"] == "failed" for row in found.answers):
@@ -76,8 +78,8 @@ def _axis(plan: Plan, name: str) -> str:
 class _Watch:
     """Shows how far a sweep is: lines that change on a terminal; elsewhere a line every now and then."""
 
-    def __init__(self, talk: Talk, path: str) -> None:
-        self.talk = talk
+    def __init__(self, out: CommandOutput, path: str) -> None:
+        self.out = out
         self.path = path
         self.standing = Standing(0)
         self._told = 0
@@ -95,21 +97,21 @@ class _Watch:
     def see(self, standing: Standing) -> None:
         """Called several times a second."""
         began, self.standing = bool(self.standing.total), standing
-        if self.talk.silent:
+        if self.out.silent:
             return
         if not (began or standing.swept):  # before the time of a run is spent on another thing than was meant
             self._say(
                 f"one point: nothing is swept in {self.path}; [sweep] and [[variant]] tell what is, and --set takes "
                 "its keys out of them"
             )
-        if self.talk.live and time.monotonic() - self._shown >= PAUSE:
+        if self.out.live and time.monotonic() - self._shown >= PAUSE:
             self._shown = time.monotonic()
             self._show(standing)
         news, self._told = standing.news[self._told :], len(standing.news)
         for label, reason in news:
             self._say(f"failed: {label}" if reason in self._reasons else f"failed: {label}: {reason}")
             self._reasons.add(reason)
-        if not self.talk.live and time.monotonic() - self._last >= SILENCE:
+        if not self.out.live and time.monotonic() - self._last >= SILENCE:
             self._last = time.monotonic()
             self._say(_words(standing))
 
@@ -119,14 +121,14 @@ class _Watch:
         if self._live is not None:
             self._live.console.print(Text(line, overflow="fold"))
         else:
-            self.talk.say(line)
+            self.out.say(line)
 
     def _show(self, standing: Standing) -> None:
         from rich.live import Live
 
         if self._live is None:
             look: dict[str, Any] = {"auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
-            self._live = Live(console=self.talk.console, transient=True, **look)
+            self._live = Live(console=self.out.console, transient=True, **look)
             self._live.start()
         self._live.update(_picture(standing), refresh=True)
 

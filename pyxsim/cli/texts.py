@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.topology import find_topology, shape_of
 from pyxsim.errors import InputError, raise_all
 from pyxsim.reports.facts import plural
@@ -92,7 +92,7 @@ def _of_file(name: str) -> tuple[int, ...]:
     return tuple(tables["shape"])
 
 
-def show_text(talk: Talk, text: TextWorkload) -> None:
+def show_text(out: CommandOutput, text: TextWorkload) -> None:
     """A table of the layers, and what they come to in one pass."""
     parts = (FORWARD, INPUTS, WEIGHTS)
     compute = {part: sum(_of(layer, part).compute for layer in text.layers) for part in parts}
@@ -100,8 +100,8 @@ def show_text(talk: Talk, text: TextWorkload) -> None:
     for each in (_of(layer, part) for layer in text.layers for part in parts):
         if each.kind is not None:
             sizes[each.kind] += each.size
-    _tables(talk, text, compute, sizes)
-    talk.put(
+    _tables(out, text, compute, sizes)
+    out.put(
         {
             "parallelism": text.parallelism,
             **_head(text),
@@ -112,13 +112,13 @@ def show_text(talk: Talk, text: TextWorkload) -> None:
     )
 
 
-def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict[str, int]) -> None:
-    if talk.silent:
+def _tables(out: CommandOutput, text: TextWorkload, compute: dict[str, int], sizes: dict[str, int]) -> None:
+    if out.silent:
         return
     from rich.table import Table
 
     said = "".join(f", {name.replace('_', ' ')} {value}" for name, value in _head(text).items())
-    talk.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{said}", "")
+    out.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{said}", "")
     layers, own = text.layers[:MAX_LAYERS], text.parallelism == CUSTOMIZED
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("computes", no_wrap=True)
@@ -130,8 +130,8 @@ def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict
         times = (*(_of(layer, part).compute for part in compute), layer.update)
         table.add_row(layer.name, *map(format_time_ns, times), *([layer.policy or ""] if own else []))
     table.add_row("all", *map(format_time_ns, compute.values()))
-    width = bound(talk.console)
-    talk.say(fitted(table, width))
+    width = bound(out.console)
+    out.say(fitted(table, width))
     sends = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("communicates", "for its", "collective", "bytes"):
         sends.add_column(column, justify="right" if column == "bytes" else "left", no_wrap=True)
@@ -143,9 +143,9 @@ def _tables(talk: Talk, text: TextWorkload, compute: dict[str, int], sizes: dict
     for kind, size in sizes.items():
         sends.add_row("all", "", kind, format_bytes(size))
     if sends.row_count:
-        talk.say("", fitted(sends, width))
+        out.say("", fitted(sends, width))
     if len(text.layers) > MAX_LAYERS:
-        talk.say("", f"  and {plural(len(text.layers) - MAX_LAYERS, 'more layer')}; --json has all of them")
+        out.say("", f"  and {plural(len(text.layers) - MAX_LAYERS, 'more layer')}; --json has all of them")
 
 
 def _of(layer: Layer, part: str) -> Pass:
@@ -178,21 +178,21 @@ def _json(layer: Layer) -> dict[str, Any]:
     return told if layer.policy is None else told | {"parallelism": layer.policy}
 
 
-def check_text(talk: Talk, text: TextWorkload, loop: Loop) -> None:
+def check_text(out: CommandOutput, text: TextWorkload, loop: Loop) -> None:
     """Its faults were told when it was read; on a network, also those of its loop. Raises InputError."""
     told = plural(len(text.layers), "layer")
     if loop.is_told:
         graph, _ = loop.graph(text)
-        talk.say(f"{told}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: nothing is wrong")
-        talk.put({"layers": len(text.layers), "npus": graph.npus, "tasks": len(graph)})
+        out.say(f"{told}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: nothing is wrong")
+        out.put({"layers": len(text.layers), "npus": graph.npus, "tasks": len(graph)})
         return
-    talk.say(f"{told}: nothing is wrong; with --shape, --npus or --network its loop is checked, too")
-    talk.put({"layers": len(text.layers)})
+    out.say(f"{told}: nothing is wrong; with --shape, --npus or --network its loop is checked, too")
+    out.put({"layers": len(text.layers)})
 
 
-def convert_text(talk: Talk, text: TextWorkload, target: str, loop: Loop) -> None:
+def convert_text(out: CommandOutput, text: TextWorkload, target: str, loop: Loop) -> None:
     """Its loop on a network as traces. Raises InputError."""
     graph, dims = loop.graph(text)
     told = export(graph, target, dims.shape)
-    talk.say(f"wrote {plural(told.traces, 'trace')}, {plural(told.nodes, 'node')}: {told.files}")
-    talk.put({"file": told.files, "traces": told.traces, "nodes": told.nodes})
+    out.say(f"wrote {plural(told.traces, 'trace')}, {plural(told.nodes, 'node')}: {told.files}")
+    out.put({"file": told.files, "traces": told.traces, "nodes": told.nodes})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.talk import Talk
 from pyxsim.errors import InputError
 from pyxsim.reports.facts import plural, rounded
 from pyxsim.reports.timeline import View, build, check_timeline, write
@@ -15,7 +15,7 @@ DEFAULT = ".trace.json.gz"
 OPENS = "open it at https://ui.perfetto.dev, or with Perfetto's trace processor"
 
 
-def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -> None:
+def write_timeline(out: CommandOutput, path: str, view: View, file: str | None = None) -> None:
     """Write the trace of the result in a file. Left out, the name of the trace follows from that of the result."""
     target = file if file is not None else f"{path.removesuffix('.h5')}{DEFAULT}"
 
@@ -28,16 +28,16 @@ def write_timeline(talk: Talk, path: str, view: View, file: str | None = None) -
     size = write(trace, target)
     events = trace.count()
     told = {**trace.about, "complete": result.complete, "left_out": trace.left_out}
-    talk.put({"file": target, "bytes": size, **events, **told})
-    talk.say(
+    out.put({"file": target, "bytes": size, **events, **told})
+    out.say(
         f"{result.title}: {plural(events['slices'], 'slice')}, {plural(events['arrows'], 'arrow')}, "
         f"{plural(events['samples'], 'sample')} of {plural(len(trace.counters), 'counter')}; "
         f"{trace.about['npus']} NPUs, {trace.about['links']} links"
     )
     if not (len(result.chunks["rank"]) or result.work or trace.counters):
-        talk.say("it tells neither of chunks, tasks nor links over time: there is nothing to see but when it ran")
+        out.say("it tells neither of chunks, tasks nor links over time: there is nothing to see but when it ran")
     if not result.complete:
-        talk.say("the run was interrupted, or failed: it is shown until then")
+        out.say("the run was interrupted, or failed: it is shown until then")
     if trace.left_out:
-        talk.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
-    talk.say("", f"wrote {target} ({rounded(size, 'B')}); {OPENS}")
+        out.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
+    out.say("", f"wrote {target} ({rounded(size, 'B')}); {OPENS}")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from pyxsim import library
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import by_hand, each, placed
 from pyxsim.cli.systems import system_facts, system_rows
-from pyxsim.cli.talk import Talk
 from pyxsim.errors import DeadlockError, InputError, UnreachableError, bundle
 from pyxsim.network.capacity import capacity_of
 from pyxsim.registry import topologies
@@ -72,7 +72,7 @@ class Facts:
 
 
 def show_topology(
-    talk: Talk,
+    out: CommandOutput,
     name: str,
     *,
     shape: str | None = None,
@@ -86,7 +86,7 @@ def show_topology(
     `name`: of the shelf, perhaps with options behind it as one text ("dragonfly p=2 a=4 h=2"); or a file.
     """
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
-    write = _writer(talk, name, export, file)
+    write = _writer(out, name, export, file)
     libraries = list(libraries)
     topology, network = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
     facts = facts_of(topology, network)
@@ -94,10 +94,10 @@ def show_topology(
     capacity = capacity_of(topology, network)
     if write is not None:
         write(topology)
-    _show(talk, facts, [] if system is None else system_rows(system, facts.npus, capacity))
+    _show(out, facts, [] if system is None else system_rows(system, facts.npus, capacity))
     if file is not None:
-        talk.say("", f"wrote {file}")
-    talk.put({**asdict(facts), "capacity": asdict(capacity), "system": system, "file": file})
+        out.say("", f"wrote {file}")
+    out.put({**asdict(facts), "capacity": asdict(capacity), "system": system, "file": file})
 
 
 def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, Any] | None:
@@ -215,7 +215,7 @@ def facts_of(topology: Topology, network: Network) -> Facts:
     )
 
 
-def _show(talk: Talk, facts: Facts, more: Iterable[tuple[str, str]]) -> None:
+def _show(out: CommandOutput, facts: Facts, more: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -258,10 +258,10 @@ def _show(talk: Talk, facts: Facts, more: Iterable[tuple[str, str]]) -> None:
     table.add_column()
     for label, value in rows:
         table.add_row(label, Text(value, overflow="fold"))
-    talk.say(table)
+    out.say(table)
 
 
-def _writer(talk: Talk, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
+def _writer(out: CommandOutput, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
     """What writes the file that is wanted, or None. Raises InputError before anything is computed."""
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
@@ -270,21 +270,21 @@ def _writer(talk: Talk, name: str, export: str | None, file: str | None) -> Call
     if export is not None or (file is not None and file.lower().endswith(".graphml")):
         if file is not None:
             check_writable(file)
-        elif talk.json:
+        elif out.json:
             raise InputError("needs -o FILE beside --json: stdout has one JSON object", key="--export")
-        return lambda topology: _write_graph(talk, topology, file)
+        return lambda topology: _write_graph(out, topology, file)
     if file is not None:
         check_plot(file)
         return lambda topology: _write_picture(topology, file)
     return None
 
 
-def _write_graph(talk: Talk, topology: Topology, file: str | None) -> None:
+def _write_graph(out: CommandOutput, topology: Topology, file: str | None) -> None:
     import networkx as nx
 
     text = "\n".join(nx.generate_graphml(topology.to_networkx())) + "\n"
     if file is None:
-        talk.write(text)
+        out.write(text)
         return
     try:
         Path(file).write_text(text, encoding="utf-8")

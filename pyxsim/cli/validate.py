@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.paths import make_folder
 
@@ -20,7 +20,7 @@ MOST_WORKERS = 1024
 
 
 def validate(
-    talk: Talk,
+    out: CommandOutput,
     names: Sequence[str],
     *,
     workers: int | None = None,
@@ -36,7 +36,7 @@ def validate(
 
     cases = find(names)
     if list_only:
-        _list(talk, cases)
+        _list(out, cases)
         return
     if write is not None and names:
         raise InputError("the page is about all cases", key="--write", allowed="no names with --write")
@@ -49,7 +49,7 @@ def validate(
 
     def tick(outcome: Outcome) -> None:
         seen.append(outcome)
-        talk.say(_line(outcome, f"{len(seen)}/{len(cases)}"))
+        out.say(_line(outcome, f"{len(seen)}/{len(cases)}"))
 
     outcomes = run_cases(cases, workers=workers or most_workers(), pictures=target, tick=tick)
     data = to_json(outcomes)
@@ -57,8 +57,8 @@ def validate(
     if write is not None:
         write_page(Path(write), outcomes)
     bad = [outcome for outcome in outcomes if not outcome.holds]
-    talk.put({**data, "pictures": str(target)})
-    talk.say(f"{len(outcomes) - len(bad)} of {len(outcomes)} cases hold; pictures and numbers: {target}")
+    out.put({**data, "pictures": str(target)})
+    out.say(f"{len(outcomes) - len(bad)} of {len(outcomes)} cases hold; pictures and numbers: {target}")
     if bad:
         raise SimulationError(f"{len(bad)} cases do not hold: {', '.join(outcome.name for outcome in bad)}")
 
@@ -81,14 +81,14 @@ def _line(outcome: Outcome, place: str) -> str:
     return f"{place:>9}  {outcome.verdict:5}  {outcome.name}: {found}"
 
 
-def _list(talk: Talk, cases: Sequence[Case]) -> None:
+def _list(out: CommandOutput, cases: Sequence[Case]) -> None:
     def told(case: Case) -> dict[str, Any]:
         return {key: getattr(case, key) for key in ("name", "claim", "source", "bound", "unit")}
 
-    talk.put({"cases": [told(case) for case in cases]})
+    out.put({"cases": [told(case) for case in cases]})
     before = ""
     for case in cases:
         if case.claim != before:
-            talk.say(f"{case.claim} ({case.source})")
+            out.say(f"{case.claim} ({case.source})")
             before = case.claim
-        talk.say(f"  {case.name}")
+        out.say(f"  {case.name}")

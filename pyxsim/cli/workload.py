@@ -13,7 +13,7 @@ from pyxsim.chakra.files import ENDS, are_traces, find
 from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
 from pyxsim.reports.facts import plural
@@ -29,7 +29,7 @@ MAX_RANKS = 16  # rows of the table; --json has all
 STAR = "PREFIX.*.et: a trace for each rank, its number at '*'"
 
 
-def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int | None = None) -> None:
+def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, rank: int | None = None) -> None:
     """`pyxsim workload show`. `rank`: which one is drawn (default: the first). Raises InputError for what cannot be
     read."""
     no_experiment(name)
@@ -39,7 +39,7 @@ def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int |
         if plot is not None:
             problem = "is a text, which has no graph before it is for a network"
             raise InputError(problem, file=name, key="--plot", allowed="traces; `pyxsim workload convert` makes them")
-        show_text(talk, read_text_workload(name))
+        show_text(out, read_text_workload(name))
         return
     target = None if plot is None else check_plot(plot)
     found = find(name)
@@ -56,13 +56,13 @@ def show_workload(talk: Talk, name: str, *, plot: str | None = None, rank: int |
         if target is not None and number == drawn:
             save_picture(trace_graph(graph), target)
     total = together(ranks.values())
-    _tables(talk, ranks, total)
+    _tables(out, ranks, total)
     if faults:
-        talk.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` tells them")
+        out.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` tells them")
     if plot is not None:
-        talk.say("", f"wrote {plot}")
+        out.say("", f"wrote {plot}")
     of_ranks = {str(number): _json(each) for number, each in ranks.items()}
-    talk.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
+    out.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
 
 
 def no_experiment(name: str) -> None:
@@ -91,8 +91,8 @@ def _json(each: Statistics) -> dict[str, Any]:
     return {"total": each.total, **asdict(each)}
 
 
-def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None:
-    if talk.silent:
+def _tables(out: CommandOutput, ranks: dict[int, Statistics], total: Statistics) -> None:
+    if out.silent:
         return
     from rich.table import Table
 
@@ -104,9 +104,9 @@ def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None
         counts = (each.total, each.dependencies, each.depth, each.width)
         times = (format_time_ns(ns) for ns in (each.compute_ns, each.critical_ns))
         table.add_row(label, *(f"{count:,}" for count in counts), *times)
-    talk.say(table)
+    out.say(table)
     if len(ranks) > MAX_RANKS:
-        talk.say(f"  and {plural(len(ranks) - MAX_RANKS, 'more rank')}; --json has all of them")
+        out.say(f"  and {plural(len(ranks) - MAX_RANKS, 'more rank')}; --json has all of them")
     kinds = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("type", "nodes", "", "bytes of", "bytes"):
         kinds.add_column(column, justify="right" if column in ("nodes", "bytes") else "left", no_wrap=True)
@@ -115,16 +115,16 @@ def _tables(talk: Talk, ranks: dict[int, Statistics], total: Statistics) -> None
     for row in range(max(len(left), len(right))):
         one, other = ((cells[row] if row < len(cells) else ("", "")) for cells in (left, right))
         kinds.add_row(*one, "", *other)
-    talk.say("", kinds)
+    out.say("", kinds)
 
 
-def check_workload(talk: Talk, name: str, loop: Loop, *, groups: str | None = None) -> None:
+def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | None = None) -> None:
     """`pyxsim workload check`. Raises InputErrors: all that is wrong."""
     no_experiment(name)
     if _is_text(name):
         if groups is not None:
             raise InputError("is a text, which names no groups", file=name, key="--groups", allowed="with traces")
-        check_text(talk, read_text_workload(name), loop)
+        check_text(out, read_text_workload(name), loop)
         return
     _no_loop(name, loop)
     found = find(name)
@@ -141,8 +141,8 @@ def check_workload(talk: Talk, name: str, loop: Loop, *, groups: str | None = No
     raise_all(faults)
     nodes = sum(map(len, graphs.values()))
     what = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: nothing is wrong"
-    talk.say(what if whole else f"{what} in it by itself; PREFIX.*.et compares ranks, too")
-    talk.put({"traces": len(graphs), "nodes": nodes, "between": whole})
+    out.say(what if whole else f"{what} in it by itself; PREFIX.*.et compares ranks, too")
+    out.put({"traces": len(graphs), "nodes": nodes, "between": whole})
 
 
 def _no_loop(name: str, loop: Loop) -> None:
@@ -153,11 +153,11 @@ def _no_loop(name: str, loop: Loop) -> None:
             raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
 
 
-def convert_workload(talk: Talk, source: str, target: str, loop: Loop) -> None:
+def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -> None:
     """`pyxsim workload convert`. Raises InputError; no file is left that is not whole."""
     no_experiment(source)
     if _is_text(source):
-        convert_text(talk, read_text_workload(source), target, loop)
+        convert_text(out, read_text_workload(source), target, loop)
         return
     _no_loop(source, loop)
     found = find(source)
@@ -172,8 +172,8 @@ def convert_workload(talk: Talk, source: str, target: str, loop: Loop) -> None:
         if to == Path(os.path.realpath(path)):
             raise InputError("is what is read, too", file=target, allowed="another name")
         written.append(_converted(path, to))
-    talk.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
-    talk.put({"file": target, "traces": len(written), "nodes": sum(written)})
+    out.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
+    out.put({"file": target, "traces": len(written), "nodes": sum(written)})
 
 
 def _converted(path: Path, to: Path) -> int:

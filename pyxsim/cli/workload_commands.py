@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import Json, Plot, Settings
 from pyxsim.cli.options import name as _name
-from pyxsim.cli.talk import Talk
 from pyxsim.cli.usage import Commands
 
 workload = typer.Typer(
@@ -59,10 +59,10 @@ def show_workloads(
     json: Json = False,
 ) -> None:
     """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.workload import show_workload
 
-        show_workload(talk, workload, plot=plot, rank=maybe(rank, "--rank", 0))
+        show_workload(out, workload, plot=plot, rank=maybe(rank, "--rank", 0))
 
 
 @workload.command(name="check")
@@ -82,12 +82,12 @@ def check_workloads(
     In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
     network.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import check_workload
         from pyxsim.settings.network import MAX_NPUS
 
-        check_workload(talk, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
+        check_workload(out, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
 
 
 @workload.command(name="convert")
@@ -110,14 +110,14 @@ def convert_workloads(
     The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
     or --network.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.texts import Loop
         from pyxsim.cli.workload import convert_workload
         from pyxsim.settings.network import MAX_NPUS
 
         of = maybe(npus, "--npus", most=MAX_NPUS)
         loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, compute_scale, scheduling)
-        convert_workload(talk, workload, target, loop)
+        convert_workload(out, workload, target, loop)
 
 
 @workload.command(name="generate")
@@ -146,7 +146,7 @@ def generate_workloads(
     A step as Chakra traces, with the JSON of its groups, or as a text of ASTRA-sim 1 where its words suffice. Without a
     target only what it amounts to: tasks, bytes, operations, memory.
     """
-    with Talk(json=json) as talk:
+    with CommandOutput(json=json) as out:
         from pyxsim.cli.generate import generate_workload
 
-        generate_workload(talk, experiment, file, model=model, device=device, shape=shape, overrides=settings or ())
+        generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=settings or ())

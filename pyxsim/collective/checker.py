@@ -25,11 +25,11 @@ from typing import NoReturn
 
 import numpy as np
 
+from pyxsim.cache import Proofs
 from pyxsim.collective.arrays import ranges
 from pyxsim.collective.compiled import CompiledSchedule, Written, compiled
 from pyxsim.collective.ordering import Lists, enforced, first_loose
 from pyxsim.collective.schedule import Schedule, ScheduleError
-from pyxsim.remembered import Proofs
 
 _LARGE = 2**15  # blocks in messages: of fewer a proof is made sooner than it is found among others
 _CODE = ("arrays", "checker", "compiled", "kinds", "ordering", "schedule")

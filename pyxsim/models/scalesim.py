@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pyxsim import remembered
+from pyxsim import cache
 from pyxsim.errors import InputError
 from pyxsim.models import systolic
 from pyxsim.settings.npu import Array
@@ -32,7 +32,7 @@ _KEY = "system.npu.compute"
 def cycles(m: int, n: int, k: int, array: Array) -> int:
     """Of a product (m x k) (k x n) on one array. Raises InputError."""
     name = hashlib.sha256(f"{_version()} {m} {n} {k} {array.model_dump_json()}".encode()).hexdigest()
-    found = remembered.recall(_FOLDER, name)
+    found = cache.recall(_FOLDER, name)
     if found is not None and found.isdigit():
         return int(found)
     requests = systolic.cycles(m, n, k, array) * (array.rows + array.columns)
@@ -41,7 +41,7 @@ def cycles(m: int, n: int, k: int, array: Array) -> int:
         allowed = f"at most {MOST_REQUESTS}; compute = 'systolic' has these cycles in closed form"
         raise InputError(problem, key=_KEY, allowed=allowed)
     counted = _simulate(m, n, k, array)
-    remembered.remember(_FOLDER, name, str(counted))
+    cache.remember(_FOLDER, name, str(counted))
     return counted
 
 

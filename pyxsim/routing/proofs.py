@@ -1,11 +1,11 @@
-"""Proofs that were made before: of the same relation and pairs, by the same prover (see pyxsim/remembered.py)."""
+"""Proofs that were made before: of the same relation and pairs, by the same prover (see pyxsim/cache.py)."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
 
-from pyxsim.remembered import Proofs
+from pyxsim.cache import Proofs
 from pyxsim.routing.relation import Longs, Relation
 
 _CODE = ("by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "relation")

@@ -27,8 +27,8 @@ from pyxsim.results.result import LinkTable, Longs, Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
 from pyxsim.runner.backends import Backend, link_wires, router_visits, simulated_visits
-from pyxsim.runner.checkpoint.context import Rest, check_new, keeper, place_of
-from pyxsim.runner.checkpoint.writer import Keeper
+from pyxsim.runner.checkpoint.context import CheckpointContext, check_new, keeper, place_of
+from pyxsim.runner.checkpoint.writer import CheckpointWriter
 from pyxsim.runner.independent_groups import take_apart
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
@@ -94,7 +94,7 @@ def run(
     if place is None:
         return simulate(prepared, backend=backend)
     own = tuple(os.path.abspath(folder) for folder in libraries)
-    return with_checkpoints(prepared, Rest(backend=backend, libraries=own), place)
+    return with_checkpoints(prepared, CheckpointContext(backend=backend, libraries=own), place)
 
 
 def _checkpoint(experiment: Experiment, source: Source, given: PathLike | None) -> str | None:
@@ -109,7 +109,9 @@ def _checkpoint(experiment: Experiment, source: Source, given: PathLike | None) 
     return check_new(path, f"pyxsim.resume({path!r})")
 
 
-def with_checkpoints(prepared: Prepared | PreparedTraffic, rest: Rest, path: str, *, keep: bool = False) -> Result:
+def with_checkpoints(
+    prepared: Prepared | PreparedTraffic, rest: CheckpointContext, path: str, *, keep: bool = False
+) -> Result:
     """Run what was prepared, or go on with it; see `run` for how it can end. The files of `rest` are written, and the
     checkpoint goes when the run has ended, unless it is to be kept.
 
@@ -192,7 +194,9 @@ def standing(prepared: Prepared | PreparedTraffic) -> Progress:
     return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, simulated, network.clock_hz)
 
 
-def simulate(prepared: Prepared | PreparedTraffic, *, backend: str = "packet", keeper: Keeper | None = None) -> Result:
+def simulate(
+    prepared: Prepared | PreparedTraffic, *, backend: str = "packet", keeper: CheckpointWriter | None = None
+) -> Result:
     """Run what was prepared, or go on with it. See `run` for how it can end. `keeper`: writes checkpoints."""
     if keeper is not None:
         keeper.over(prepared)

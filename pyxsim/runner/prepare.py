@@ -25,7 +25,7 @@ from pyxsim.network.ways import hops_of_routes
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs
 from pyxsim.runner.backends import Backend, check_backend, make_network, widths
-from pyxsim.runner.checkpoint.resume_info import Past
+from pyxsim.runner.checkpoint.resume_info import ResumeInfo
 from pyxsim.runner.jobs import make_job
 from pyxsim.runner.resolved import resolved
 from pyxsim.settings import Experiment, Network
@@ -64,7 +64,7 @@ class Prepared:
     warnings: list[str] = field(default_factory=list)
     carrier: Carrier | None = None
     planned: bool = False
-    past: Past = field(default_factory=Past)
+    past: ResumeInfo = field(default_factory=ResumeInfo)
 
     @property
     def bytes_planned(self) -> int:
@@ -130,7 +130,7 @@ class PreparedTraffic:
     bytes_planned: int = 0
     router_visits: int = 0
     study: Any = None
-    past: Past = field(default_factory=Past)
+    past: ResumeInfo = field(default_factory=ResumeInfo)
 
 
 def prepare(

@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from pyxsim.cli.talk import Talk
+from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.topology import facts_of, show_topology
 from pyxsim.errors import InputError
 from pyxsim.settings import Network
@@ -16,8 +16,8 @@ from pyxsim.topology import build
 
 
 def shown(capsys: pytest.CaptureFixture[str], name: str, *overrides: str) -> dict[str, object]:
-    with Talk(json=True) as talk:
-        show_topology(talk, name, overrides=overrides)
+    with CommandOutput(json=True) as out:
+        show_topology(out, name, overrides=overrides)
     data = json.loads(capsys.readouterr().out)
     assert isinstance(data, dict)
     return data
@@ -50,8 +50,8 @@ def test_the_same_as_settings(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_faults(name: str, words: str) -> None:
-    with Talk(json=True) as talk, pytest.raises(InputError) as caught:
-        show_topology(talk, name)
+    with CommandOutput(json=True) as out, pytest.raises(InputError) as caught:
+        show_topology(out, name)
     assert words in str(caught.value)
 
 
@@ -65,15 +65,15 @@ def test_a_routing_that_can_deadlock() -> None:
 def test_what_a_router_does_decides_of_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
     name = "mesh routing=minimal-adaptive"
     for reuse, free in (("tail", False), ("drained", True)):
-        with Talk(json=True) as talk:
-            show_topology(talk, name, shape="3,3", overrides=[f'network.router.vc_reuse="{reuse}"'])
+        with CommandOutput(json=True) as out:
+            show_topology(out, name, shape="3,3", overrides=[f'network.router.vc_reuse="{reuse}"'])
         assert json.loads(capsys.readouterr().out)["deadlock_free"] is free
 
 
 def test_a_graph_is_written_and_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "tree.graphml"
-    with Talk(json=True) as talk:
-        show_topology(talk, "leaf-spine npus=4 leaves=3 spines=2", file=str(file))
+    with CommandOutput(json=True) as out:
+        show_topology(out, "leaf-spine npus=4 leaves=3 spines=2", file=str(file))
     before = json.loads(capsys.readouterr().out)
     assert nx.read_graphml(file).number_of_edges() == 12
     after = shown(capsys, f"graph file={file}")

@@ -15,8 +15,8 @@ from pyxsim.reports.files import Outputs
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint import checkpoint_file as file
-from pyxsim.runner.checkpoint.resume_info import Past
-from pyxsim.runner.checkpoint.writer import Keeper
+from pyxsim.runner.checkpoint.resume_info import ResumeInfo
+from pyxsim.runner.checkpoint.writer import CheckpointWriter
 from pyxsim.runner.prepare import Prepared, PreparedTraffic
 
 SUFFIX = ".checkpoint"
@@ -24,7 +24,7 @@ PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Rest:
+class CheckpointContext:
     """What is to be done with a run that stands in a checkpoint. `watched`: what the command line wants to tell."""
 
     outputs: Outputs = field(default_factory=Outputs)
@@ -53,18 +53,22 @@ def check_new(path: str, words: str) -> str:
 def keeper(
     path: str,
     every: float | None,
-    rest: Rest,
+    rest: CheckpointContext,
     *,
     stopping: Callable[[], bool],
     complain: Callable[[str], object],
-) -> Keeper:
+) -> CheckpointWriter:
     """Who writes the checkpoints of a run: `every` so many seconds, and when it is to be left."""
     about = {"output": rest.outputs.file, "plot": rest.outputs.plot}
     time = math.inf if every is None else every
-    return Keeper(path, time, libraries=rest.libraries, told=rest, about=about, stopping=stopping, complain=complain)
+    return CheckpointWriter(
+        path, time, libraries=rest.libraries, told=rest, about=about, stopping=stopping, complain=complain
+    )
 
 
-def take_up(path: PathLike, output: str | None = None) -> tuple[dict[str, Any], Prepared | PreparedTraffic, Rest]:
+def take_up(
+    path: PathLike, output: str | None = None
+) -> tuple[dict[str, Any], Prepared | PreparedTraffic, CheckpointContext]:
     """The head of a checkpoint, the run in it, ready to go on, and what is to be done with it. Raises InputError.
 
     `output`: the file of its result, in the place of the one that it was to have.
@@ -73,12 +77,12 @@ def take_up(path: PathLike, output: str | None = None) -> tuple[dict[str, Any], 
     if not os.path.lexists(path):
         _no_checkpoint(path)
     prepared: Prepared | PreparedTraffic
-    rest: Rest
+    rest: CheckpointContext
     head, (prepared, rest) = file.read(path)
     if output is not None:
         rest = replace(rest, outputs=replace(rest.outputs, file=os.path.abspath(output)))
     typed_again(rest.outputs, output).check([path])
-    prepared.past = Past.of(head)
+    prepared.past = ResumeInfo.of(head)
     return head, prepared, rest
 
 

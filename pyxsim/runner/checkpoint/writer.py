@@ -20,7 +20,7 @@ SHARE = 0.01  # of a run's time that its checkpoints take, at most: who takes lo
 
 
 @dataclass
-class Keeper:
+class CheckpointWriter:
     """Keeps the last checkpoint of a run in a file.
 
     `every`: seconds from one to the next, more where writing takes long. `libraries`: folders that the run has files

@@ -17,7 +17,7 @@ import pyxsim
 from pyxsim.cli.app import main
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.reports.files import Outputs
-from pyxsim.runner.checkpoint.context import Rest, keeper
+from pyxsim.runner.checkpoint.context import CheckpointContext, keeper
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.study.curve.load_curve import points_of
@@ -122,7 +122,7 @@ def test_what_a_command_was_to_write_is_written(here: Path) -> None:
     """And a run that fails has ended, too."""
     for name, tables in {"out": RING, "bad": {**RING, **DEADLOCK}}.items():
         prepared = prepare(pyxsim.load_experiment(tables), allow_deadlock=True)
-        rest = Rest(Outputs(str(here / f"{name}.h5")))
+        rest = CheckpointContext(Outputs(str(here / f"{name}.h5")))
         path = here / f"{name}.h5.checkpoint"
         at = keeper(str(path), None, rest, stopping=Boundaries(2), complain=pytest.fail)
         assert not simulate(prepared, keeper=at).complete
@@ -144,7 +144,7 @@ def test_names_of_files_are_told_as_they_are_typed(
 ) -> None:
     """Below the present folder from there; elsewhere whole, or as they are typed now."""
     path = here / "out.h5.checkpoint"
-    rest = Rest(Outputs(str(here / "out.h5")))
+    rest = CheckpointContext(Outputs(str(here / "out.h5")))
     prepared = prepare(pyxsim.load_experiment(RING))
     at = keeper(str(path), None, rest, stopping=Boundaries(2), complain=pytest.fail)
     assert not simulate(prepared, keeper=at).complete

@@ -1,4 +1,4 @@
-"""The two voices of a command: JSON on stdout, and nothing else there; people's text on stderr."""
+"""What a command prints: JSON on stdout, and nothing else there; text on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pyxsim.cli.ends import lines, silence, tell
+from pyxsim.cli.exit_codes import lines, silence, tell
 from pyxsim.cli.stop import Stop
 from pyxsim.errors import PyxsimError
 
@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-class Talk:
-    """What a command says, and how it ends: `with Talk(...) as talk:` turns every error into lines and an exit code.
+class CommandOutput:
+    """Write the output of a command and map its errors to an exit code.
 
-    json   one JSON object goes to stdout, whatever happens; people's text is not printed
-    quiet  people's text is not printed, except errors
+    Use it as a context manager: `with CommandOutput(...) as out:` prints every error as lines and exits with its code.
+
+    Parameters
+    ----------
+    json
+        Write one JSON object to stdout, whatever happens, and no text.
+    quiet
+        Print errors only.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
@@ -34,7 +40,7 @@ class Talk:
         self.stop = Stop()
         self._has_put = False
 
-    def __enter__(self) -> Talk:
+    def __enter__(self) -> CommandOutput:
         self.stop.__enter__()
         return self
 

@@ -25,7 +25,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Watched:
+class PacketWatch:
     """A packet by its number: "17" is the only packet of message 17, or its first one, "17.2" its packet 2. Messages
     count from 0 in the order in which they are sent."""
 
@@ -33,7 +33,7 @@ class Watched:
     packet: int = 0
 
     @classmethod
-    def read(cls, text: str) -> Watched:
+    def read(cls, text: str) -> PacketWatch:
         """Raises InputError for a text that is no such number."""
         match = re.fullmatch(r"(\d{1,18})(?:\.(\d{1,9}))?", text, re.ASCII)
         if match is None:
