@@ -67,7 +67,7 @@ def test_a_chain_without_contention_is_too_slow_and_warned_of() -> None:
                 assert isinstance(made, Prepared)
                 found[kind, backend, limited] = made.system.run()
     told = "takes 16.95 us; 6.45 us with `analytical-congestion` and `flow`, 6.61 us with packets."
-    assert f"{told} With memories that are never short it is 2.45 us, 4.20 us and 4.36 us." in PAGE
+    assert f"{told} With unlimited memories it is 2.45 us, 4.20 us and 4.36 us." in PAGE
     of_reduce = [[found["reduce", backend, limited] for backend in BACKENDS] for limited in (True, False)]
     assert of_reduce == [[16950, 6450, 6450, 6610], [2450, 4200, 4200, 4360]]
     assert len({found["all-reduce", backend, True] for backend in BACKENDS[:3]}) == 1
@@ -102,20 +102,20 @@ def test_bytes_for_each_that_is_sent() -> None:
 
 
 WAYS = {
-    "they do not hold each other up": None,
+    "nothing is shared": None,
     "cores, all share the memory": {"memory_bandwidth": "900 GB/s", "compute_share": "0.075"},
-    "cores, held to 450 GB/s": {
+    "cores, limited to 450 GB/s": {
         "memory_bandwidth": "900 GB/s",
         "communication_bandwidth": "450 GB/s",
         "compute_share": "0.075",
     },
-    "cores, held to 128 GB/s": {
+    "cores, limited to 128 GB/s": {
         "memory_bandwidth": "900 GB/s",
         "communication_bandwidth": "128 GB/s",
         "compute_share": "0.025",
     },
     "an engine": {"memory_bandwidth": "900 GB/s", **ENGINE},
-    "an engine, held to 128 GB/s": {
+    "an engine, limited to 128 GB/s": {
         "memory_bandwidth": "900 GB/s",
         "communication_bandwidth": "128 GB/s",
         **ENGINE,
@@ -123,7 +123,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("row", table("| the all-reduce is carried out by | computation | all-reduce | both |"))
+@pytest.mark.parametrize("row", table("| all-reduce carried out by | computation | all-reduce | both |"))
 def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
     """100 us that move 500 GB/s."""
     way, *told = row
@@ -140,14 +140,14 @@ def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
 
 
 def test_every_way_is_in_the_table() -> None:
-    assert [row[0] for row in table("| the all-reduce is carried out by | computation | all-reduce | both |")] == [
+    assert [row[0] for row in table("| all-reduce carried out by | computation | all-reduce | both |")] == [
         *WAYS
     ]
     assert re.search(r"^## The ACE study$", PAGE, re.MULTILINE)
 
 
 HEAD = (
-    "| model | they do not hold each other up | 450 GB/s, 6 cores | 128 GB/s, 2 cores | 128 GB/s, an engine "
+    "| model | nothing is shared | 450 GB/s, 6 cores | 128 GB/s, 2 cores | 128 GB/s, an engine "
     "| the engine is faster | ACE |"
 )
 MACHINE = {
