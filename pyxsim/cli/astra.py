@@ -23,8 +23,6 @@ from pyxsim.results.result import Result
 from pyxsim.runner.prepare import Prepared
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
-from pyxsim.workload.in_turn import InTurn
-from pyxsim.workload.training import TrainingLoop
 
 RUN_NAME = "run"
 _OPTIONS = {
@@ -210,7 +208,7 @@ def run_astra(
 
 def _as_printed(prepared: Prepared, lines: list[Line]) -> Iterator[str]:
     """The lines as they are written: those of version 2 have a head, which scripts count on."""
-    if not isinstance(prepared.job, InTurn) or isinstance(prepared.job, TrainingLoop):
+    if not (prepared.job.per_npu and prepared.job.sequential):
         yield from (line.text for line in lines)
         return
     now = datetime.now()

@@ -32,7 +32,6 @@ from pyxsim.settings import Experiment, load_experiment
 from pyxsim.system import AstraSystem
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.units import format_time_ns
-from pyxsim.workload.run import GraphJob
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
 MOST_ROWS = 8  # of collectives
@@ -182,7 +181,7 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         buffers=buffers,
         bound_ns=prepared.bound * 10**9 / experiment.network.clock,
         cost=_cost(prepared, tick),
-        collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
+        collectives=[collective_row(each, prepared) for each in prepared.job.collectives],
         messages=int(traffic[:, 4].sum()),
         nbytes=int((traffic[:, 3] * traffic[:, 4]).sum()),
         engine_bytes=engine_bytes,
@@ -325,7 +324,7 @@ def _may_stand_still(prepared: Prepared | PreparedTraffic) -> bool:
         return False
     options = prepared.system.options
     room = options.active_chunks // max(map(len, options.queues))
-    chunks = 0 if isinstance(prepared.job, GraphJob) else options.chunks * len(prepared.job.asked)
+    chunks = options.chunks * len(prepared.job.collectives) if prepared.job.planned else 0
     return options.compat != ASTRA_SIM_1 and not 0 < chunks <= room  # 0: nobody knows how many there will be
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pyxsim.workload.critical import Link, Step, critical_path
 from pyxsim.workload.graph import Kind, Part, TaskGraph
-from pyxsim.workload.run import Times
+from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import COMMUNICATION, AtWork, at_work, usage
 
 Longs = NDArray[np.int64]
@@ -81,7 +81,7 @@ class Work:
 
     @classmethod
     def of(
-        cls, graph: TaskGraph, times: Times, until: int, *, found: AtWork | None = None, tasks: bool = False
+        cls, graph: TaskGraph, times: TaskTimes, until: int, *, found: AtWork | None = None, tasks: bool = False
     ) -> Work:
         """What a graph did until some cycle. `found`: what `at_work` says, if known; `tasks`: keep those, too."""
         there = at_work(graph, times, until) if found is None else found
@@ -313,7 +313,7 @@ def _path(graph: TaskGraph, steps: Sequence[Step], kinds: list[str], kind: NDArr
     }
 
 
-def _tasks(graph: TaskGraph, times: Times, kind: NDArray[np.int16], critical: NDArray[np.int8]) -> Columns:
+def _tasks(graph: TaskGraph, times: TaskTimes, kind: NDArray[np.int16], critical: NDArray[np.int8]) -> Columns:
     size = graph.size.copy()
     members = graph.of_kind(Kind.COLLECTIVE)
     size[members] = np.array([call.size for call in graph.calls], np.int64)[graph.call[members]]

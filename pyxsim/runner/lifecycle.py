@@ -37,10 +37,8 @@ from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.units import format_time_ns
-from pyxsim.workload import Asked, Micro
+from pyxsim.workload import IssuedCollective
 from pyxsim.workload.layers import layer_table
-from pyxsim.workload.run import GraphJob
-from pyxsim.workload.training import TrainingLoop
 from pyxsim.workload.usage import at_work
 
 
@@ -272,9 +270,9 @@ def run_out(prepared: Prepared) -> None:
     try:
         prepared.system.run()
     except StuckError as error:
-        lines = job.stuck() if isinstance(job, GraphJob) else []
+        lines = job.stuck_report()
         raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
-    if isinstance(job, GraphJob) and (lines := job.stuck()):
+    if lines := job.stuck_report():
         problem = f"nothing moves after cycle {prepared.system.cycle}, and not all is done"
         raise StuckError(f"{problem}: {lines[0]}", lines[1:])
 
@@ -360,7 +358,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         totals=network.totals(),
         buffer_max=network.buffer_max(),
         chunks=chunks,
-        collectives=[collective_row(asked, prepared) for asked in prepared.job.asked],
+        collectives=[collective_row(each, prepared) for each in prepared.job.collectives],
         messages=[message_row(message) for message in system.messages],
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
@@ -370,7 +368,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         attribution=told,
         counts={**network.counts(), "resumed": prepared.past.resumed},
         # What is computed between collectives has no bound of its own.
-        bound_ns=None if isinstance(prepared.job, GraphJob) else float(prepared.bound * 10**9 / clock),
+        bound_ns=float(prepared.bound * 10**9 / clock) if prepared.job.planned else None,
         sim_cpu_s=cpu,
         total_cpu_s=prepared.past.cpu_s + time.process_time(),
         peak_rss_mb=peak_mb(),
@@ -400,7 +398,7 @@ def _impossible(prepared: Prepared, end: int) -> Iterator[str]:
 
 def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
     """The rows of the system layer, whose collectives are what was asked for: one in several groups is one."""
-    if isinstance(prepared.job, GraphJob) and prepared.job.dims is not None:
+    if prepared.job.dims is not None:
         columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}
     return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
 
@@ -408,10 +406,11 @@ def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
 def _workload(prepared: Prepared, end: int, complete: bool) -> dict[str, Any]:
     """What became of the layers and of the tasks of a workload, as fields of the result."""
     job = prepared.job
-    own = job.layers() if isinstance(job, Micro | TrainingLoop) and complete else {}
-    if not isinstance(job, GraphJob):
+    own = job.layers() if complete else {}
+    run = job.tasks()
+    if run is None:
         return {"layers": own}
-    graph, times = job.graph, job.times()
+    graph, times = run.graph, run.times
     work = at_work(graph, times, end)
     told = Work.of(graph, times, end, found=work, tasks=prepared.experiment.output.tasks)
     return {"layers": own or layer_table(graph, work), "work": told}
@@ -420,7 +419,7 @@ def _workload(prepared: Prepared, end: int, complete: bool) -> dict[str, Any]:
 def _memory(prepared: Prepared) -> Memory | None:
     """What remote memory and shared endpoints did, where there are such."""
     job, system = prepared.job, prepared.system
-    remote = job.memory if isinstance(job, GraphJob) else None
+    remote = job.remote_memory()
     endpoint = system.endpoint if isinstance(system, System) else None
     if remote is None and endpoint is None:
         return None
@@ -438,7 +437,7 @@ def _memory(prepared: Prepared) -> Memory | None:
 
 def _rows(prepared: Prepared) -> list[int]:
     """Of each collective of the system layer the number of what was asked for."""
-    row = {id(issued): number for number, asked in enumerate(prepared.job.asked) for issued in asked.issued}
+    row = {id(issued): number for number, each in enumerate(prepared.job.collectives) for issued in each.per_group}
     return [row[id(issued)] for issued in prepared.system.collectives]
 
 
@@ -451,20 +450,20 @@ def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
     return {(rows[numbers[id(s.chunk.collective)]], s.number): s.phase.kind for s in system.stages()}
 
 
-def collective_row(asked: Asked, prepared: Prepared) -> dict[str, Any]:
+def collective_row(collective: IssuedCollective, prepared: Prepared) -> dict[str, Any]:
     """A row of /collectives; cycles. `end` is -1 and `ratio` NaN for one that did not end; `root` -1 for none."""
-    first = asked.issued[0]
-    bound = prepared.bound_of(asked.issued)
-    ratio = float((asked.end - asked.start) / bound) if bound and asked.end >= 0 else float("nan")
+    first = collective.per_group[0]
+    bound = prepared.bound_of(collective.per_group)
+    ratio = float((collective.end - collective.start) / bound) if bound and collective.end >= 0 else float("nan")
     return {
-        "name": asked.name,
+        "name": collective.name,
         "kind": first.kind,
-        "group": asked.group,
-        "npus": len({npu for issued in asked.issued for npu in issued.communicator.members}),
-        "root": -1 if asked.root is None else asked.root,
+        "group": collective.group,
+        "npus": len({npu for each in collective.per_group for npu in each.communicator.members}),
+        "root": -1 if collective.root is None else collective.root,
         "algorithm": ", ".join(first.algorithms),
-        "start": asked.start,
-        "end": asked.end,
+        "start": collective.start,
+        "end": collective.end,
         "bytes": first.size,
         "bound": float(bound),
         "ratio": ratio,

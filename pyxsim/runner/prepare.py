@@ -37,8 +37,6 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
-from pyxsim.workload.run import GraphJob
-from pyxsim.workload.training import fitted
 
 PathLike = str | Path
 
@@ -96,7 +94,7 @@ class Prepared:
 
     @property
     def _issued(self) -> list[Any]:
-        return [*(each for asked in self.job.asked for each in asked.issued), *self.system.messages]
+        return [*(each for collective in self.job.collectives for each in collective.per_group), *self.system.messages]
 
     @property
     def router_visits(self) -> int:
@@ -164,11 +162,7 @@ def prepare(
     options = resolve(
         of_system, topology, settings.clock, widths(topology, network), seed=output.seed, carry=output.carry
     )
-    shape = topology.shape
-    if isinstance(job, GraphJob):
-        options = fitted(options, job)
-        shape = shape if job.dims is None else job.dims.shape
-    system = make_system(network, shape, options)
+    system = make_system(network, job.system_shape(topology.shape), job.system_options(options))
     with nothing_to_collect():
         job.begin(system)
     _check_joins(job, topology)
@@ -188,7 +182,7 @@ def prepare(
     if output.carry and isinstance(system, System):  # what the settings refuse otherwise
         carrier = Carrier(system, output.seed)
         system.listen = carrier.feed
-    planned = not isinstance(job, GraphJob) and not allow_deadlock
+    planned = job.planned and not allow_deadlock
     return Prepared(experiment, topology, network, system, job, warnings, carrier, planned)
 
 
@@ -315,8 +309,8 @@ def _check_joins(job: Job, topology: Topology) -> None:
     """Messages are added up on their way by a switch, and by nothing else. Raises InputError."""
     seen: set[tuple[Phase, tuple[int, ...]]] = set()
     plans: set[tuple[int, tuple[int, ...]]] = set()  # most have the same few
-    for asked in job.asked:
-        for issued in asked.issued:
+    for collective in job.collectives:
+        for issued in collective.per_group:
             group = issued.communicator
             new = {id(c.plan): c.plan for c in issued.chunks if (id(c.plan), group.dims) not in plans}
             plans |= {(plan, group.dims) for plan in new}
@@ -330,7 +324,7 @@ def _check_joins(job: Job, topology: Topology) -> None:
                 names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
                 if len(dims) > 1 or "switch" not in names[0]:
                     problem = f"{phase.algorithm} wants one switch that adds up, and works on {' x '.join(names)}"
-                    raise InputError(problem, key=asked.place, allowed="it in dimensions that are a switch")
+                    raise InputError(problem, key=collective.key, allowed="it in dimensions that are a switch")
 
 
 def _prove_schedules(system: System | AstraSystem, job: Job) -> list[str]:
@@ -352,11 +346,11 @@ def _prove_schedules(system: System | AstraSystem, job: Job) -> list[str]:
 
 def _place_of(phase: Phase, job: Job) -> str:
     """The key that names the algorithm of a phase."""
-    for asked in job.asked:
-        for issued in asked.issued:
+    for collective in job.collectives:
+        for issued in collective.per_group:
             for each in (each for chunk in issued.chunks for each in chunk.plan.phases):
                 if (each.kind, each.algorithm, each.npus) == (phase.kind, phase.algorithm, phase.npus):
-                    return asked.place
+                    return collective.key
     return "system"
 
 

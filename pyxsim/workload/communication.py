@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.lookup import get_algorithm
@@ -15,50 +13,10 @@ from pyxsim.settings.faults import join
 from pyxsim.system import AstraSystem, PointToPoint, System
 from pyxsim.topology import Topology
 from pyxsim.units import to_cycles
+from pyxsim.workload.job import IssuedCollective, Job
 
 
-@dataclass
-class Asked:
-    """What an experiment calls one collective, and what the system layer made of it: one for each group of NPUs.
-
-    `group`: who takes part, in a word; `root`: an NPU, None where there is none, or one in each group; `place`: the key
-    of its algorithms.
-    """
-
-    name: str
-    place: str
-    group: str = "all"
-    root: int | None = None
-    issued: list[Any] = field(default_factory=list)
-
-    @property
-    def start(self) -> int:
-        """The cycle in which it is issued."""
-        return min((each.start for each in self.issued), default=0)
-
-    @property
-    def end(self) -> int:
-        """The cycle in which the last group is done; -1: not in this run."""
-        ends = [each.end for each in self.issued]
-        return -1 if min(ends, default=-1) < 0 else max(ends)
-
-
-class Job(Protocol):
-    """What the network has to do: it issues collectives and messages, and knows when all is done."""
-
-    asked: list[Asked]
-    traffic: list[str]
-    """Whose traffic there is: what the tags of messages are called."""
-
-    def begin(self, system: System | AstraSystem) -> None:
-        """Issue what there is to do at the beginning."""
-
-    @property
-    def end(self) -> int:
-        """The cycle in which everything is done."""
-
-
-class Communication:
+class Communication(Job):
     """[collective] and [[message]]: each is issued in its cycle, whatever the others do. Raises InputError.
 
     The traffic of a collective is that of all its groups; messages of the same name are one traffic.
@@ -66,7 +24,7 @@ class Communication:
 
     def __init__(self, experiment: Experiment, topology: Topology) -> None:
         self.experiment = experiment
-        self.asked: list[Asked] = []
+        self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
         self._groups = _communicators(experiment, topology)
         self._messages: list[PointToPoint] = []
@@ -78,8 +36,8 @@ class Communication:
             if root is None and each.kind in ROOTED and each.dims is None:
                 root = groups[0].members[0]
             place, names = self._algorithms(key, each)
-            asked = Asked(each.label, place, _group_name(each), root)
-            self.asked.append(asked)
+            collective = IssuedCollective(each.label, place, _group_name(each), root)
+            self.collectives.append(collective)
             self.traffic.append(each.label)
             for group in groups:
                 try:
@@ -96,7 +54,7 @@ class Communication:
                     )
                 except InputError as error:
                     raise _placed(error, key, place) from None
-                asked.issued.append(issued)
+                collective.per_group.append(issued)
         tags: dict[str, int] = {}
         for message in self.experiment.message:
             at = to_cycles(message.at, clock)[0]
@@ -119,7 +77,7 @@ class Communication:
     @property
     def end(self) -> int:
         """The cycle in which the last collective or message is done."""
-        issued = [each for asked in self.asked for each in asked.issued]
+        issued = [each for collective in self.collectives for each in collective.per_group]
         return max((each.end for each in (*issued, *self._messages)), default=0)
 
 

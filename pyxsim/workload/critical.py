@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
-from pyxsim.workload.run import Times
+from pyxsim.workload.job import TaskTimes
 
 
 class Link(Enum):
@@ -37,7 +37,7 @@ class Step(NamedTuple):
     link: Link
 
 
-def critical_path(graph: TaskGraph, times: Times) -> list[Step]:
+def critical_path(graph: TaskGraph, times: TaskTimes) -> list[Step]:
     """The steps from cycle 0 to the last end. Of several ways, that to the lowest number. Where not all tasks have
     ended, to the last end that there is; without any there are no steps."""
     return _Path(graph, times).steps() if times.end.max(initial=-1) >= 0 else []
@@ -46,7 +46,7 @@ def critical_path(graph: TaskGraph, times: Times) -> list[Step]:
 class _Path:
     """The way back."""
 
-    def __init__(self, graph: TaskGraph, times: Times) -> None:
+    def __init__(self, graph: TaskGraph, times: TaskTimes) -> None:
         self.times = times
         # Of collectives, and of accesses to remote memory that NPUs make together.
         members = np.flatnonzero(times.group >= 0)

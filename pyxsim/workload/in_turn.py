@@ -16,12 +16,15 @@ import numpy as np
 from pyxsim.workload.desk import Desk
 from pyxsim.workload.graph import TIMED, Kind, Longs, TaskGraph
 from pyxsim.workload.hands import Hands, Station, Tell
-from pyxsim.workload.run import GraphJob, Times
+from pyxsim.workload.job import TaskTimes
+from pyxsim.workload.run import GraphJob
 from pyxsim.workload.stations import STATIONS
 
 
 class InTurn(GraphJob):
     """Carries out a graph on AstraSystem."""
+
+    sequential = True
 
     def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
         super().__init__(graph, place=place)
@@ -39,7 +42,7 @@ class InTurn(GraphJob):
         """The station of sends and receives."""
         return Desk(graph, tasks, system, tell, self._messages)
 
-    def times(self) -> Times:
+    def times(self) -> TaskTimes:
         """When what happened."""
         times = super().times()
         if self._desk is None:

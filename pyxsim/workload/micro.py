@@ -19,13 +19,13 @@ from pyxsim.settings import Workload
 from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import AstraSystem, System
 from pyxsim.workload.astra1 import TextWorkload
-from pyxsim.workload.communication import Asked
+from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives
 from pyxsim.workload.loops import LAYER_COLUMNS
 
 START = 13  # cycles; see above
 
 
-class Micro:
+class Micro(Job):
     """The loop of a MICRO workload. `number`: what the scale is taken as, see loops.Manner."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Micro:
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
         self.layer = layer.name
         self.layer_names = [each.name for each in text.layers]
-        self.asked: list[Asked] = []
+        self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
 
     def begin(self, system: System | AstraSystem) -> None:
@@ -63,21 +63,28 @@ class Micro:
                 issued = system.issue(self.kind, self.size, at=self.start, name=name, tag=number)
             except InputError as error:
                 raise error.named_by(place) from None
-            self.asked.append(Asked(name, place, issued=[issued]))
+            self.collectives.append(IssuedCollective(name, place, per_group=[issued]))
             self.traffic.append(name)
 
     @property
     def ends(self) -> list[int]:
         """The cycle in which each pass is finished, update time included."""
-        return [asked.end + self.update for asked in self.asked if asked.end >= 0]
+        return [each.end + self.update for each in self.collectives if each.end >= 0]
 
     def layers(self) -> dict[str, Any]:
         """The columns of TrainingLoop.layers. What is waited for is the first collective that is done, as there."""
         columns = {name: np.zeros(len(self.layer_names), np.int64) for name in LAYER_COLUMNS}
-        columns["wg_comm"][0] = sum(end - asked.start for end, asked in zip(self.ends, self.asked, strict=True))
+        columns["wg_comm"][0] = sum(
+            end - collective.start for end, collective in zip(self.ends, self.collectives, strict=True)
+        )
         columns["wg_exposed"][0] = min(self.ends) - self.start
         finished = np.full(len(self.layer_names), self.end)
         return {"name": np.array(self.layer_names, dtype=object), **columns, "finished": finished}
+
+    def layer_collectives(self) -> LayerCollectives:
+        """All collectives are those of the first layer."""
+        begun = {number: (0, each.start) for number, each in enumerate(self.collectives)}
+        return LayerCollectives(list(self.layer_names), begun, self.end)
 
     @property
     def end(self) -> int:

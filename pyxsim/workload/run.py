@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import ceil, prod
@@ -14,11 +14,11 @@ import numpy as np
 from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import algorithm_key
-from pyxsim.system import AstraSystem
-from pyxsim.workload.communication import Asked
-from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Ints, Kind, Longs, TaskGraph, channels, check
+from pyxsim.system import AstraSystem, Options
+from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Kind, Longs, TaskGraph, channels, check
 from pyxsim.workload.hands import Hands, Station
-from pyxsim.workload.involved import Logical
+from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives, TaskRun, TaskTimes
+from pyxsim.workload.layers import WHOLE
 from pyxsim.workload.remote import MemoryTotals, RemoteStation
 from pyxsim.workload.stations import STATIONS, Maker
 from pyxsim.workload.tasks import Tasks, Way
@@ -33,46 +33,25 @@ _WAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Times:
-    """When what happened, in cycles; -1: it did not. A row for each task.
-
-    `ready`: all that it waits for had ended; `start`: it had its resource, too; `end`. `cause`: the task whose end let
-    it start, -1 for none. `partner`: of a receive the matching send, and the other way round; `group`: which collective
-    it is a member of, counted over all groups of all calls, then over the collectives of remote memory; -1 for others.
-    """
-
-    ready: Longs
-    start: Longs
-    end: Longs
-    cause: Ints
-    partner: Ints
-    group: Ints
-
-    @property
-    def last(self) -> int:
-        """The cycle in which the last task ended."""
-        return int(self.end.max(initial=0))
-
-
 _MOST_STUCK = 20  # lines
 _NOTHING: Longs = np.zeros(0, np.int64)
 
 
-class GraphJob:
+class GraphJob(Job):
     """Carries out a graph. Raises InputError for one that cannot be (see graph.check).
 
     `place`: the setting that names the workload; faults are told with it. `dims`: the dimensions of the network as the
     workload sees them, where it sees others.
     """
 
-    dims: Logical | None = None
+    planned = False
+    per_npu = True
     makers: Sequence[Maker] = STATIONS
 
     def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
         check(graph)
         self.graph = graph
-        self.asked: list[Asked] = []
+        self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
         self.stations: list[Station] = []
         self._place = place
@@ -96,7 +75,7 @@ class GraphJob:
             check(graph, system.shape)
         self._system = system
         self._tags: dict[str, int] = {}
-        self._collectives: list[Any] = []
+        self._per_group: list[Any] = []
         self._group = np.full(len(graph), -1, np.int32)
         for number, call in enumerate(graph.calls):
             self._issue(number, call)
@@ -113,7 +92,7 @@ class GraphJob:
                 ways[station.tasks], self._beginner[station.tasks] = Way.TOLD, len(self._begin)
                 self._begin.append(station.start)
             if isinstance(station, RemoteStation):
-                for number, own in enumerate(station.together, len(self._collectives)):
+                for number, own in enumerate(station.together, len(self._per_group)):
                     self._group[own] = number
         self._tasks = Tasks(
             npus,
@@ -139,12 +118,11 @@ class GraphJob:
         """How many tasks have not ended."""
         return self._tasks.left
 
-    @property
-    def memory(self) -> MemoryTotals | None:
-        """What was done with remote memory; None without any."""
+    def remote_memory(self) -> MemoryTotals | None:
+        """Return what was done with remote memory; None without any."""
         return next((each.totals() for each in self.stations if isinstance(each, RemoteStation)), None)
 
-    def stuck(self) -> list[str]:
+    def stuck_report(self) -> list[str]:
         """Of tasks that have started and not ended, those that wait for another NPU's, a line each; if none does, those
         that have not ended at all. Empty when all is done."""
         if not self.left:
@@ -161,13 +139,44 @@ class GraphJob:
         more = len(lines) - _MOST_STUCK
         return [*lines[:_MOST_STUCK], f"... and {more} more"] if more > 0 else lines
 
-    def times(self) -> Times:
+    def times(self) -> TaskTimes:
         """When what happened."""
         tasks = self._tasks
         partner = np.full(len(self.graph), -1, np.int32)
         both = (tasks.sender >= 0) & (tasks.receiver >= 0)
         partner[tasks.sender[both]], partner[tasks.receiver[both]] = tasks.receiver[both], tasks.sender[both]
-        return Times(tasks.ready, tasks.start, tasks.end, tasks.cause, partner, self._group)
+        return TaskTimes(tasks.ready, tasks.start, tasks.end, tasks.cause, partner, self._group)
+
+    def tasks(self) -> TaskRun:
+        """Return the tasks and their times."""
+        return TaskRun(self.graph, self.times())
+
+    def layer_collectives(self) -> LayerCollectives:
+        """Return the collectives of NPU 0 by layer."""
+        graph, times = self.graph, self.times()
+        layer = graph.layer if graph.layers else np.zeros(len(graph), np.int32)
+        mine = np.flatnonzero((graph.npu == 0) & (graph.kind == Kind.COLLECTIVE) & (times.start >= 0) & (layer >= 0))
+        columns = (column[mine].tolist() for column in (times.group, layer, times.start))
+        begun = {group: (number, start) for group, number, start in zip(*columns, strict=True)}
+        return LayerCollectives(list(graph.layers or [WHOLE]), begun, int(times.end[graph.npu == 0].max(initial=0)))
+
+    def system_options(self, options: Options) -> Options:
+        """Return the options with what the workload changes: priorities, and a broken dimension as two alike.
+
+        ASTRA-sim 2 has priorities in its traces, and looks at them only if its scheduling is explicit.
+        """
+        if options.compat is None and len({call.priority for call in self.graph.calls}) > 1:
+            options = replace(options, scheduling="explicit")
+        if self.dims is None or self.dims.broken is None:
+            return options
+        twice = partial(_twice, self.dims.broken)
+        return replace(
+            options,
+            algorithms=partial(_algorithms_twice, options, self.dims.broken),
+            queues=twice(options.queues),
+            room=twice(options.room),
+            bandwidths=twice(options.bandwidths),
+        )
 
     # -- what is issued --
 
@@ -182,7 +191,7 @@ class GraphJob:
         """Issue a collective, one for each group."""
         system, place = self._system, f"system.{algorithm_key(call.kind)}"
         name = call.name or call.kind
-        asked = Asked(name, place, _group_name(call), call.root)
+        collective = IssuedCollective(name, place, _group_name(call), call.root)
         for group in _communicators(call, system):
             root = 0 if call.root is None else call.root if call.has_groups else group.members.index(call.root)
             try:
@@ -200,11 +209,11 @@ class GraphJob:
                 )
             except InputError as error:
                 raise error.named_by(place) from None
-            asked.issued.append(issued)
+            collective.per_group.append(issued)
             keys = number * self.graph.npus + np.array(group.members, np.int64)
-            self._group[self._members[np.searchsorted(self._keys, keys)]] = len(self._collectives)
-            self._collectives.append(issued)
-        self.asked.append(asked)
+            self._group[self._members[np.searchsorted(self._keys, keys)]] = len(self._per_group)
+            self._per_group.append(issued)
+        self.collectives.append(collective)
 
     def _open_messages(self) -> dict[int, Any]:
         """A message for each task that sends."""
@@ -281,7 +290,7 @@ class GraphJob:
         self._system.hand_over(self._messages[task])
 
     def _enter(self, task: int) -> None:
-        self._system.enter(self._collectives[self._group[task]], int(self.graph.npu[task]))
+        self._system.enter(self._per_group[self._group[task]], int(self.graph.npu[task]))
 
 
 def _communicators(call: Call, system: Hands) -> Sequence[Communicator]:
@@ -330,3 +339,12 @@ def _scaled(ticks: Longs, factor: Fraction, place: str) -> Longs:
     if scaled and scaled[-1] > MOST_CYCLES // max(len(ticks), 1):
         raise InputError("a straggler takes more cycles than can be counted", key=place)
     return np.array(scaled, np.int64)[which]
+
+
+def _twice(place: int, row: Any) -> Any:
+    """With one of its entries two times."""
+    return [*row[: place + 1], *row[place:]]
+
+
+def _algorithms_twice(options: Options, place: int, kind: str) -> Any:
+    return _twice(place, options.algorithms(kind))

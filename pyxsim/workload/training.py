@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from pyxsim.workload.run import GraphJob
 
 class TrainingLoop(GraphJob):
     """Carries out a workload text on a network whose dimensions it takes as `dims` says. Raises InputError."""
+
+    per_npu = False
 
     def __init__(self, text: TextWorkload, settings: Workload, dims: Logical, manner: Manner) -> None:
         try:
@@ -47,43 +48,15 @@ class TrainingLoop(GraphJob):
         finished = times.end[self.graph.npu == 0].max()
         return {"name": np.array(rows, dtype=object), **columns, "finished": np.full(len(rows), finished)}
 
-    def passes(self) -> list[int]:
-        """The cycle in which NPU 0 was through with each pass."""
+    def system_options(self, options: Options) -> Options:
+        """Return the options with explicit scheduling: the loop says which of its collectives go first."""
+        return super().system_options(replace(options, scheduling="explicit"))
+
+    def pass_ends(self) -> list[int]:
+        """Return the cycles in which NPU 0 finished each pass."""
         end = self.times().end
         return [int(end[list(tasks)].max()) for tasks in self.record.passes]
 
 
 class TrainingLoopInTurn(TrainingLoop, InTurn):
     """A training loop as ASTRA-sim 1 carries it out: who is first in a nanosecond may decide on the ways of all."""
-
-
-def fitted(options: Options, job: GraphJob) -> Options:
-    """The options of the system layer for a workload: a broken dimension is two alike, and where it says which of its
-    collectives go first they do.
-
-    ASTRA-sim 2 has priorities in its traces, and looks at them only if its scheduling is explicit.
-    """
-    loop = isinstance(job, TrainingLoop)
-    if loop or (options.compat is None and len({call.priority for call in job.graph.calls}) > 1):
-        options = replace(options, scheduling="explicit")
-    broken = None if job.dims is None else job.dims.broken
-    if broken is None:
-        return options
-
-    twice = partial(_twice, broken)
-    return replace(
-        options,
-        algorithms=partial(_algorithms_twice, options, broken),
-        queues=twice(options.queues),
-        room=twice(options.room),
-        bandwidths=twice(options.bandwidths),
-    )
-
-
-def _twice(place: int, row: Any) -> Any:
-    """With one of its entries two times."""
-    return [*row[: place + 1], *row[place:]]
-
-
-def _algorithms_twice(options: Options, place: int, kind: str) -> Any:
-    return _twice(place, options.algorithms(kind))

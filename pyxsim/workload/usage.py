@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
-from pyxsim.workload.run import Times
+from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.spans import merged
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AtWork:
         return merged(self.npu, self.begin, self.end, npus)
 
 
-def at_work(graph: TaskGraph, times: Times, until: int) -> AtWork:
+def at_work(graph: TaskGraph, times: TaskTimes, until: int) -> AtWork:
     """What is at work when, up to cycle `until`: a receive from when its message was sent, all others from their start;
     what has not ended by then, until then."""
     tasks = np.flatnonzero(times.start >= 0)
@@ -72,7 +72,7 @@ def at_work(graph: TaskGraph, times: Times, until: int) -> AtWork:
     return AtWork(tasks[order], npu[order], begin[order], end[order])
 
 
-def usage(graph: TaskGraph, times: Times, until: int | None = None, found: AtWork | None = None) -> Usage:
+def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: AtWork | None = None) -> Usage:
     """What each NPU did until cycle `until`, by default until the last end. A mark is no work.
 
     `found`: what `at_work` says, if that is known.

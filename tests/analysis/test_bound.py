@@ -243,7 +243,7 @@ def test_one_of_several_has_the_bound_that_it_has_alone(backend: str) -> None:
         load_experiment({"network": {"dims": dims, "flit": "4 B"}, **tables, "collective": asked}), backend=backend
     )
     assert isinstance(prepared, Prepared)
-    found = [prepared.bound_of(each.issued) for each in prepared.job.asked]
+    found = [prepared.bound_of(each.per_group) for each in prepared.job.collectives]
     del tables["message"]
     alone = [{key: value for key, value in each.items() if key != "at"} for each in asked]
     wanted = []

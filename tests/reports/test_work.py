@@ -12,8 +12,8 @@ from pyxsim.reports.summary import html, text
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import GraphBuilder, Kind
+from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.layers import layer_table
-from pyxsim.workload.run import Times
 from pyxsim.workload.usage import at_work
 from tests.results.conftest import make_layers, make_work
 from tests.workload.test_run import run
@@ -70,7 +70,7 @@ def test_nothing_to_tell(build: Build) -> None:
     build_graph = GraphBuilder(1)
     build_graph.task(0, Kind.COMPUTE, ticks=7)
     graph, nobody = build_graph.graph(), np.full(1, -1, np.int32)
-    times = Times(np.zeros(1, np.int64), np.zeros(1, np.int64), np.full(1, -1), nobody, nobody, nobody)
+    times = TaskTimes(np.zeros(1, np.int64), np.zeros(1, np.int64), np.full(1, -1), nobody, nobody, nobody)
     result = build(work=Work.of(graph, times, 5), complete=False)
     assert work.facts(result) == []
     assert len(list(work.tables(result))) == 1

@@ -17,7 +17,7 @@ from pyxsim.results.result import LinkTable, Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.layers import layer_table
-from pyxsim.workload.run import Times
+from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import at_work
 
 TOML = """\
@@ -160,7 +160,7 @@ def make_attribution(**changes: Any) -> Attribution:
     return Attribution(**{**values, **changes})
 
 
-def make_graph() -> tuple[TaskGraph, Times]:
+def make_graph() -> tuple[TaskGraph, TaskTimes]:
     """Two NPUs compute layer 0, NPU 1 for longer, and add up its gradients; NPU 1 begins in cycle 20."""
     build = GraphBuilder(2, layers=["embedding é"])
     about: dict[str, Any] = {"layer": 0, "part": Part.WEIGHT_GRADIENT}
@@ -172,7 +172,7 @@ def make_graph() -> tuple[TaskGraph, Times]:
     nobody = np.full(5, -1, np.int32)
     end = np.array([50, 100, 220, 215, 250])
     cause = np.array([-1, -1, 0, 1, 2], np.int32)
-    return build.graph(), Times(start.copy(), start, end, cause, nobody, np.array([-1, -1, 0, 0, -1], np.int32))
+    return build.graph(), TaskTimes(start.copy(), start, end, cause, nobody, np.array([-1, -1, 0, 0, -1], np.int32))
 
 
 def make_work(*, tasks: bool = True) -> Work:

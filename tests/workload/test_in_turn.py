@@ -25,8 +25,8 @@ def names_in_order(folder: Path, nodes: list[Node], compat: str | None) -> list[
     prepared = prepare(experiment, backend="analytical")
     assert isinstance(prepared, Prepared)
     simulate(prepared, backend="analytical")
-    began = sorted(prepared.job.asked, key=lambda asked: asked.start)
-    return [asked.name for asked in began]
+    began = sorted(prepared.job.collectives, key=lambda each: each.start)
+    return [each.name for each in began]
 
 
 def coll(number: int, name: str, *before: int) -> Node:

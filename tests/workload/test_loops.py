@@ -79,7 +79,7 @@ def test_the_machine_with_states(text: TextWorkload, passes: int, step: int, sta
     job.begin(hands)
     hands.run()
     assert job.left == 0
-    assert job.passes() == slow.ends
+    assert job.pass_ends() == slow.ends
     assert job.end == slow.finished
     layers = job.layers()
     assert set(layers["finished"].tolist()) == {slow.finished}

@@ -65,7 +65,7 @@ def test_accesses_wait_for_each_other() -> None:
     # Fair: NPU 0 is alone until cycle 8, when the latency of NPU 1 is over; from then on each has 1 byte per cycle.
     job = carried_out(b.graph(), FAIR)
     assert job.times().end[[first, wait, second, store]].tolist() == [22, 3, 25, 35]
-    totals = job.memory
+    totals = job.remote_memory()
     assert totals is not None
     assert (totals.loaded.tolist(), totals.stored.tolist()) == ([20, 20], [0, 10])
     assert [(used.name, used.bytes, used.busy) for used in totals.used] == [("pool", 50, 25)]
@@ -89,9 +89,10 @@ def test_a_gather_begins_with_the_last_npu() -> None:
     assert set(job.times().end[gather].tolist()) == {9 + 5 + 5 + 4}
     assert set(job.times().end[reduce].tolist()) == {23 + 5 + 5}
     assert job.times().group.tolist() == [-1] * 4 + [0] * 4 + [1] * 4
-    assert job.memory is not None
-    assert job.memory.loaded.tolist() == [12] * 4
-    assert {used.bytes for used in job.memory.used if used.name.endswith("loads")} == {12}
+    totals = job.remote_memory()
+    assert totals is not None
+    assert totals.loaded.tolist() == [12] * 4
+    assert {used.bytes for used in totals.used if used.name.endswith("loads")} == {12}
 
 
 def test_a_gather_that_cannot_begin() -> None:
@@ -101,7 +102,7 @@ def test_a_gather_that_cannot_begin() -> None:
         for access in order:
             b.task(npu, Kind.MEMORY, access.name, size=4, match=access, resource="memory")
     job = carried_out(b.graph(), IN_SWITCH)
-    assert job.stuck() == [
+    assert job.stuck_report() == [
         "NPU 0, 'GATHER' (task 0) waits for NPU 1, 'GATHER' (task 3)",
         "NPU 1, 'REDUCE' (task 2) waits for NPU 0, 'REDUCE' (task 1)",
     ]

@@ -136,7 +136,7 @@ def test_nobody_waits_for_who_is_not_needed() -> None:
     tasks = b.tasks(range(4), Kind.COLLECTIVE, call=call, before=[before])
     job, _ = run(b.graph(), (2, 2))
     assert job.times().end[tasks].tolist() == [5, 5, 43, 43]
-    assert [(each.name, each.group, len(each.issued), each.start, each.end) for each in job.asked] == [
+    assert [(each.name, each.group, len(each.per_group), each.start, each.end) for each in job.collectives] == [
         ("rows", "dims 0", 2, 1, 43)
     ]
     assert job.traffic == ["rows"]
@@ -151,7 +151,7 @@ def test_traffic_has_a_row_for_each_name() -> None:
         b.task(1, Kind.RECEIVE, name, size=1, peer=0)
     job, _ = run(b.graph(), (2,))
     assert job.traffic == ["a", "b", "c"]
-    assert [each.name for each in job.asked] == ["a", "b", "a"]
+    assert [each.name for each in job.collectives] == ["a", "b", "a"]
 
 
 def test_an_npu_alone_is_not_asked_for_every_task() -> None:
@@ -176,7 +176,7 @@ def test_what_never_comes_leaves_tasks() -> None:
     job, _ = run(b.graph(), (2,))
     assert job.left == 4
     assert job.times().start.tolist() == [0, -1, 0, -1]
-    assert job.stuck() == [
+    assert job.stuck_report() == [
         "NPU 0, 'receive' (task 0) waits for 1 bytes with tag 0 from NPU 1",
         "NPU 1, 'receive' (task 2) waits for 1 bytes with tag 0 from NPU 0",
     ]

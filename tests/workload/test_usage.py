@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
+from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.layers import NO_LAYER, SHORT, WHOLE, layer_table
-from pyxsim.workload.run import Times
 from pyxsim.workload.spans import merged, shares
 from pyxsim.workload.usage import at_work, usage
 from tests.examples import part_of
@@ -21,7 +21,7 @@ from tests.workload.test_run import run
 TALK = {Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE}
 
 
-def cycles_of(graph: TaskGraph, times: Times, until: int) -> list[list[list[int]]]:
+def cycles_of(graph: TaskGraph, times: TaskTimes, until: int) -> list[list[list[int]]]:
     """For each NPU and cycle the tasks that are at work."""
     work: list[list[list[int]]] = [[[] for _ in range(until)] for _ in range(graph.npus)]
     for task in range(len(graph)):

@@ -12,10 +12,6 @@ import numpy as np
 from pyxsim.compat.astra.detail_csv import MOST_WINDOWS, PER_WINDOW_NS, Detail, Longs
 from pyxsim.runner.prepare import Prepared
 from pyxsim.system import AstraSystem, System
-from pyxsim.workload import Micro
-from pyxsim.workload.graph import Kind
-from pyxsim.workload.layers import WHOLE
-from pyxsim.workload.run import GraphJob
 from pyxsim.workload.spans import merged
 
 
@@ -64,19 +60,11 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     0 began it; when NPU 0 was through with everything."""
     job, system = prepared.job, prepared.system
     place = {id(each): index for index, each in enumerate(system.collectives)}
-    every = [place[id(each)] for asked in job.asked for each in asked.issued]
-    if isinstance(job, Micro):
-        layer_of = {index: (0, system.collectives[index].start) for index in every}
-        return list(job.layer_names), layer_of, job.end
-    if not isinstance(job, GraphJob):
+    by_layer = job.layer_collectives()
+    if by_layer is None:
         return None
-    graph, times = job.graph, job.times()
-    names = graph.layers or [WHOLE]
-    layer = graph.layer if graph.layers else np.zeros(len(graph), np.int32)
-    mine = np.flatnonzero((graph.npu == 0) & (graph.kind == Kind.COLLECTIVE) & (times.start >= 0) & (layer >= 0))
-    columns = (times.group[mine], layer[mine], times.start[mine])
-    found = {every[group]: (number, start) for group, number, start in zip(*(c.tolist() for c in columns), strict=True)}
-    return list(names), found, int(times.end[graph.npu == 0].max(initial=0))
+    every = [place[id(each)] for collective in job.collectives for each in collective.per_group]
+    return by_layer.layers, {every[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
 def _rows(system: System | AstraSystem, table: dict[str, Longs]) -> _Rows:

@@ -15,10 +15,8 @@ from pyxsim.results.result import Result
 from pyxsim.settings import System
 from pyxsim.workload import Job
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
-from pyxsim.workload.in_turn import InTurn
-from pyxsim.workload.run import GraphJob, Times
+from pyxsim.workload.job import TaskRun, TaskTimes
 from pyxsim.workload.spans import merged
-from pyxsim.workload.training import TrainingLoop
 
 Doubles = NDArray[np.float64]
 _UNSIGNED = 2**64  # where several things at once were replayed, less than nothing is exposed, and told so there
@@ -39,12 +37,12 @@ def finished(
     """Of a complete run. Version 2 tells of the rings of NPU 0, and of each NPU when it has finished, with a roofline
     also how well it was used; version 1 tells of each pass of a loop, and of all together.
     """
-    if not isinstance(job, GraphJob) or isinstance(job, TrainingLoop):
-        ends = job.passes() if isinstance(job, TrainingLoop) else []
-        each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(ends)]
+    run = job.tasks()
+    if run is None or not job.per_npu:
+        each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(job.pass_ends())]
         return [Line("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
-    lines = [Line(*line) for line in _of_npus(job.graph, job.times(), result, roofline)]
-    if not isinstance(job, InTurn):  # in semantics of our own
+    lines = [Line(*line) for line in _of_npus(run, result, roofline)]
+    if not job.sequential:  # in semantics of our own
         return lines
     rings = [Line("system::topology::RingTopology", line) for line in _rings(system, shape)]
     return [*rings, *lines, Line("system", "Exiting", "warning")]
@@ -67,8 +65,9 @@ def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
                 )
 
 
-def _of_npus(graph: TaskGraph, times: Times, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
+def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
     """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
+    graph, times = run.graph, run.times
     npus, kind = graph.npus, graph.kind
     names = [name for name, _ in graph.resources]
     cpu = np.array([name == "cpu" for name in names] + [False])[graph.resource]
@@ -114,7 +113,7 @@ def _ns(cycles: int, result: Result) -> int:
     return int(cycles * 10**9 / result.clock_hz)
 
 
-def _used(graph: TaskGraph, times: Times, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
+def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
     """What was reached of the roofline: averages over the time of the computations of each NPU, and 1 ns."""
     tasks = np.flatnonzero((graph.kind == Kind.COMPUTE) & (times.end >= 0))
     took = (times.end - times.start)[tasks] * float(10**9 / result.clock_hz)
@@ -136,7 +135,7 @@ def _used(graph: TaskGraph, times: Times, roofline: Roofline, result: Result) ->
     ]
 
 
-def _covered(graph: TaskGraph, times: Times, which: np.ndarray) -> Longs:
+def _covered(graph: TaskGraph, times: TaskTimes, which: np.ndarray) -> Longs:
     """Cycles in which one or more of some tasks are under way, for each NPU."""
     tasks = np.flatnonzero(which & (times.end >= 0))
     tasks = tasks[np.lexsort((times.start[tasks], graph.npu[tasks]))]

@@ -15,7 +15,6 @@ from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.validation.case import Case, Found, exact, must
 from pyxsim.validation.reference import reference
-from pyxsim.workload.training import TrainingLoop
 
 _CELLS = 14  # columns of the file that have something in them
 _NS_PER_US = 1000
@@ -34,13 +33,11 @@ def every_cell(case: dict[str, Any]) -> Found:
         write_end_to_end(result, Path(folder, NAME), case["run_name"])
         with Path(folder, NAME).open(encoding="utf-8", newline="") as file:
             rows = [row[:_CELLS] for row in csv.reader(file) if any(row)]
-    job = prepared.job
-    assert isinstance(job, TrainingLoop)
     must(len(rows) == len(case["table"]), "the table has as many rows as the original's")
     cells = [pair for theirs, ours in zip(case["table"], rows, strict=True) for pair in zip(theirs, ours, strict=True)]
     must(all(theirs == ours for theirs, ours in cells if not _is_time(theirs)), "names and headings are the same")
     times = [(_ns(theirs), _ns(ours)) for theirs, ours in cells if _is_time(theirs)]
-    passes = list(zip(case["pass_finish"] or (), job.passes(), strict=False))
+    passes = list(zip(case["pass_finish"] or (), prepared.job.pass_ends(), strict=False))
     worst, picture = exact([*times, *passes], "ns")
     words = case["files"]["workload.txt"].split()
     shape = "x".join(map(str, prepared.topology.shape))

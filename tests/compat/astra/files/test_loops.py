@@ -68,7 +68,7 @@ def test_every_cell(case: dict[str, Any], tmp_path: Path) -> None:
     assert table(result, tmp_path, case["run_name"]) == case["table"]
     assert isinstance(prepared.job, TrainingLoop)
     if case["pass_finish"] is not None:
-        assert prepared.job.passes() == case["pass_finish"]
+        assert prepared.job.pass_ends() == case["pass_finish"]
 
 
 def work(word: str) -> str:
