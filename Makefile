@@ -34,7 +34,7 @@ validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of
 	$(VENV)/bin/pyxsim validate -o results/validation
 
 bench: $(VENV)/.ready-dev  ## how fast it is, on fixed cases and beside others; ARGS="--quick", --curves (docs/performance.md)
-	$(VENV)/bin/python benchmarks/run.py $(ARGS)
+	$(VENV)/bin/python -m benchmarks.run $(ARGS)
 
 lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
 	@failed=; for tool in "ruff check" mypy "cython-lint pyxsim"; do echo "$$tool"; PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/$$tool || failed=1; done; test -z "$$failed"

@@ -6,6 +6,7 @@ Each runs in a process of its own, by a Python that has it: this one, one that i
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -16,12 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from peers.torus import MISSING, Traffic
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from pyxsim.bench.measure import spread
-from pyxsim.bench.traffic import FLIT, Open, Packets, simulate
+from benchmarks.measure import spread
+from benchmarks.peers.torus import MISSING, Traffic
+from benchmarks.traffic import FLIT, Open, Packets, simulate
 from pyxsim.errors import PyxsimError
 
 FOLDER = Path(__file__).parent / "peers"
@@ -88,7 +89,9 @@ def _once(script: str, file: Path, pythons: Sequence[str]) -> dict[str, Any] | s
     for python in pythons:
         if not Path(python).exists():
             continue
-        done = subprocess.run([python, str(FOLDER / script), str(file)], capture_output=True, text=True, check=False)
+        command = [python, str(FOLDER / script), str(file)]
+        environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1])}  # for benchmarks.traffic
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if not done.returncode:
             outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
             return outcome

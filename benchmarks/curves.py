@@ -12,8 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from pyxsim.bench.measure import once, spread
-from pyxsim.bench.traffic import Open
+from benchmarks.measure import once, spread
+from benchmarks.traffic import Open
 
 WORK = 1_000_000  # router visits of a point, about
 LINK_LOAD = 0.4  # of the links, where the network grows: traffic gets farther in a larger one

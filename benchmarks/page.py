@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from curves import CURVES
-
-from pyxsim.bench.cases import CASES
-from pyxsim.bench.measure import skipped
-from pyxsim.bench.recorded import RECORDED
+from benchmarks.cases import CASES
+from benchmarks.curves import CURVES
+from benchmarks.measure import skipped
+from benchmarks.recorded import RECORDED
 from pyxsim.errors import InputError
 from pyxsim.reports.facts import percent, rounded
 

@@ -1,7 +1,7 @@
 """How fast the simulator is: work per second of CPU time, on fixed cases; and beside others on the same packets.
 
-    python benchmarks/run.py [--quick] [--repeat N] [--only NAME ...] [--against TREE] [--fail-if-slower PERCENT]
-    python benchmarks/run.py --curves [NAME ...]
+    python -m benchmarks.run [--quick] [--repeat N] [--only NAME ...] [--against TREE] [--fail-if-slower PERCENT]
+    python -m benchmarks.run --curves [NAME ...]
 
 Work is router visits where there are packets (a flit that passes a router; BookSim2 counts the same as "hops"), and
 messages where there are none. Every case runs `repeat` times, one after the other, each in a process of its own, so
@@ -17,17 +17,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import page
-from beside import beside
-from beside import table as peers_table
-from curves import CURVES, measure_curves
 from rich.console import Console
 
-from pyxsim.bench import history
-from pyxsim.bench.cases import CASES
-from pyxsim.bench.measure import Row, measure
-from pyxsim.bench.show import tables
-from pyxsim.bench.yardstick import measure_yardstick, said
+from benchmarks import history, page
+from benchmarks.beside import beside
+from benchmarks.beside import table as peers_table
+from benchmarks.cases import CASES
+from benchmarks.curves import CURVES, measure_curves
+from benchmarks.measure import Row, measure
+from benchmarks.show import tables
+from benchmarks.yardstick import measure_yardstick, said
 from pyxsim.errors import PyxsimError
 
 RESULTS = Path("results", "bench")

@@ -36,6 +36,28 @@ _ROOT = "pyxsim_library"
 _REGISTRIES = (registry.topologies, registry.blocks, registry.collectives)
 
 
+def import_from_checkout(module: str) -> ModuleType:
+    """Import a module of the packages that lie beside pyxsim in a checkout and are not in the wheel.
+
+    Parameters
+    ----------
+    module
+        Dotted name, such as "validation.command" or "benchmarks.command".
+
+    Raises
+    ------
+    InputError
+        If pyxsim is installed without its source tree.
+    """
+    package = module.partition(".")[0]
+    root = PACKAGE.parent
+    if not ((root / "setup.py").is_file() and (root / package / "__init__.py").is_file()):
+        raise InputError(f"{package}/ is not installed", key=package, allowed="an editable install of the source tree")
+    if str(root) not in sys.path:
+        sys.path.append(str(root))  # worker processes inherit sys.path
+    return importlib.import_module(module)
+
+
 def shelf_dirs(shelf: str, extra_dirs: Iterable[str | Path] = ()) -> list[Path]:
     """The folders of one shelf, in the order above. Raises InputError for an extra folder without any shelf."""
     libraries = [_library(Path(d)) for d in extra_dirs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # No test depends on what another run has proved, nor writes into the user's cache.
 os.environ.setdefault("PYXSIM_CACHE", "")
+# validation/ and benchmarks/ are packages of the checkout, not of the wheel. Last: the installed pyxsim comes first.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from torus import Outcome, Traffic, main
 
 import pyxsim
-from pyxsim.bench.traffic import FLIT, Open, Packets, simulate
+from benchmarks.traffic import FLIT, Open, Packets, simulate
 
 
 def run(traffic: Traffic) -> Outcome:

@@ -27,11 +27,11 @@ def bench(
     Runs fixed cases, and tells how long experiments will take.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.cli.bench import MOST_REPEAT, show_case
-        from pyxsim.cli.bench import bench as run_bench
+        from pyxsim.library import import_from_checkout
 
+        command = import_from_checkout("benchmarks.command")
         if show:
-            show_case(out, names or ())
+            command.show_case(out, names or ())
             return
-        number = count(repeat, "--repeat", most=MOST_REPEAT)
-        run_bench(out, names or (), repeat=number, list_only=list_only, skip=not no_skip)
+        number = count(repeat, "--repeat", most=command.MOST_REPEAT)
+        command.bench(out, names or (), repeat=number, list_only=list_only, skip=not no_skip)

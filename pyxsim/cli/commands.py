@@ -575,10 +575,11 @@ def validate(
     Each case has a number, a bound and a picture. Exit code 3 if one does not hold.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.cli.validate import validate as run_validation
+        from pyxsim.library import import_from_checkout
 
         number = maybe(workers, "--workers")
-        run_validation(out, names or (), workers=number, folder=folder, list_only=list_only, write=write)
+        command = import_from_checkout("validation.command")
+        command.validate(out, names or (), workers=number, folder=folder, list_only=list_only, write=write)
 
 
 app.command()(bench)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pyxsim.bench import measure
-from pyxsim.bench.case import Run
-from pyxsim.bench.cases import CASES
-from pyxsim.bench.yardstick import Yardstick, measure_yardstick
+from benchmarks import measure
+from benchmarks.case import Run
+from benchmarks.cases import CASES
+from benchmarks.yardstick import Yardstick, measure_yardstick
 from tests.cli.inputs import Command
 
 
@@ -21,8 +21,8 @@ def measured() -> Yardstick | None:
 
 @pytest.fixture(autouse=True)
 def once_for_all(measured: Yardstick | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The yardstick is measured once: tests/bench/test_yardstick.py is about it, tests/test_docs.py has it whole."""
-    monkeypatch.setattr("pyxsim.bench.yardstick.measure_yardstick", lambda: measured)
+    """Measure the yardstick once; test_yardstick.py tests it."""
+    monkeypatch.setattr("benchmarks.yardstick.measure_yardstick", lambda: measured)
 
 
 @pytest.fixture

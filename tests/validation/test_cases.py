@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.validation import FAMILIES, every_case, find, run_cases
-from pyxsim.validation.case import Case, Found, Outcome, Picture, Series, exact
-from pyxsim.validation.runner import picture_name, run_case
+from validation import FAMILIES, every_case, find, run_cases
+from validation.case import Case, Found, Outcome, Picture, Series, exact
+from validation.runner import picture_name, run_case
 
 QUICK = [
     "zero-load/ring",
@@ -117,6 +117,6 @@ def test_an_error_of_a_case_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> No
         return Found(1.0, Picture("x", "y", [Series("s", [0], [1], "points")]))
 
     cases = {case.name: case for case in (Case("a/b", "C", "s", 0, "%", broken), Case("a/c", "C", "s", 1, "%", holds))}
-    monkeypatch.setattr("pyxsim.validation.runner.every_case", lambda: cases)
+    monkeypatch.setattr("validation.runner.every_case", lambda: cases)
     assert run_case("a/b").error == "InputError: numbers.json: is not here"
     assert run_case("a/c").holds

@@ -61,7 +61,7 @@ def test_validate_refuses(words: list[str], text: str, folder: Path, capsys: pyt
 def test_a_case_that_does_not_hold_ends_with_3(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pyxsim.validation.case.Outcome.holds", False)
+    monkeypatch.setattr("validation.case.Outcome.holds", False)
     assert main(["validate", "switch/1MiB", "--workers", "1", "-o", "out"]) == 3
     assert "1 cases do not hold: switch/1MiB" in capsys.readouterr().err
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyxsim.validation import find
-from pyxsim.validation.families.contention_free import ALONE, alone, crowded_switch, steps
-from pyxsim.validation.runner import run_case
+from validation import find
+from validation.families.contention_free import ALONE, alone, crowded_switch, steps
+from validation.runner import run_case
 
 
 @pytest.mark.parametrize("algorithm", ALONE)

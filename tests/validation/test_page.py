@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.validation import every_case
-from pyxsim.validation.page import read_outcomes, render, to_json, write
+from validation import every_case
+from validation.page import read_outcomes, render, to_json, write
 
 
 def test_the_page_is_that_of_the_stored_results(tree: Path) -> None:

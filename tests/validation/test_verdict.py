@@ -8,7 +8,7 @@ from pyxsim.analysis.verdict import BEFORE, MEASURED, NOT_SAFE, SAFE, UNKNOWN, V
 from pyxsim.results.comparison import PACKET
 from pyxsim.settings import load_experiment
 from pyxsim.study.compare import WITHIN, compare
-from pyxsim.validation.families.verdict import AWARE, COLUMNS, _found, draw
+from validation.families.verdict import AWARE, COLUMNS, _found, draw
 
 
 def test_what_is_drawn_is_always_the_same_and_an_experiment() -> None:

@@ -14,10 +14,10 @@ from pyxsim.chakra import Attribute, CommType, Node, NodeType
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 from pyxsim.system import make_system
-from pyxsim.validation.families.astra import backend, network, system_2
-from pyxsim.validation.reference import reference
 from pyxsim.workload.in_turn import InTurn
 from pyxsim.workload.traces import Rules, read_traces
+from validation.families.astra import backend, network, system_2
+from validation.reference import reference
 
 SMALL = [
     case

@@ -17,7 +17,7 @@ from pyxsim.compat.astra.files import read_astra
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
-from pyxsim.validation.reference import reference
+from validation.reference import reference
 
 LOOPS: dict[str, Any] = {case["case"]: case for case in reference("astra1_loops")["cases"]}
 MEASURED: list[dict[str, Any]] = reference("astra1_detailed")["cases"]

@@ -14,10 +14,10 @@ from pyxsim.compat.astra.files import read_astra
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run, simulate
 from pyxsim.runner.prepare import prepare
-from pyxsim.validation.reference import reference
 from pyxsim.workload.critical import critical_path
 from pyxsim.workload.training import TrainingLoop
 from pyxsim.workload.usage import usage
+from validation.reference import reference
 
 CASES: list[dict[str, Any]] = reference("astra1_loops")["cases"]
 SMALL = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyxsim.validation.reference import reference
 from tests.compat.astra.system.originals import network, system
+from validation.reference import reference
 
 CASES: list[dict[str, Any]] = reference("astra1")["cases"]
 UPDATE = 5  # ns: the update time of the layer, after each collective

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.validation.reference import reference
 from tests.compat.astra.system.originals import network, system
+from validation.reference import reference
 
 CASES: list[dict[str, Any]] = reference("astra2")["cases"]
 LARGE = 256  # NPUs

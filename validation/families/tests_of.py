@@ -1,0 +1,92 @@
+"""Claims whose cases are drawn at random by the tests of the source tree: they are run, and their tries counted."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+from pyxsim.errors import InputError
+from validation.case import Case, Found, Picture, Series
+from validation.reference import TREE
+
+TIMEOUT = 7200  # seconds
+_COUNTS = re.compile(r"(\d+) (passed|failed|error|skipped)")
+_EXAMPLES = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing")
+
+CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
+    "engine": (
+        "The engine launches every flit in the cycle in which the oracle does, the second reading of docs/router.md",
+        "tests/oracle",
+        ("tests/core/test_oracle.py",),
+        300,
+    ),
+    "order": (
+        "The order in which routers and lanes are visited changes nothing, and no slot is lost or made",
+        "tests/oracle",
+        ("tests/oracle/test_order.py",),
+        100,
+    ),
+    "machine": (
+        "Random experiments over all topologies, routings and routers keep the invariants",
+        "tests/core, tests/study",
+        ("tests/core/test_invariants.py", "tests/runner/test_invariants.py"),
+        200,
+    ),
+    "system": (
+        "The system layer hands over every message in the cycle in which the second reading of docs/system.md does",
+        "tests/oracle, tests/system",
+        ("tests/system/test_oracle.py", "tests/system/test_no_deadlock.py"),
+        60,
+    ),
+    "carry": (
+        "Carried data are right in any order of events that is legal, and what is not right is noticed",
+        "tests/system",
+        ("tests/system/test_carry.py",),
+        5,
+    ),
+    "queues": (
+        "Messages that queue for links arrive in the cycle in which a slow model has them, byte by byte in fractions; "
+        "one that is alone takes what the formula says, on every topology",
+        "tests/analytical, tests/network",
+        ("tests/analytical/test_cut_through.py", "tests/analytical/test_ticks.py", "tests/network/test_congestion.py"),
+        60,
+    ),
+    "proof": (
+        "The deadlock proof says what a slow one says, and what it refuses does hang",
+        "tests/routing",
+        ("tests/routing/test_deadlock.py", "tests/routing/test_slow.py", "tests/routing/test_counterexamples.py"),
+        100,
+    ),
+}
+
+
+def carried_out(name: str) -> Found:
+    """The number of tests that fail; the examples that they tried."""
+    files = [path for path in CLAIMS[name][2] if (TREE / path).is_file()]
+    if not files:
+        raise InputError("the tests are not here", file=str(TREE / "tests"), allowed="run it in the source tree")
+    words = [sys.executable, "-m", "pytest", "--slow", "-q", "--hypothesis-show-statistics", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "CI": "true"}  # the same examples in every run
+    done = subprocess.run(
+        [*words, *files], cwd=TREE, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    counts = {what: int(count) for count, what in _COUNTS.findall(done.stdout.strip().splitlines()[-1])}
+    examples = sum(int(good) for good, _ in _EXAMPLES.findall(done.stdout))
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    if done.returncode and not failed:
+        raise InputError(f"pytest ended with {done.returncode}: {done.stderr.strip()[-200:]}")
+    picture = Picture("", "random cases", [Series("tried", [0], [examples], "points")])
+    cells = {"tests": str(counts.get("passed", 0)), "random cases": f"{examples:,}"}
+    return Found(failed, picture, cells)
+
+
+def cases() -> Iterator[Case]:
+    for name, (claim, source, _, seconds) in CLAIMS.items():
+        yield Case(f"oracle/{name}", claim, source, 0, "tests failed", partial(carried_out, name), seconds)
+
+
+FAMILY = ("oracle", "Second implementations and random cases", ("tests", "random cases"), cases)
