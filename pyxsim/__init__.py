@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyxsim.analysis.load import load
     from pyxsim.results.diff import diff
-    from pyxsim.results.load import load
     from pyxsim.results.result import Result
     from pyxsim.runner.lifecycle import run
     from pyxsim.runner.resume import resume
@@ -34,8 +34,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
     from importlib import import_module
 
+    from pyxsim.analysis.load import load
     from pyxsim.results.diff import diff
-    from pyxsim.results.load import load
     from pyxsim.results.result import Result
     from pyxsim.runner.lifecycle import run
     from pyxsim.runner.resume import resume

@@ -44,9 +44,6 @@ DEBT: set[tuple[str, str]] = {
     ("analysis", "runner"),  # 2
     ("cli", "compat"),  # 7
     ("reports", "compat"),  # 6
-    ("results", "analysis"),  # 1
-    ("results", "compat"),  # 3
-    ("results", "reports"),  # 3
     ("runner", "compat"),  # 3
     ("runner", "reports"),  # 1
     ("system", "compat"),  # 1

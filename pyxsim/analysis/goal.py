@@ -6,15 +6,27 @@ bisection, always in the same order: so it does not matter who ran them, when, a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyxsim.results.sweep import Point
+from pyxsim.results import sweep as sweeps
+from pyxsim.results.sweep import Point, Sweep
 
 SATURATION = "saturation"
+
+
+def read(path: str | os.PathLike[str]) -> Sweep:
+    """Read the folder of a sweep as it is now, with the answers to its goal. Raises InputError if it holds no sweep."""
+    sweep = sweeps.read(path)
+    goal = sweep.goal
+    if not goal:
+        return sweep
+    searched = rows(goal, sweep.points)
+    points = [row[number] for row in searched for number in sorted(walk(goal, row).tried)]
+    return replace(sweep, points=points, answers=[answer(goal, row) for row in searched])
 
 
 @dataclass

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pyxsim.analysis.load import load
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.diff import Diff, diff
-from pyxsim.results.load import load
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
 from pyxsim.runner.lifecycle import run

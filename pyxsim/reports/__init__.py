@@ -6,10 +6,12 @@ Importing it teaches every Result to show itself: `result.plot`, and its face in
 from __future__ import annotations
 
 from pyxsim.reports.compare import ratios
+from pyxsim.reports.comparison import json_file, markdown_file
 from pyxsim.reports.curve import load_latency
 from pyxsim.reports.plots import Plots
 from pyxsim.reports.summary import html
 from pyxsim.reports.sweep import number_over
+from pyxsim.results import comparison_file
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result
@@ -20,3 +22,4 @@ Result.views["html"] = html
 Comparison.views["plot"] = ratios
 Curve.views["plot"] = load_latency
 Sweep.views["plot"] = number_over
+comparison_file.KINDS.update({".json": json_file, ".md": markdown_file})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -310,6 +311,16 @@ def details(point: Compared) -> list[Sheet]:
     several = collectives(point)
     sheets = [*([several] if len(several.rows) > 1 else []), phases(point), dimensions(point), spent(point)]
     return [sheet for sheet in [*sheets, why.sheet(point)] if sheet.rows]
+
+
+def json_file(comparison: Comparison) -> bytes:
+    """The content of a .json file."""
+    return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
+
+
+def markdown_file(comparison: Comparison) -> bytes:
+    """The content of a .md file."""
+    return page(comparison).encode()
 
 
 def _items(lines: list[str]) -> str:

@@ -40,9 +40,9 @@ class Tables(NamedTuple):
         if len(result.layers.get("name", ())):
             write_end_to_end(result, end_to_end, *self[1:])
             written.append(end_to_end)
-        if result.detail is not None:
-            write_detailed(result.detail, detailed, *self[1:])
-            write_utilization(result.detail, utilization)
+        if result.chunk_delays is not None:
+            write_detailed(result.chunk_delays, detailed, *self[1:])
+            write_utilization(result.chunk_delays, utilization)
             written += [detailed, utilization]
         return written
 

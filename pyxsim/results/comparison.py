@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pyxsim.errors import InputError
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import Result, plain
 from pyxsim.results.table import Framed, Table
+from pyxsim.results.views import Viewed
 
 PACKET = "packet"
 LINKS = "links"
@@ -150,7 +151,7 @@ class Compared:
 
 
 @dataclass(eq=False, repr=False)
-class Comparison(Framed):
+class Comparison(Framed, Viewed):
     """Points on backends. `within`: by how much an answer may be off, as a share. `complete`: nothing is missing."""
 
     title: str
@@ -160,9 +161,6 @@ class Comparison(Framed):
     seed: int = 1
     complete: bool = True
     provenance: dict[str, str] = field(default_factory=provenance)
-
-    views: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """How a comparison shows itself ("plot"). Filled by pyxsim.reports."""
 
     def __repr__(self) -> str:
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
@@ -181,9 +179,7 @@ class Comparison(Framed):
 
     def plot(self, ax: Any = None) -> Any:
         """The time of each point on each backend, over that of packets; takes and returns matplotlib Axes."""
-        if "plot" not in self.views:
-            raise AttributeError("plots come with pyxsim.reports: import that first")
-        return self.views["plot"](self, ax)
+        return self.view("plot", ax)
 
     def point(self, label: str) -> Compared:
         """The point of that label. Raises InputError."""

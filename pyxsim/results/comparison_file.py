@@ -1,4 +1,4 @@
-"""Comparisons in files: HDF5, JSON and Markdown, as the name says."""
+"""Comparisons in HDF5 files, and the registry of the other formats."""
 
 from __future__ import annotations
 
@@ -34,18 +34,6 @@ def save(comparison: Comparison, path: Path_) -> None:
     """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
     check_comparison(path)
     put_file(path, KINDS[Path(path).suffix.lower()](comparison))
-
-
-def _json(comparison: Comparison) -> bytes:
-    from pyxsim.reports.comparison import told
-
-    return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
-
-
-def _markdown(comparison: Comparison) -> bytes:
-    from pyxsim.reports.comparison import page
-
-    return page(comparison).encode()
 
 
 def _hdf5(comparison: Comparison) -> bytes:
@@ -150,4 +138,5 @@ def group_names(labels: Iterable[str]) -> list[str]:
     return list(found)
 
 
-KINDS: dict[str, Callable[[Comparison], bytes]] = {**dict.fromkeys(ENDS, _hdf5), ".json": _json, ".md": _markdown}
+KINDS: dict[str, Callable[[Comparison], bytes]] = dict.fromkeys(ENDS, _hdf5)
+"""Writers by file extension; `pyxsim.reports` adds .json and .md."""

@@ -7,10 +7,9 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import h5py
 import numpy as np
@@ -20,13 +19,14 @@ from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, unread
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.table import Framed, Table, Variable
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
+from pyxsim.results.views import Viewed
 from pyxsim.paths import ending
 
 KINDS = (*ENDS, ".json", ".csv")
 
 
 @dataclass(eq=False, repr=False)
-class Curve(Framed):
+class Curve(Framed, Viewed):
     """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
     failed only `offered_load` and `error`. `bound`: the load at which the busiest link or lane is full.
     `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
@@ -38,9 +38,6 @@ class Curve(Framed):
     seed: int = 1
     complete: bool = True
     provenance: dict[str, str] = field(default_factory=provenance)
-
-    views: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """How a curve shows itself ("plot"). Filled by pyxsim.reports."""
 
     def __post_init__(self) -> None:
         self.points = sorted(self.points, key=lambda point: float(point["offered_load"]))
@@ -91,9 +88,7 @@ class Curve(Framed):
 
     def plot(self, ax: Any = None) -> Any:
         """Latency over load with its intervals; takes and returns matplotlib Axes."""
-        if "plot" not in self.views:
-            raise AttributeError("plots come with pyxsim.reports: import that first")
-        return self.views["plot"](self, ax)
+        return self.view("plot", ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""

@@ -24,7 +24,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import BLAME, LATENCY, STAYS, Attribution
-from pyxsim.compat.astra.detail_csv import Detail
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.layout import TABLES, tables_of
 from pyxsim.results.memory import Memory
 from pyxsim.results.provenance import settings_sha256
@@ -270,7 +270,7 @@ def read_result(file: h5py.Group) -> Result:
         attribution=_read_attribution(file) if "congestion" in file else None,
         work=_read_work(file) if "npus" in file else None,
         memory=_read_memory(file) if "memories" in file else None,
-        detail=_read_detail(file, Fraction(record["clock_hz"])) if "occupancy" in file else None,
+        chunk_delays=_read_detail(file, Fraction(record["clock_hz"])) if "occupancy" in file else None,
         counts=record["counts"],
         **{key: record[key] for key in _RECORD if key in record},
         experiment_toml=file.attrs["experiment"],
@@ -334,9 +334,9 @@ def _read_memory(file: h5py.File) -> Memory:
     return Memory(_read_columns(file, "npu_memory", "npu"), _read_columns(file, "memories", "row"))
 
 
-def _read_detail(file: h5py.File, clock: Fraction) -> Detail:
+def _read_detail(file: h5py.File, clock: Fraction) -> ChunkDelays:
     rows, occupancy = file["layer_phases"], file["occupancy"]
-    return Detail.of_rows(
+    return ChunkDelays.of_rows(
         json.loads(rows.attrs["layer_names"]),
         {name: rows[name][()] for name in ("layer", "queueing", "network")},
         occupancy["chunk_time"][()].tolist(),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 from pyxsim.results.attribution import NOBODY, PARTS, Attribution
-from pyxsim.compat.astra.detail_csv import Detail
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.memory import NPU_TEXT, USED_TEXT, Memory
 from pyxsim.results.result import COUNTERS, Result
 from pyxsim.results.table import Table, Variable
@@ -302,10 +302,10 @@ def occupancy(result: Result) -> Table:
     return Table(variables, attrs={"window_cycles": told.window, **_clock(result)})
 
 
-def _detail(result: Result) -> Detail:
-    if result.detail is None:
+def _detail(result: Result) -> ChunkDelays:
+    if result.chunk_delays is None:
         raise InputError("the run had no workload", key="workload", allowed="a workload")
-    return result.detail
+    return result.chunk_delays
 
 
 _TIMELINE_TEXT = {
@@ -496,8 +496,8 @@ _OPTIONAL = {
     "timeline": "work",
     "npu_memory": "memory",
     "memories": "memory",
-    "layer_phases": "detail",
-    "occupancy": "detail",
+    "layer_phases": "chunk_delays",
+    "occupancy": "chunk_delays",
     "traffic": "traffic",
     "congestion": "attribution",
     "blame": "attribution",

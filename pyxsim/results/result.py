@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import Attribution, told
-from pyxsim.compat.astra.detail_csv import Detail
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.memory import Memory
 from pyxsim.results.provenance import provenance
 from pyxsim.results.rates import Rates, rates
 from pyxsim.results.table import Columns, Framed, Rows, Table
 from pyxsim.results.traffic import TRAFFIC_KEYS, Traffic
+from pyxsim.results.views import Viewed
 from pyxsim.results.work import Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 from pyxsim.units import format_bytes, parse_bytes
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from pyxsim.results.frames import Frames
-    from pyxsim.reports.plots import Plots
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -103,7 +103,7 @@ def _no_chunks() -> dict[str, Longs]:
 
 
 @dataclass(eq=False, repr=False)
-class Result:
+class Result(Viewed):
     """Everything that is known at the end of a run.
 
     `totals` {counter: int64[L]} and `windows` have the counters flits, stall_credit, stall_vc, stall_arbitration and
@@ -118,7 +118,7 @@ class Result:
     say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
     else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
     None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
-    there is no graph of them. `detail`: what became of the chunks of NPU 0 in a workload.
+    there is no graph of them. `chunk_delays`: of the chunks of NPU 0, in a workload.
     `memory`: what remote memories and shared endpoints did, where there are such.
     """
 
@@ -138,7 +138,7 @@ class Result:
     traffic: Traffic | None = None
     attribution: Attribution | None = None
     work: Work | None = None
-    detail: Detail | None = None
+    chunk_delays: ChunkDelays | None = None
     memory: Memory | None = None
     counts: dict[str, Any] = field(default_factory=dict)
     bound_ns: int | float | None = None
@@ -155,9 +155,6 @@ class Result:
     link_kinds: list[str] = field(default_factory=list)
     failure: str = ""
     provenance: dict[str, str] = field(default_factory=provenance)
-
-    views: ClassVar[dict[str, Callable[[Result], Any]]] = {}
-    """How a result shows itself ("plot", "html"). Filled by pyxsim.reports: data knows nothing of its pictures."""
 
     def __post_init__(self) -> None:
         count = len(self.links)
@@ -403,19 +400,16 @@ class Result:
         return read(path)
 
     @property
-    def plot(self) -> Plots:
+    def plot(self) -> Any:
         """The plots of this result: `result.plot.utilization()` and others; each takes and returns matplotlib Axes."""
-        if "plot" not in self.views:
-            raise AttributeError("plots come with pyxsim.reports: import that first")
-        plots: Plots = self.views["plot"](self)
-        return plots
+        return self.view("plot")
 
     def __repr__(self) -> str:
         state = "" if self.complete else ", incomplete"
         return f"Result({self.title}: {self.time_ns} ns{state})"
 
     def _repr_html_(self) -> str:
-        return str(self.views["html"](self)) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
+        return str(self.view("html")) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
 
 
 # The tables that are attributes, and what these are called.

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import h5py
 
 from pyxsim.errors import InputError
-from pyxsim.analysis import goal as goals
 from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.table import Framed, Table
+from pyxsim.results.views import Viewed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,7 +62,7 @@ class Point:
 
 
 @dataclass(eq=False, repr=False)
-class Sweep(Framed):
+class Sweep(Framed, Viewed):
     """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
     searched along the last axis, empty where all combinations were wanted; then `points` are those that were tried, and
     `answers` has a row for each combination of the other axes. `experiment`: the name of its file; `settings`: the
@@ -78,9 +78,6 @@ class Sweep(Framed):
     answers: list[dict[str, Any]] = field(default_factory=list)
     provenance: dict[str, str] = field(default_factory=dict)
     settings: str = ""
-
-    views: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """How a sweep shows itself ("plot"). Filled by pyxsim.reports."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -158,22 +155,18 @@ class Sweep(Framed):
 
     def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
         """A number over a swept key, a line for each value of another one; takes and returns matplotlib Axes."""
-        if "plot" not in self.views:
-            raise AttributeError("plots come with pyxsim.reports: import that first")
-        return self.views["plot"](self, x, y, hue, ax)
+        return self.view("plot", x, y, hue, ax)
 
 
 def read(path: str | os.PathLike[str]) -> Sweep:
-    """The sweep in a folder, with what is there of it by now. InputError where there is none."""
+    """Read the folder of a sweep as it is now: every point, without the answers of a goal (pyxsim.analysis.goal.read).
+
+    Raises InputError if the folder holds no sweep.
+    """
     folder = Path(path)
     manifest = read_manifest(folder)
     try:
         points = [read_point(folder, row["key"], row["changed"], row.get("label", "")) for row in manifest["points"]]
-        goal, answers = manifest["goal"], []
-        if goal:
-            rows = goals.rows(goal, points)
-            answers = [goals.answer(goal, row) for row in rows]
-            points = [row[number] for row in rows for number in sorted(goals.walk(goal, row).tried)]
         return Sweep(
             folder,
             manifest["title"],
@@ -181,10 +174,9 @@ def read(path: str | os.PathLike[str]) -> Sweep:
             points,
             manifest["experiment"],
             manifest["backend"],
-            goal,
-            answers,
-            manifest["provenance"],
-            manifest.get("settings", ""),
+            manifest["goal"],
+            provenance=manifest["provenance"],
+            settings=manifest.get("settings", ""),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _no_manifest(folder / MANIFEST) from error

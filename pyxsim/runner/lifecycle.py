@@ -363,7 +363,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end),
         phases=phase_table(chunks, _kinds(prepared)),
         **workload,
-        detail=detail(prepared, counted),
+        chunk_delays=detail(prepared, counted),
         memory=_memory(prepared),
         attribution=told,
         counts={**network.counts(), "resumed": prepared.past.resumed},

@@ -11,7 +11,7 @@ import pytest
 
 from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
-from pyxsim.compat.astra.detail_csv import Detail
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.result import LinkTable, Result
 from pyxsim.results.work import Work
@@ -187,11 +187,11 @@ def make_layers() -> dict[str, Any]:
     return layer_table(graph, at_work(graph, times, times.last))
 
 
-def make_detail() -> Detail:
+def make_detail() -> ChunkDelays:
     """Its collective in two phases, on one dimension of two."""
     waits, network = [[0.0, 5.0, 2.5]], [[20.0, 30.0]]
     busy = np.array([[100, 0], [50, 0]])
-    return Detail(["embedding é"], waits, network, [75.0, float("nan")], 100, busy, Fraction(10**9))
+    return ChunkDelays(["embedding é"], waits, network, [75.0, float("nan")], 100, busy, Fraction(10**9))
 
 
 def make_memory() -> Memory:

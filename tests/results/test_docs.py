@@ -29,7 +29,7 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
         layers=make_layers(),
         attribution=make_attribution(),
         work=make_work(),
-        detail=make_detail(),
+        chunk_delays=make_detail(),
         memory=make_memory(),
     )
     for group, table in TABLES.items():

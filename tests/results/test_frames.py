@@ -35,7 +35,7 @@ def full(build: Callable[..., Result]) -> Result:
         attribution=make_attribution(),
         work=make_work(),
         layers=make_layers(),
-        detail=make_detail(),
+        chunk_delays=make_detail(),
         memory=make_memory(),
     )
 

@@ -83,9 +83,9 @@ def test_stages(tmp_path: Path) -> None:
     assert np.isclose((exposed * result.layers["npus"]).sum(), result.npus["exposed"].sum())
     assert result.npus["like"].tolist() == [0, 0, 2, 2]
     assert result.bound_ns is None
-    assert result.detail is not None
-    assert result.detail.layer_names == ["first", "second"]
-    assert [len(each) for each in result.detail.queueing] == [2, 0], "NPU 0 is on one of them"
+    assert result.chunk_delays is not None
+    assert result.chunk_delays.layer_names == ["first", "second"]
+    assert [len(each) for each in result.chunk_delays.queueing] == [2, 0], "NPU 0 is on one of them"
     assert result.tasks == {}
 
 
@@ -139,9 +139,9 @@ def test_a_trace_without_layers(tmp_path: Path) -> None:
     result = run(tmp_path, "trace")
     assert result.layers["name"].tolist() == ["all"]
     assert result.layers["other_exposed"].tolist() == [result.time_cycles]
-    assert result.detail is not None
-    assert result.detail.layer_names == ["all"]
-    assert len(result.detail.queueing[0]) == 1 + len(result.phases["phase"])
+    assert result.chunk_delays is not None
+    assert result.chunk_delays.layer_names == ["all"]
+    assert len(result.chunk_delays.queueing[0]) == 1 + len(result.phases["phase"])
 
 
 def test_custom_collectives_of_astra_sim_2(tmp_path: Path) -> None:
@@ -154,12 +154,12 @@ def test_custom_collectives_of_astra_sim_2(tmp_path: Path) -> None:
     system = {"compat": "astra-sim-2", "endpoint_delay": "10 ns"}
     workload = {"file": str(tmp_path / "trace")}
     result = pyxsim.run({"network": NETWORK, "system": system, "workload": workload}, backend="analytical")
-    assert result.detail is not None
+    assert result.chunk_delays is not None
     assert (result.npus["busy"] + result.npus["idle"] == result.time_cycles).all()
     own = result.chunks["rank"] == 0
     times = (result.chunks["end"] - result.chunks["start"])[own & (result.chunks["dimension"] == -1)]
     assert len(times) > 0
-    assert result.detail.chunk_time[0] >= times.min()
+    assert result.chunk_delays.chunk_time[0] >= times.min()
 
 
 def test_a_clock_too_slow_for_its_links(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, resul
     numbers = [finished, computed, finished - computed, cost, sum(sent) / _MIB, *(each / _MIB for each in sent)]
     line = [name, *(f"{number:.6f}" for number in numbers)]
     grid[row + 1] = [*line, *["-1"] * (len(grid[0]) - len(line))][: len(grid[0])]
-    chunk_time = result.detail.chunk_time if result.detail is not None else []
+    chunk_time = result.chunk_delays.chunk_time if result.chunk_delays is not None else []
     for dim, cycles in enumerate(chunk_time[:_ROWS]):
         told = "-nan" if np.isnan(cycles) else f"{cycles * 10**6 / float(result.clock_hz):.6f}"
         grid_2[row * _ROWS + 1 + dim] = [name, str(dim), told]

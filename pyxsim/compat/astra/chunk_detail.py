@@ -1,4 +1,4 @@
-"""From what the system layer counted of NPU 0's chunks to what ASTRA-sim 1 tells of them (output/detail.py)."""
+"""From what the system layer counted of NPU 0's chunks to what ASTRA-sim 1 tells of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from math import ceil
 
 import numpy as np
 
-from pyxsim.compat.astra.detail_csv import MOST_WINDOWS, PER_WINDOW_NS, Detail, Longs
+from pyxsim.results.chunk_delays import ChunkDelays, Longs
 from pyxsim.runner.prepare import Prepared
 from pyxsim.system import AstraSystem, System
 from pyxsim.workload.spans import merged
+
+PER_WINDOW_NS = 10_000
+MOST_WINDOWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class _Rows:
     expected: Longs
 
 
-def detail(prepared: Prepared, chunks: dict[str, Longs]) -> Detail | None:
+def detail(prepared: Prepared, chunks: dict[str, Longs]) -> ChunkDelays | None:
     """What ASTRA-sim 1 would tell; None without a workload. `chunks`: the table of the system layer."""
     issued = _issued(prepared)
     if issued is None:
@@ -44,7 +47,7 @@ def detail(prepared: Prepared, chunks: dict[str, Longs]) -> Detail | None:
     times = [took[gone & (rows.dimension == dim)] for dim in range(dims)]
     clock = prepared.experiment.network.clock
     window = _window(clock, until)
-    return Detail(
+    return ChunkDelays(
         layer_names=names,
         queueing=queueing,
         network=network,

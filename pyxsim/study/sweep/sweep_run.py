@@ -15,7 +15,7 @@ from pyxsim.analysis import goal as goals
 from pyxsim.errors import InputError, raise_all
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import HOW_IT_RAN, title_of
-from pyxsim.results.sweep import Point, Sweep, is_number, read, read_point, read_summary, state_of
+from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
 from pyxsim.runner.backends import BACKENDS
 from pyxsim.settings import resolved_toml
@@ -187,7 +187,7 @@ class _Run:
             raise
         finally:
             self.folder.note(END, how=how)
-            found = read(self.folder.path)
+            found = goals.read(self.folder.path)
             write_tables(found)
         return found
 

@@ -12,8 +12,9 @@ import pytest
 
 import pyxsim
 from pyxsim.compat.astra import chunk_detail as details
-from pyxsim.compat.astra.detail_csv import Detail, write_detailed, write_utilization
+from pyxsim.compat.astra.detail_csv import write_detailed, write_utilization
 from pyxsim.compat.astra.files import read_astra
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
@@ -40,9 +41,9 @@ passes = 2
 """
 
 
-def told(result: Result) -> Detail:
-    assert result.detail is not None
-    return result.detail
+def told(result: Result) -> ChunkDelays:
+    assert result.chunk_delays is not None
+    return result.chunk_delays
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=[case["case"] for case in MEASURED])
@@ -131,7 +132,7 @@ def test_no_layers(tmp_path: Path) -> None:
     """One collective has none; of a workload where no dimension has a chunk the mean is as the original writes it."""
     network = {"topology": "ring", "shape": [2], "bandwidth": "50 GB/s"}
     result = pyxsim.run({"network": network, "collective": {"kind": "all-reduce", "size": "64 B"}})
-    assert result.detail is None
-    empty = Detail(["a"], [[]], [[]], [float("nan")], 10_000, np.zeros((0, 1), np.int64), Fraction(10**9))
+    assert result.chunk_delays is None
+    empty = ChunkDelays(["a"], [[]], [[]], [float("nan")], 10_000, np.zeros((0, 1), np.int64), Fraction(10**9))
     write_detailed(empty, tmp_path / "detailed.csv")
     assert (tmp_path / "detailed.csv").read_text(encoding="utf-8").splitlines()[1].startswith("a,run,-nan,,")

@@ -1,4 +1,4 @@
-"""What a command has written, read back: `pyxsim.load("out.h5")`, also of a curve, a comparison or a sweep."""
+"""Load what a command has written: `pyxsim.load("out.h5")`, a result, a curve, a comparison or a sweep."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from pathlib import Path
 
 import h5py
 
+from pyxsim.analysis import goal
 from pyxsim.errors import InputError
 from pyxsim.results import comparison_file
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
-from pyxsim.results.sweep import read as read_sweep
 
-OTHERS = (".json", ".csv", ".md", ".parquet", ".html")  # that are written, too, and hold only what people read
+NOT_LOADABLE = (".json", ".csv", ".md", ".parquet", ".html")  # written by commands, without all of the data
 
 
 def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
-    """The result in a file of `pyxsim run`, the curve in one of `pyxsim curve`, the comparison in one of `pyxsim
-    compare`, or the sweep in a folder of `pyxsim sweep`. Raises InputError."""
+    """Load an HDF5 file of `pyxsim run`, `pyxsim curve` or `pyxsim compare`, or a folder of `pyxsim sweep`.
+
+    Raises InputError if it is none of these.
+    """
     if Path(path).is_dir():
-        return read_sweep(path)
+        return goal.read(path)
     kind = _kind(path)
     if kind == "comparison":
         return comparison_file.read(path)
@@ -30,13 +32,13 @@ def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
 
 
 def _kind(path: str | os.PathLike[str]) -> str:
-    """Raises InputError for a file that is none of HDF5, and has a name of ours."""
+    """Return "result", "curve" or "comparison". Raises InputError for a file of pyxsim that is not HDF5."""
     try:
         with h5py.File(path, "r") as file:
             return "curve" if "curve" in file else "comparison" if "comparison" in file.attrs else "result"
-    except OSError:  # the reader of results says why
+    except OSError:  # the reader of results reports the reason
         suffix = Path(path).suffix.lower()
-        if suffix in OTHERS and Path(path).is_file():
-            problem = f"a file {suffix} cannot be loaded"
-            raise InputError(problem, file=os.fspath(path), allowed="the .h5 of the same command") from None
+        if suffix in NOT_LOADABLE and Path(path).is_file():
+            problem = f"cannot load a {suffix} file"
+            raise InputError(problem, file=os.fspath(path), allowed="the .h5 file of the same command") from None
         return "result"
