@@ -123,6 +123,13 @@ def test_no_test_folder_is_a_package(tree: Path) -> None:
     assert [name for name in names if name.startswith("tests/") and name.endswith("__init__.py")] == []
 
 
+def test_pre_commit_runs_the_pinned_linters(tree: Path) -> None:
+    hooks = (tree / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pinned = {line for line in project["optional-dependencies"]["lint"] if not line.startswith("mypy")}
+    assert set(re.findall(r'additional_dependencies: \["([^"]+)"\]', hooks)) == pinned
+
+
 def test_the_version_is_told_once(tree: Path) -> None:
     """pyxsim.__version__ is the version; what cannot read it must agree with it."""
     package = ast.parse((tree / "pyxsim" / "__init__.py").read_text(encoding="utf-8"))
