@@ -21,13 +21,13 @@ from pyxsim.network.ways import wires_of
 from pyxsim.results.phases import differing
 from pyxsim.routing.relation import Numbers
 from pyxsim.runner.backends import Backend, link_wires
-from pyxsim.system import AstraSystem, System
+from pyxsim.system import SystemLayer
 
 MOST_STARTS = 32  # times at which something is issued, of which each is looked at
 
 
 def bound_cycles(
-    collectives: Iterable[Any], system: System | AstraSystem, network: Backend, times: Times | None = None
+    collectives: Iterable[Any], system: SystemLayer, network: Backend, times: Times | None = None
 ) -> Fraction:
     """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
 
@@ -47,12 +47,12 @@ def bound_cycles(
     return _least(collectives, times or times_of(system, network), system)
 
 
-def times_of(system: System | AstraSystem, network: Backend) -> Times:
+def times_of(system: SystemLayer, network: Backend) -> Times:
     """What this network needs at least."""
     return OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
 
 
-def physical_cycles(collectives: Iterable[Any], system: System | AstraSystem, network: Backend) -> Fraction:
+def physical_cycles(collectives: Iterable[Any], system: SystemLayer, network: Backend) -> Fraction:
     """The same for the links alone, whatever the backend: bytes over their capacity, the latency of the shortest way.
 
     No machine with these links can be faster; a model that is does not know that links are shared.
@@ -60,13 +60,13 @@ def physical_cycles(collectives: Iterable[Any], system: System | AstraSystem, ne
     return _least(collectives, OfLinks(network, system), system)
 
 
-def _least(collectives: Iterable[Any], times: Times, system: System | AstraSystem) -> Fraction:
+def _least(collectives: Iterable[Any], times: Times, system: SystemLayer) -> Fraction:
     every = list(collectives)
     if not every:
         return Fraction(0)
     starts = [max(each.start, 0) for each in every]  # -1: nobody has entered it yet
     first = min(starts)
-    if isinstance(system, AstraSystem) or system.options.boost:  # which send other bytes than the data have
+    if not system.sends_planned_bytes:
         return times.least_of(_traffic(system, every))
     cycles = sorted(set(starts))
     if len(cycles) > MOST_STARTS:
@@ -80,31 +80,26 @@ def _least(collectives: Iterable[Any], times: Times, system: System | AstraSyste
     return max(least, times.queued(every))
 
 
-def _is_all(system: System | AstraSystem, every: Sequence[Any]) -> bool:
+def _is_all(system: SystemLayer, every: Sequence[Any]) -> bool:
     return len(every) == len(system.collectives) + len(system.messages)
 
 
-def _traffic(system: System | AstraSystem, every: Sequence[Any]) -> Longs:
+def _traffic(system: SystemLayer, every: Sequence[Any]) -> Longs:
     """The messages of some collectives and messages."""
     if _is_all(system, every):
         return system.traffic()
-    if not isinstance(system, AstraSystem):
-        return system.traffic(every)
-    chosen = {id(each) for each in every}
-    numbers = [number for number, each in enumerate(system.collectives) if id(each) in chosen]
-    return np.concatenate([np.zeros((0, 5), dtype=np.int64), *(system.traffic(number) for number in numbers)])
+    return system.traffic(every)
 
 
 class Times:
     """What a network needs at least for loads. `least`: for collectives and messages that are all there from the
     beginning; `least_of`: for messages, rows (source, destination, plane, bytes, how many)."""
 
-    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+    def __init__(self, network: Backend, system: SystemLayer) -> None:
         self.network: Any = network
         self.system = system
         self.topology = network.topology
-        # ASTRA-sim's messages, and those of its groups, do not all pay it.
-        self.endpoint = system.options.endpoint_delay if isinstance(system, System) else 0
+        self.endpoint = system.options.endpoint_delay if system.pays_endpoint_delays else 0
         # NPUs at the same router: each has a lane for what stays there.
         self._neighbours = np.bincount(self.topology.home)[self.topology.home] - 1
         self.shared = bool(self._neighbours.any())
@@ -135,7 +130,7 @@ class OfLinks(Times):
     """Bytes over the capacity of links, and the latency of the shortest way; nothing else: what no machine with these
     links can beat, whatever its routers are. Of NPUs that share a router what they send to others there is left out."""
 
-    def __init__(self, network: Backend, system: System | AstraSystem) -> None:
+    def __init__(self, network: Backend, system: SystemLayer) -> None:
         super().__init__(network, system)
         self._everything = tuple(range(len(self.topology.shape)))
 
@@ -225,7 +220,7 @@ class OfLinks(Times):
 class OfPackets(OfLinks):
     """Besides the links what packets need: lanes, and the stages of routers."""
 
-    def __init__(self, network: PacketNetwork, system: System | AstraSystem) -> None:
+    def __init__(self, network: PacketNetwork, system: SystemLayer) -> None:
         super().__init__(network, system)
         self.wires = link_wires(network)
 

@@ -29,8 +29,6 @@ from pyxsim.runner.lifecycle import collective_row, run_out
 from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
 from pyxsim.runner.traffic.open_loop import Study, largest_packet, traffic_bound
 from pyxsim.settings import Experiment, load_experiment
-from pyxsim.system import AstraSystem
-from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.units import format_time_ns
 
 SAMPLE = 0.3  # seconds of the run that are simulated to measure its speed
@@ -320,12 +318,10 @@ def _show(out: CommandOutput, report: Report) -> None:
 
 def _may_stand_still(prepared: Prepared | PreparedTraffic) -> bool:
     """Whether chunks keep their places in queues while they wait for other NPUs, and not all may have one."""
-    if isinstance(prepared, PreparedTraffic) or not isinstance(prepared.system, AstraSystem):
+    if isinstance(prepared, PreparedTraffic):
         return False
-    options = prepared.system.options
-    room = options.active_chunks // max(map(len, options.queues))
-    chunks = options.chunks * len(prepared.job.collectives) if prepared.job.planned else 0
-    return options.compat != ASTRA_SIM_1 and not 0 < chunks <= room  # 0: nobody knows how many there will be
+    chunks = prepared.system.options.chunks * len(prepared.job.collectives) if prepared.job.planned else 0
+    return prepared.system.may_stall(chunks)
 
 
 def _collective(row: dict[str, Any]) -> str:

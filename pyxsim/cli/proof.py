@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.plan import Plan, whole_bytes
 from pyxsim.collective.plan_checker import prove_plan
-from pyxsim.system import AstraSystem, System
+from pyxsim.system import SystemLayer
 
 MAX_NPUS = 256  # up to here the composition of a plan is proved on the network's own shape
 MAX_SIDE = 3
@@ -24,7 +24,7 @@ class Composition:
     size: int
 
 
-def schedules(system: System | AstraSystem) -> list[str]:
+def schedules(system: SystemLayer) -> list[str]:
     """The schedules that a system uses, all of which `prepare` has proved: "ring: all-reduce on 4 ranks"."""
     names = []
     for phase in system.schedules():
@@ -33,7 +33,7 @@ def schedules(system: System | AstraSystem) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def prove_compositions(system: System | AstraSystem) -> list[Composition]:
+def prove_compositions(system: SystemLayer) -> list[Composition]:
     """Prove of every plan that its phases, one after the other, make up the whole collective. Raises ScheduleError.
 
     With a small buffer that does not divide evenly: how a plan composes does not depend on the size. On a large network

@@ -13,7 +13,6 @@ from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import routes
 from pyxsim.routing.spread import fixed
 from pyxsim.runner.prepare import Prepared
-from pyxsim.system.system import System
 
 LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
 PERIODS = 4  # so many periods long it is, at least: two or three engines are slower than one where little is skipped
@@ -32,7 +31,7 @@ def take_apart(prepared: Prepared) -> None:
 
 
 def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
-    if not (network.divisible and prepared.planned and isinstance(prepared.system, System)):
+    if not (network.divisible and prepared.planned and prepared.system.independent_messages):
         return None
     if sum(len(each.chunks) for each in prepared.system.collectives) < 2:
         return None  # which is in one dimension at a time

@@ -35,7 +35,7 @@ from pyxsim.runner.prepare import PathLike, Prepared, PreparedTraffic, nothing_t
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
-from pyxsim.system import AstraSystem, PointToPoint, System
+from pyxsim.system import PointToPoint
 from pyxsim.units import format_time_ns
 from pyxsim.workload import IssuedCollective
 from pyxsim.workload.layers import layer_table
@@ -420,7 +420,7 @@ def _memory(prepared: Prepared) -> Memory | None:
     """What remote memory and shared endpoints did, where there are such."""
     job, system = prepared.job, prepared.system
     remote = job.remote_memory()
-    endpoint = system.endpoint if isinstance(system, System) else None
+    endpoint = system.endpoint
     if remote is None and endpoint is None:
         return None
     npus = {} if remote is None else {"loaded": remote.loaded, "stored": remote.stored}
@@ -444,10 +444,7 @@ def _rows(prepared: Prepared) -> list[int]:
 def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
     """What each phase of what was asked for is."""
     system, rows = prepared.system, _rows(prepared)
-    if isinstance(system, AstraSystem):
-        return {(rows[number], phase): kind for number, phase, kind in system.kinds()}
-    numbers = {id(collective): number for number, collective in enumerate(system.collectives)}
-    return {(rows[numbers[id(s.chunk.collective)]], s.number): s.phase.kind for s in system.stages()}
+    return {(rows[number], phase): kind for number, phase, kind in system.phase_kinds()}
 
 
 def collective_row(collective: IssuedCollective, prepared: Prepared) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pyxsim.runner.resolved import resolved
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
 from pyxsim.settings.experiment import list_faults
-from pyxsim.system import AstraSystem, System, make_system, resolve
+from pyxsim.system import SystemLayer, make_system, resolve
 from pyxsim.system.carry import Carrier
 from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
@@ -57,7 +57,7 @@ class Prepared:
     experiment: Experiment
     topology: Topology
     network: Backend
-    system: System | AstraSystem
+    system: SystemLayer
     job: Job
     warnings: list[str] = field(default_factory=list)
     carrier: Carrier | None = None
@@ -178,10 +178,7 @@ def prepare(
         warnings += network.warnings
         if backend == "analytical" and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
-    carrier = None
-    if output.carry and isinstance(system, System):  # what the settings refuse otherwise
-        carrier = Carrier(system, output.seed)
-        system.listen = carrier.feed
+    carrier = system.carrier(output.seed) if output.carry else None
     planned = job.planned and not allow_deadlock
     return Prepared(experiment, topology, network, system, job, warnings, carrier, planned)
 
@@ -327,7 +324,7 @@ def _check_joins(job: Job, topology: Topology) -> None:
                     raise InputError(problem, key=collective.key, allowed="it in dimensions that are a switch")
 
 
-def _prove_schedules(system: System | AstraSystem, job: Job) -> list[str]:
+def _prove_schedules(system: SystemLayer, job: Job) -> list[str]:
     """Every schedule that will be used computes its collective; a user's may not. Raises ScheduleError.
 
     Returns a line for each of which that cannot be said, because it tells sizes and no data.

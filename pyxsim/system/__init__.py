@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.network.protocol import Network
 from pyxsim.system.options import Options, resolve
+from pyxsim.system.protocol import SystemLayer
 from pyxsim.system.system import System
 from pyxsim.system.work import Collective, PointToPoint
 
-__all__ = ["AstraSystem", "Collective", "Options", "PointToPoint", "System", "make_system", "resolve"]
+__all__ = ["AstraSystem", "Collective", "Options", "PointToPoint", "System", "SystemLayer", "make_system", "resolve"]
 
 
-def make_system(network: Network, shape: Sequence[int], options: Options) -> System | AstraSystem:
+def make_system(network: Network, shape: Sequence[int], options: Options) -> SystemLayer:
     """The system layer for a network of this shape: ours, or that of the simulator that `options.compat` names."""
     if options.compat is not None:
         return AstraSystem(network, shape, options)

@@ -6,10 +6,11 @@ Bytes go through pipes (pipes.pyx), messages by themselves (executor.pyx). Here 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,14 @@ from pyxsim.system.options import Endpoint
 from pyxsim.system.pipes import Pipes
 from pyxsim.system.work import Chunk
 
-if TYPE_CHECKING:
-    from pyxsim.system.system import System
-
 ONE = 2**16  # parts of a byte, and of a cycle's work
 MOST = 2**46 - 1  # bytes of a computation, or its cycles: what whole numbers of 64 bits have room for
+
+
+class Clock(Protocol):
+    """Whoever knows the current cycle."""
+
+    cycle: int
 
 
 class _Move(NamedTuple):
@@ -42,13 +46,12 @@ class Endpoints:
     the chunk waits for room there, is read, and written again when all phases are done.
     """
 
-    def __init__(self, system: System, endpoint: Endpoint) -> None:
-        npus = system.network.npus
+    def __init__(self, npus: int, endpoint: Endpoint, slow: Sequence[Fraction], clock: Clock) -> None:
         self.options = endpoint
         rates = (endpoint.memory, endpoint.communication, endpoint.engine_rate)
         self.pipes = Pipes(npus, *(0 if rate is None else max(int(rate * ONE), 1) for rate in rates))
-        self._system = system
-        self._slow = system.options.slow(npus)
+        self._clock = clock
+        self._slow = slow
         self._beside = ONE - int(endpoint.compute_share * ONE)  # of its work in a cycle, beside a collective
         self._at_work = [0] * npus  # chunks
         self._room = [endpoint.engine_memory] * npus
@@ -80,7 +83,7 @@ class Endpoints:
         """An NPU has the data of a chunk."""
         if not self.options.engine:
             self._count(chunk, position, 1)
-            chunk.stages[0].member_ready(position, self._system.cycle)
+            chunk.stages[0].member_ready(position, self._clock.cycle)
         elif self.options.engine_memory is None:
             self._read(chunk, position)
         else:
@@ -98,7 +101,7 @@ class Endpoints:
         """An NPU has done all phases of a chunk."""
         if not self.options.engine:
             self._count(chunk, position, -1)
-            chunk.member_through(position, self._system.cycle)
+            chunk.member_through(position, self._clock.cycle)
             return
         npu, written = chunk.collective.communicator.members[position], int(chunk.plan.phases[-1].bytes_out[position])
         self._move(self._writes[npu], _Move(npu, 0, written, partial(self._written, chunk, position)))
@@ -109,7 +112,7 @@ class Endpoints:
         before = self._at_work[npu] > 0
         self._at_work[npu] += change
         if self._beside < ONE and before != (self._at_work[npu] > 0):
-            self.pipes.slow(npu, self._speed(npu), self._system.cycle)
+            self.pipes.slow(npu, self._speed(npu), self._clock.cycle)
 
     def _speed(self, npu: int) -> int:
         return self._beside if self._at_work[npu] else ONE
@@ -128,13 +131,13 @@ class Endpoints:
         self._move(self._reads[npu], _Move(npu, read, 0, partial(self._begin, chunk, position)))
 
     def _begin(self, chunk: Chunk, position: int) -> None:
-        chunk.stages[0].member_ready(position, self._system.cycle)
+        chunk.stages[0].member_ready(position, self._clock.cycle)
 
     def _written(self, chunk: Chunk, position: int) -> None:
         npu, room = chunk.collective.communicator.members[position], self.options.engine_memory
         if room is not None:
             self._room[npu] = (self._room[npu] or 0) + self._needs[chunk][position]
-        chunk.member_through(position, self._system.cycle)
+        chunk.member_through(position, self._clock.cycle)
         if room is not None:
             self._serve(npu)
 
@@ -153,7 +156,7 @@ class Endpoints:
         while line:
             move = line[0]
             key = self._key(partial(self._moved, line))
-            if self.pipes.move(move.npu, key, move.read, move.written, self._system.cycle):
+            if self.pipes.move(move.npu, key, move.read, move.written, self._clock.cycle):
                 return
             del self._actions[key]
             move.then()
@@ -170,7 +173,7 @@ class Endpoints:
         `then` is called in the cycle of its end.
         """
         slowed = ceil(ticks * self._slow[npu])
-        self.pipes.compute(npu, self._key(then), slowed, size, self._speed(npu), self._system.cycle)
+        self.pipes.compute(npu, self._key(then), slowed, size, self._speed(npu), self._clock.cycle)
 
     def _key(self, then: Callable[[], None]) -> int:
         """Keys are used again, so that they stay small."""

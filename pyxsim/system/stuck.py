@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from pyxsim.system.work import Collective, PointToPoint, Stage
+from pyxsim.system.executor import Executor
+from pyxsim.system.work import Collective, GroupTask, PointToPoint, Stage
 
-if TYPE_CHECKING:
-    from pyxsim.system.system import System
+Tasks = Sequence[GroupTask | PointToPoint]
 
 MOST = 20  # lines
 
 
-def stuck(system: System) -> list[str]:
+def stuck(
+    collectives: Sequence[Collective], messages: Sequence[PointToPoint], tasks: Tasks, executor: Executor
+) -> list[str]:
     """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done.
 
     Before them what nobody has begun: messages that were not handed over, collectives that NPUs have not entered.
     """
-    waiting = [*_messages(system), *not_entered(system.collectives), *_at_work(system), *_in_line(system)]
-    if not waiting and any(collective.end < 0 for collective in system.collectives):
-        waiting = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
+    waiting = [unfinished_message(message) for message in messages if message.end < 0]
+    waiting += [*not_entered(collectives), *_at_work(tasks, executor), *_in_line(tasks)]
+    waiting = waiting or [f"the {each.name} has not ended" for each in collectives if each.end < 0]
     more = len(waiting) - MOST
     return [*waiting[:MOST], f"... and {more} more"] if more > 0 else waiting
-
-
-def _messages(system: System) -> Iterator[str]:
-    for message in system.messages:
-        if message.end < 0:
-            yield unfinished_message(message)
 
 
 def unfinished_message(message: PointToPoint) -> str:
@@ -49,16 +44,16 @@ def not_entered(collectives: Iterable[Collective]) -> Iterator[str]:
             yield f"{_npus(collective.outside)} did not enter the {collective.name}{reason}"
 
 
-def _at_work(system: System) -> Iterator[str]:
+def _at_work(tasks: Tasks, executor: Executor) -> Iterator[str]:
     """NPUs that have begun a phase and not ended it."""
-    for number, task in enumerate(system.tasks):
+    for number, task in enumerate(tasks):
         if isinstance(task, PointToPoint) or not task.unfinished:
             continue
         members = task.members
         for rank, position in enumerate(task.positions):
             if task.stage.start[position] < 0 or task.stage.end[position] >= 0:
                 continue
-            missing = system.executor.missing(number, rank)
+            missing = executor.missing(number, rank)
             lost = {members[source] for source, left in missing if left}
             unsent = {members[source] for source, left in missing if not left}
             reasons = []
@@ -69,9 +64,9 @@ def _at_work(system: System) -> Iterator[str]:
             yield f"{_place(task.stage, position)} waits {', and '.join(reasons) or 'to send'}"
 
 
-def _in_line(system: System) -> Iterator[str]:
+def _in_line(tasks: Tasks) -> Iterator[str]:
     """NPUs that stand in a queue with their data."""
-    for task in system.tasks:
+    for task in tasks:
         if isinstance(task, PointToPoint):
             continue
         stage = task.stage

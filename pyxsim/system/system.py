@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
-from pyxsim.errors import InputError, StuckError
+from pyxsim.errors import InputError
 from pyxsim.network.protocol import Network
+from pyxsim.system.base import SystemBase
+from pyxsim.system.carry import Carrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
 from pyxsim.system.lines import Line
@@ -26,30 +27,27 @@ from pyxsim.system.table import chunk_table, traffic
 from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
 
 MOST_BYTES = 2**62
-BARRIER_BYTES = 1  # of its messages: it has no data
 THEMIS_KNOWS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 Log = NDArray[np.int64]
 
 
-class System:
-    """Carries out collectives on a network of the given shape (NPUs per dimension, the first counts fastest).
+class System(SystemBase):
+    """pyxsim's own system layer (see protocol.SystemLayer): each NPU continues as soon as its own data are there.
 
-    Each NPU goes on when its own data are there. `listen`: with `options.carry`, is given the log of messages as it
-    grows (see Executor.take_log).
+    `listen`: with `options.carry`, called with the log of messages as it grows (see Executor.take_log).
     """
 
+    pays_endpoint_delays = True
+    independent_messages = True
+
     def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
-        self.network = network
-        self.shape = tuple(shape)
-        self.options = options
+        super().__init__(network, shape, options)
         self.cycle = 0
-        self.collectives: list[Collective] = []
-        self.messages: list[PointToPoint] = []
-        self.bytes_planned = 0
         self.listen: Callable[[Log], None] = _nobody_listens
         slow = options.slow(network.npus)
         self._delays = options.endpoint_delays(network.npus)
-        self.endpoint = None if options.endpoint is None else Endpoints(self, options.endpoint)
+        if options.endpoint is not None:
+            self.endpoint = Endpoints(network.npus, options.endpoint, slow, self)
         self.executor = Executor(
             self._delays,
             [factor.numerator for factor in slow],
@@ -59,14 +57,11 @@ class System:
             pipes=None if self.endpoint is None else self.endpoint.pipes,
         )
         self.tasks: list[GroupTask | PointToPoint] = []  # by the executor's numbers
-        self._whole = Communicator.whole(self.shape)
         offload = None if options.endpoint is None else options.endpoint.engine
         self._programs = Programs(options.reduction_cost, options.cycles_of_ns, offload=offload)
-        self._algorithms: dict[Any, Sequence[str]] = {}
         self._plans_of: dict[Any, list[Plan]] = {}
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
         self._traffic: tuple[int, NDArray[np.int64]] | None = None  # of how many tasks
-        self._planes: dict[tuple[int, int], int] = {}
         self._lines: dict[Any, Line] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number_of_event = 0
@@ -75,62 +70,42 @@ class System:
 
     # -- what there is to do --
 
-    def issue(
-        self,
-        kind: str,
-        size: int,
-        *,
-        at: int = 0,
-        communicator: Communicator | None = None,
-        algorithms: Sequence[str] | None = None,
-        root: int = 0,
-        priority: int | None = None,
-        name: str = "",
-        tag: int = 0,
-        open: bool = False,  # noqa: A002
-        joined: Callable[[Collective, int], None] | None = None,
-        done: Callable[[Collective], None] | None = None,
-    ) -> Collective:
-        """A collective whose data are there in cycle `at`; over all NPUs, or those of a communicator. With `open` each
-        NPU begins when it enters: see `enter`.
+    @property
+    def sends_planned_bytes(self) -> bool:
+        """Whether all NPUs are simulated (see SystemLayer)."""
+        return not self.options.boost
 
-        `algorithms`: for each dimension of the communicator (default: what the options say). `root`: a position in the
-        communicator. `tag`: whose traffic its messages are. `joined` is called with each NPU, in the cycle in which it
-        is through with its part, `done` in the cycle of the end. Raises InputError where there is no plan for it, or
-        more bytes than can be counted, ValueError for an open one with a time.
-        """
-        group = communicator or self._whole
-        if open and at:
-            raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
-        if self.options.boost and (open or joined is not None):
+    def carrier(self, seed: int) -> Carrier:
+        """Carry real data from now on (see SystemLayer)."""
+        carrier = Carrier(self, seed)
+        self.listen = carrier.feed
+        return carrier
+
+    def _issue(self, collective: Collective, algorithms: Sequence[str] | None, priority: int | None) -> None:
+        kind, size, group = collective.kind, collective.size, collective.communicator
+        if self.options.boost and (collective.is_open or collective.joined is not None):
             raise InputError(
-                "boost simulates the groups of one NPU: others do not begin and end by themselves",
+                "boost simulates the groups of one NPU only: others do not begin and end by themselves",
                 key="system.boost",
                 allowed="false",
             )
-        if kind == "barrier":
-            size = BARRIER_BYTES
         if size * len(group) > MOST_BYTES:
             raise InputError(
                 f"{kind} of {size} bytes on {len(group)} NPUs is more than can be counted",
                 key="collective.size",
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
-        names = tuple(algorithms or self._algorithms_for(kind, group))
-        rank, start = self.options.priority(self._begun, priority), -1 if open else at
-        collective = Collective(
-            kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
-        )
+        collective.algorithms = tuple(algorithms or self._algorithms_for(collective))
+        collective.priority = self.options.priority(self._begun, priority)
         self.collectives.append(collective)
         for plan in self._plans(collective):
             self._add_chunk(collective, plan)
         collective.unfinished = len(collective.chunks)
-        if joined is not None:
+        if collective.joined is not None:
             collective.to_go = [len(collective.chunks)] * len(group)
-        if not open:
+        if not collective.is_open:
             self._begun += 1
             self._begin(collective)
-        return collective
 
     def enter(self, collective: Collective, npu: int) -> None:
         """An NPU begins its part of an open collective in this cycle.
@@ -159,8 +134,7 @@ class System:
         """Call `action` in a cycle, in its turn among what is issued for it. That is the order of the calls, whoever's
         they are (`npu`): AstraSystem has another one. Raises ValueError for a cycle that is over.
         """
-        if cycle < self.cycle:
-            raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
+        self._check_time(cycle)
         self._at(cycle, action)
 
     def send(
@@ -179,14 +153,11 @@ class System:
 
         `done` is called when its receiver has taken it in. Raises ValueError for an open one with a time.
         """
-        if open and at:
-            raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
         plane = self.plane_between(src, dst)
-        number = self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane, tag)
-        message = PointToPoint(src, dst, size, -1 if open else at, name=name, tag=tag, number=number, done=done)
-        self.messages.append(message)
+        number = len(self.tasks)
+        message = self._message(src, dst, size, at=at, name=name, tag=tag, open=open, number=number, done=done)
+        self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane, tag)
         self.tasks.append(message)
-        self.bytes_planned += size
         if not open:
             for rank, npu in enumerate((src, dst)):
                 self._at(at + self.options.skew(npu), partial(self._start, number, rank))
@@ -203,12 +174,6 @@ class System:
 
     def _start(self, task: int, rank: int) -> None:
         self.executor.start(task, rank, self.cycle)
-
-    def _algorithms_for(self, kind: str, group: Communicator) -> Sequence[str]:
-        key = kind, group.dims
-        if key not in self._algorithms:
-            self._algorithms[key] = self.options.algorithms_for(kind, group)
-        return self._algorithms[key]
 
     def _plans(self, collective: Collective) -> Iterable[Plan]:
         """The phases of each chunk: those of an earlier collective that was alike, where that is all that counts."""
@@ -385,9 +350,7 @@ class System:
             self._settle()
             if self.options.carry:
                 self.listen(executor.take_log())
-        if lines := self.stuck():
-            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
-        return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
+        return self._last_end()
 
     def _next_event(self) -> int | None:
         own, theirs = self._events[0][0] if self._events else -1, self.executor.next_event()
@@ -416,15 +379,6 @@ class System:
 
     # -- what there is to see --
 
-    def plane_between(self, src: int, dst: int) -> int:
-        """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
-        pair = src, dst
-        if pair not in self._planes:
-            places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
-            differs = next((dim for dim, (a, b) in enumerate(places) if a != b), 0)
-            self._planes[pair] = self.options.queues[differs][0].plane
-        return self._planes[pair]
-
     def stages(self) -> Iterator[Stage]:
         """Every phase of every chunk of every collective, in order of issue."""
         for collective in self.collectives:
@@ -440,22 +394,35 @@ class System:
                 seen.add(key)
                 yield stage.phase
 
-    def traffic(self, some: Iterable[Collective | PointToPoint] | None = None) -> NDArray[np.int64]:
-        """Rows (source, destination, plane, bytes, how many): all messages of what was issued, int64[K, 5]; or of some
-        of it."""
-        if some is not None:
-            return traffic(self, (task for each in some for task in each.tasks))
+    def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> NDArray[np.int64]:
+        """Rows (source, destination, plane, bytes, count), int64[K, 5] (see SystemLayer)."""
+        if work is not None:
+            return traffic((task for each in work for task in each.tasks), self.plane_between)
         if self._traffic is None or self._traffic[0] != len(self.tasks):
-            self._traffic = len(self.tasks), traffic(self, self.tasks)
+            self._traffic = len(self.tasks), traffic(self.tasks, self.plane_between)
         return self._traffic[1]
 
     def chunk_table(self) -> dict[str, NDArray[np.int64]]:
-        """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
-        return chunk_table(self)
+        """The columns of /chunks (see SystemLayer)."""
+        return chunk_table(self.collectives)
+
+    def phase_kinds(self) -> Iterator[tuple[int, int, str]]:
+        """(collective, phase, kind) of every chunk (see SystemLayer)."""
+        for number, collective in enumerate(self.collectives):
+            for chunk in collective.chunks:
+                yield from ((number, stage.number, stage.phase.kind) for stage in chunk.stages)
+
+    def queue_times(self, chunks: dict[str, Log]) -> tuple[Log, Log]:
+        """A chunk leaves a queue when its NPU has finished the phase (see SystemLayer)."""
+        return chunks["end"], chunks["network"]
+
+    def may_stall(self, chunks: int) -> bool:
+        """Never: a chunk that holds a slot waits for nothing but its own messages (see lines.py)."""
+        return False
 
     def stuck(self) -> list[str]:
-        """What has not ended, and whom it waits for; empty when all is done."""
-        return stuck(self)
+        """What has not ended, and what it waits for; empty if all has (see SystemLayer)."""
+        return stuck(self.collectives, self.messages, self.tasks, self.executor)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.system.program import Program
-from pyxsim.system.work import GroupTask, PointToPoint
-
-if TYPE_CHECKING:
-    from pyxsim.system.system import System
+from pyxsim.system.work import Collective, GroupTask, PointToPoint
 
 Longs = NDArray[np.int64]
 
@@ -33,7 +29,7 @@ COLUMNS = (
 )
 
 
-def chunk_table(system: System) -> dict[str, Longs]:
+def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
     measured: dict[str, list[int]] = {name: [] for name in ("ready", "start", "end", "messages", "network")}
     ranks: list[int] = []
@@ -41,7 +37,7 @@ def chunk_table(system: System) -> dict[str, Longs]:
     rows: list[tuple[int, int, int, int, int]] = []  # what is the same for all NPUs of a phase of a chunk
     counts: list[int] = []
     chunks = 0
-    for number, collective in enumerate(system.collectives):
+    for number, collective in enumerate(collectives):
         members = collective.communicator.members
         for chunk in collective.chunks:
             for stage in chunk.stages:
@@ -67,15 +63,15 @@ def chunk_table(system: System) -> dict[str, Longs]:
     return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
 
 
-def traffic(system: System, tasks: Iterable[GroupTask | PointToPoint]) -> Longs:
-    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once: what some
-    tasks of a system send."""
+def traffic(tasks: Iterable[GroupTask | PointToPoint], plane_between: Callable[[int, int], int]) -> Longs:
+    """Return what tasks send: int64[K, 5], rows (source, destination, plane, bytes, count), sorted and unique in the
+    first four columns. `plane_between`: the plane of a point-to-point message."""
     alike: dict[tuple[int, int, int, tuple[int, ...]], int] = {}
     programs: dict[int, Program] = {}
     alone: Counter[tuple[int, int, int, int]] = Counter()
     for task in tasks:
         if isinstance(task, PointToPoint):
-            alone[task.src, task.dst, system.plane_between(task.src, task.dst), task.size] += 1
+            alone[task.src, task.dst, plane_between(task.src, task.dst), task.size] += 1
             continue
         programs[id(task.program)] = task.program
         key = (id(task.program), *task.planes, tuple(task.members))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,8 +20,14 @@ from pyxsim.collective.plan import Phase, Plan
 from pyxsim.system.lines import Line
 from pyxsim.system.program import Program
 
-if TYPE_CHECKING:
-    from pyxsim.system.system import System
+
+class StageServices(Protocol):
+    """What a stage uses of its system layer."""
+
+    cycle: int
+    options: Any
+    executor: Any
+    endpoint: Any
 
 
 class Collective:
@@ -37,12 +43,10 @@ class Collective:
         kind: str,
         size: int,
         start: int,
-        priority: int,
         communicator: Communicator,
         *,
         name: str = "",
         root: int = 0,
-        algorithms: tuple[str, ...] = (),
         tag: int = 0,
         joined: Callable[[Collective, int], None] | None = None,
         done: Callable[[Collective], None] | None = None,
@@ -51,11 +55,11 @@ class Collective:
         self.size = size
         self.start = start
         self.end = -1
-        self.priority = priority
+        self.priority = 0
         self.communicator = communicator
         self.name = name or kind
         self.root = root  # a position in the communicator
-        self.algorithms = algorithms
+        self.algorithms: tuple[str, ...] = ()
         self.tag = tag  # whose traffic its messages are
         self.joined = joined
         self.done = done
@@ -162,7 +166,9 @@ class Stage:
     """One phase of one chunk. Lists by position, -1 where it has not happened: `ready`, `start`, `end` (cycles),
     `messages` (received) and `network` (cycles that these were in the network, added up)."""
 
-    def __init__(self, system: System, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int) -> None:
+    def __init__(
+        self, system: StageServices, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int
+    ) -> None:
         self.system = system
         self.chunk = chunk
         self.number = number

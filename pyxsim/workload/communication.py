@@ -10,7 +10,7 @@ from pyxsim.errors import InputError, raise_all
 from pyxsim.settings import Collective, Experiment
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED, algorithm_key
 from pyxsim.settings.faults import join
-from pyxsim.system import AstraSystem, PointToPoint, System
+from pyxsim.system import PointToPoint, SystemLayer
 from pyxsim.topology import Topology
 from pyxsim.units import to_cycles
 from pyxsim.workload.job import IssuedCollective, Job
@@ -29,7 +29,7 @@ class Communication(Job):
         self._groups = _communicators(experiment, topology)
         self._messages: list[PointToPoint] = []
 
-    def begin(self, system: System | AstraSystem) -> None:
+    def begin(self, system: SystemLayer) -> None:
         clock = self.experiment.network.clock
         for (key, each), groups in zip(self.experiment.collectives, self._groups, strict=True):
             root = each.root

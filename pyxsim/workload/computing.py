@@ -8,7 +8,6 @@ from math import ceil
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.system import System
 from pyxsim.system.endpoint import MOST, Endpoints
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
 from pyxsim.workload.hands import Hands, Station, Tell
@@ -34,7 +33,7 @@ class Computing:
 
 def computing(graph: TaskGraph, system: Hands, tell: Tell) -> Station | None:
     """Where there is a shared endpoint, computations that take time: those with bytes, or all if cores are shared."""
-    if not isinstance(system, System) or system.endpoint is None:
+    if system.endpoint is None:
         return None
     options = system.endpoint.options
     concerned = (graph.kind == Kind.COMPUTE) & (graph.ticks > 0)

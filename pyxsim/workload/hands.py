@@ -16,6 +16,11 @@ class Hands(Protocol):
 
     shape: tuple[int, ...]
     options: Any
+    endpoint: Any
+
+    @property
+    def communicator(self) -> Callable[..., Any]:
+        """The communicator of a list of NPUs."""
 
     @property
     def cycle(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.settings.algorithms import algorithm_key
-from pyxsim.system import AstraSystem, System
+from pyxsim.system import SystemLayer
 from pyxsim.workload.astra1 import TextWorkload
 from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives
 from pyxsim.workload.loops import LAYER_COLUMNS
@@ -55,7 +55,7 @@ class Micro(Job):
         self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
 
-    def begin(self, system: System | AstraSystem) -> None:
+    def begin(self, system: SystemLayer) -> None:
         """Issue everything."""
         for number in range(self.passes):
             name, place = f"{self.layer}, pass {number}", f"system.{algorithm_key(self.kind)}"

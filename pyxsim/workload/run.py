@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import ceil, prod
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from pyxsim.collective.communicator import NO_GRID, Communicator
+from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import algorithm_key
-from pyxsim.system import AstraSystem, Options
+from pyxsim.system import Options
 from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Kind, Longs, TaskGraph, channels, check
 from pyxsim.workload.hands import Hands, Station
 from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives, TaskRun, TaskTimes
@@ -301,17 +300,7 @@ def _communicators(call: Call, system: Hands) -> Sequence[Communicator]:
     if call.groups is None and call.members is None:
         return [Communicator.whole(shape)]
     groups = call.groups if call.groups is not None else [call.members or ()]
-    found = [_of(group, shape) for group in groups]
-    if isinstance(system, AstraSystem):
-        # ASTRA-sim makes a single ring of a list that is not all.
-        few = [len(group) < prod(shape) for group in found]
-        found = [replace(g, shape=(len(g),), dims=NO_GRID) if part else g for g, part in zip(found, few, strict=True)]
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _of(members: tuple[int, ...], shape: tuple[int, ...]) -> Communicator:
-    return Communicator.of(members, shape)
+    return [system.communicator(group) for group in groups]
 
 
 @lru_cache(maxsize=64)

@@ -295,7 +295,7 @@ def test_open_work_has_no_time_and_the_past_is_over() -> None:
         layer.send(0, 1, 8, at=5, open=True)
     layer.at(9, lambda: None)
     layer.run()
-    with pytest.raises(ValueError, match="cycle 8 is over: this is 9"):
+    with pytest.raises(ValueError, match="cycle 8 is over: the current cycle is 9"):
         layer.at(8, lambda: None)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyxsim.results.chunk_delays import ChunkDelays, Longs
 from pyxsim.runner.prepare import Prepared
-from pyxsim.system import AstraSystem, System
+from pyxsim.system import SystemLayer
 from pyxsim.workload.spans import merged
 
 PER_WINDOW_NS = 10_000
@@ -70,26 +70,12 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     return by_layer.layers, {every[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
-def _rows(system: System | AstraSystem, table: dict[str, Longs]) -> _Rows:
+def _rows(system: SystemLayer, table: dict[str, Longs]) -> _Rows:
     mine = np.flatnonzero(table["rank"] == 0)
     mine = mine[np.lexsort((table["phase"][mine], table["chunk"][mine]))]
     own = {name: column[mine] for name, column in table.items()}
-    left, expected = own["end"], own["network"]
-    if isinstance(system, AstraSystem):
-        # There a chunk stays in its queue until all NPUs are through, and messages are expected from a time on.
-        left = np.full(len(mine), -1, np.int64)
-        same = own["chunk"][1:] == own["chunk"][:-1]
-        left[:-1][same] = own["ready"][1:][same]
-        expected = expected.copy()
-        for row, (chunk, phase) in enumerate(zip(own["chunk"].tolist(), own["phase"].tolist(), strict=True)):
-            if chunk >= len(system.chunks):  # a custom collective stands in no queue
-                left[row] = own["end"][row]
-                continue
-            of, place = system.chunks[chunk], system.chunks[chunk].team.members.index(0)
-            expected[row] = of.rows[phase, place, -1]
-            if phase == len(of.steps) - 1:
-                left[row] = of.left[place]
-    # A chunk over all dimensions at once stands in the queues of the first.
+    left, expected = system.queue_times(own)
+    # A chunk over all dimensions at once uses the queues of the first.
     dimension = np.maximum(own["dimension"], 0)
     return _Rows(
         own["collective"], own["chunk"], dimension, own["ready"], own["start"], left, own["messages"], expected

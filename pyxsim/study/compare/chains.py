@@ -21,7 +21,6 @@ from pyxsim.results.comparison import GAPS, KNOWN, PACKETS, Chain
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import Prepared
 from pyxsim.study.compare.alone import delays
-from pyxsim.system import System
 
 Longs = NDArray[np.int64]
 ALONE = ("serialisation", "hops")
@@ -98,8 +97,8 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     told = result.attribution
     if told is None or told.left_out.get("latency") or not len(told.latency["sent"]):
         return None
-    if not isinstance(prepared.system, System) or prepared.system.options.boost:
-        return None  # ASTRA-sim's own endpoints, and NPUs of which only one is simulated
+    if not (prepared.system.pays_endpoint_delays and prepared.system.sends_planned_bytes):
+        return None
     messages = Messages.of(prepared, told.latency)
     last = messages.last
     parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.compat.astra.system.bus import SharedBuses
 from pyxsim.compat.astra.system.chunks import Cut, Cutter, Step, Team, joined, make_team
@@ -32,9 +33,10 @@ from pyxsim.compat.astra.system.refuse import (
     refuse_rendezvous,
 )
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
-from pyxsim.compat.astra.system.table import chunk_table, stuck, traffic
-from pyxsim.errors import StuckError
+from pyxsim.compat.astra.system.table import chunk_table, message_rows, queue_times, stuck, traffic
 from pyxsim.network.protocol import Network
+from pyxsim.system.base import SystemBase
+from pyxsim.system.carry import Carrier
 from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.program import Programs
 from pyxsim.system.work import Collective, PointToPoint
@@ -48,22 +50,16 @@ def _act(action: Callable[[], None], now: int) -> None:
 
 
 _GIGA = 10**9
-BARRIER_BYTES = 1  # of its messages: it has no data
 _GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
 _COLUMNS = 6  # ready, start, end, messages, network, awaited
 
 
-class AstraSystem:
+class AstraSystem(SystemBase):
     """Carries out collectives on a network of the given shape as ASTRA-sim does, `options.compat` says which."""
 
     def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
         refuse_options(options)
-        self.network = network
-        self.shape = tuple(shape)
-        self.options = options
-        self.collectives: list[Collective] = []
-        self.messages: list[PointToPoint] = []
-        self.bytes_planned = 0
+        super().__init__(network, shape, options)
         self.chunks: list[Chunk] = []
         self.chunks_of: tuple[int, dict[int, list[Chunk]]] = (0, {})  # each collective, of the first so many chunks
         self.issued: dict[int, Issued] = {}  # by the number of the collective
@@ -93,7 +89,6 @@ class AstraSystem:
             self._streams.bus = SharedBuses(self._streams, options.shared_bus, math.prod(self.shape))
         self._cutter = Cutter(self.shape, options)
         self._turns = Turns(options, math.prod(self.shape))
-        self._whole = Communicator.whole(self.shape)
         self._phases: dict[tuple[object, ...], int] = {}
         self._later: dict[int, Callable[[int], None]] = {}
         self._number = 0  # of what is called later
@@ -113,76 +108,63 @@ class AstraSystem:
         self._serials = {id(group): (group, serials) for group, serials in self._serials.values()}
 
     @property
-    def cycle(self) -> int:
+    def cycle(self) -> int:  # type: ignore[override]
         """The present cycle."""
         return self._streams.now
 
     # -- what there is to do --
 
-    def issue(
-        self,
-        kind: str,
-        size: int,
-        *,
-        at: int = 0,
-        communicator: Communicator | None = None,
-        algorithms: Sequence[str] | None = None,
-        root: int = 0,
-        priority: int | None = None,
-        name: str = "",
-        tag: int = 0,
-        open: bool = False,  # noqa: A002
-        joined: Callable[[Collective, int], None] | None = None,
-        done: Callable[[Collective], None] | None = None,
-    ) -> Collective:
-        """A collective that all members of a communicator (default: all NPUs) issue in cycle `at`; with `open`, each
-        when it enters: see `enter`. In version 1 all the groups along some dimensions must be there by then.
+    @property
+    def sends_planned_bytes(self) -> bool:
+        """Never: ASTRA-sim rounds sizes, and its trees send more."""
+        return False
 
-        `joined` is called with each NPU that is through, when the original tells that NPU's workload; `done` in the
-        cycle in which the last one is. Raises InputError for what the original cannot do, ValueError for an open one
-        with a time. ASTRA-sim has no collective with a root.
+    def communicator(self, members: Sequence[int]) -> Communicator:
+        """The communicator of some NPUs: ASTRA-sim makes a single ring of a list that is not all of them."""
+        group = super().communicator(members)
+        return group if len(group) == len(self._whole) else replace(group, shape=(len(group),), dims=NO_GRID)
+
+    def carrier(self, seed: int) -> Carrier:
+        """Not supported: ASTRA-sim moves no data."""
+        raise NotImplementedError(f"{self.options.compat} moves no data")
+
+    def _issue(self, collective: Collective, algorithms: Sequence[str] | None, priority: int | None) -> None:
+        """Issue a collective. In version 1 all groups along some dimensions must have issued theirs by its start.
+
+        `joined` is called with each NPU when ASTRA-sim tells that NPU's workload that it has finished. Raises
+        InputError for what ASTRA-sim cannot do; it has no collective with a root.
         """
-        if open and at:
-            raise ValueError("an open collective begins when its NPUs enter it, not in a cycle of its own")
-        group = communicator or self._whole
+        kind, size, group = collective.kind, collective.size, collective.communicator
         key = f"system.{kind.replace('-', '_')}"
-        size = BARRIER_BYTES if kind == "barrier" else size
         refuse_collective(kind, size, group, self.options, key)
-        wanted = tuple(algorithms or self.options.algorithms_for(kind, group))
-        if self.options.compat != ASTRA_SIM_1 and is_custom(kind, wanted):
-            plan = plan_of(kind, size, group, wanted, root, self.options, key)
-            start = -1 if open else at
-            collective = Collective(
-                kind, size, start, 0, group, name=name, root=root, algorithms=wanted, tag=tag, joined=joined, done=done
-            )
-            return self._issue_custom(collective, plan)
+        names = tuple(algorithms or self._algorithms_for(collective))
+        if self.options.compat != ASTRA_SIM_1 and is_custom(kind, names):
+            collective.algorithms = names
+            self._issue_custom(collective, plan_of(kind, size, group, names, collective.root, self.options, key))
+            return
         team = make_team(kind, group, self.shape, self.options, algorithms, key)
         number = len(self.collectives)
         # Version 1's workloads give some of their collectives a priority of their own.
         own = self.options.compat == ASTRA_SIM_1 and priority is not None
-        rank = priority if own and priority is not None else self.options.priority(number, priority)
-        names, start = tuple(each.name for each in team.names), -1 if open else at
-        collective = Collective(
-            kind, size, start, rank, group, name=name, root=root, algorithms=names, tag=tag, joined=joined, done=done
-        )
+        collective.algorithms = tuple(each.name for each in team.names)
+        collective.priority = priority if own and priority is not None else self.options.priority(number, priority)
         counts = not own and self.options.scheduling != "explicit"
         issued = self._issued[collective] = Issued(collective, team, key, number, counts)
-        if joined is not None:
+        if collective.joined is not None:
             issued.places = {npu: place for place, npu in enumerate(group.members)}
         self.collectives.append(collective)
         self.issued[number] = issued
-        if open:
+        if collective.is_open:
             alike = (kind, size, team.dims, team.names, team.members)
             issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
-            return collective
+            return
         self._begun[list(group.members)] = number + 1
-        if self._running and at <= self.cycle:
+        if self._running and collective.start <= self.cycle:
             self._begin(number, self.cycle)
         else:
-            self._call_at(at, partial(self._begin, number))
-        return collective
+            self._call_at(collective.start, partial(self._begin, number))
 
-    def _issue_custom(self, collective: Collective, plan: Plan) -> Collective:
+    def _issue_custom(self, collective: Collective, plan: Plan) -> None:
         """One that is carried out message by message (custom.py)."""
         refuse_rendezvous(self.options, collective.kind)
         custom = Custom(collective, len(self.collectives), plan, self._programs, self._hands)
@@ -192,7 +174,6 @@ class AstraSystem:
         self.bytes_planned += custom.total
         if not collective.is_open:
             self.at(collective.start, custom.enter_all)
-        return collective
 
     def enter(self, collective: Collective, npu: int) -> None:
         """An NPU issues an open collective: at once, and with the queues and the priority that come next there.
@@ -254,8 +235,7 @@ class AstraSystem:
 
         Raises ValueError for a cycle that is over.
         """
-        if cycle < self.cycle:
-            raise ValueError(f"cycle {cycle} is over: this is {self.cycle}")
+        self._check_time(cycle)
         self._call_at(cycle, partial(_act, action), npu)
 
     def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> None:
@@ -280,12 +260,8 @@ class AstraSystem:
         It pays no endpoint delay, and is done when it arrives. Raises ValueError for an open one with a time.
         """
         refuse_message(self.options, asked=open)
-        if open and at:
-            raise ValueError("an open message leaves when it is handed over, not in a cycle of its own")
-        start, number = -1 if open else at, len(self.messages)
-        message = PointToPoint(src, dst, size, start, name=name, tag=tag, number=number, done=done)
-        self.messages.append(message)
-        self.bytes_planned += size
+        number = len(self.messages)
+        message = self._message(src, dst, size, at=at, name=name, tag=tag, open=open, number=number, done=done)
         if not open and self._running and at <= self.cycle:
             self._post(message)
         elif not open:
@@ -300,12 +276,6 @@ class AstraSystem:
     def _post(self, message: PointToPoint) -> None:
         src, dst = message.src, message.dst
         self._streams.post(src, dst, message.size, self.plane_between(src, dst), message.number, message.tag)
-
-    def plane_between(self, src: int, dst: int) -> int:
-        """The plane of messages between two NPUs: of the first queue of the first dimension in which they differ."""
-        weights = [math.prod(self.shape[:dim]) for dim in range(len(self.shape))]
-        differ = [src // weight % n != dst // weight % n for weight, n in zip(weights, self.shape, strict=True)]
-        return self.options.queues[differ.index(True) if any(differ) else 0][0].plane
 
     def _begin(self, number: int, now: int) -> None:
         """A collective begins, and with it all others that begin now: NPU by NPU, as each issues all of its own."""
@@ -441,9 +411,7 @@ class AstraSystem:
             self._streams.run(self.network, self._call, self._member_ended, self._arrived)
         finally:
             self._running = False
-        if lines := self.stuck():
-            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
-        return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
+        return self._last_end()
 
     def _call(self, number: int, now: int) -> None:
         self._later.pop(number)(now)
@@ -533,25 +501,37 @@ class AstraSystem:
                     seen.add((phase.kind, phase.algorithm, phase.npus))
                     yield phase
 
-    def traffic(self, collective: int | None = None) -> Longs:
-        """Rows (source, destination, plane, bytes, how many), int64[K, 5]: all messages of what was issued.
-
-        `collective`: only those of one, by its number in `collectives`.
-        """
+    def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> Longs:
+        """Rows (source, destination, plane, bytes, count), int64[K, 5] (see SystemLayer)."""
         self.plan_all()
-        return traffic(self, collective)
+        if work is None:
+            return traffic(self)
+        chosen = {id(each) for each in work}
+        rows = [traffic(self, number) for number, each in enumerate(self.collectives) if id(each) in chosen]
+        messages = [message for message in self.messages if id(message) in chosen]
+        return np.concatenate([np.zeros((0, 5), np.int64), *rows, *(message_rows(self, messages))])
 
     def chunk_table(self) -> dict[str, Longs]:
         """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
         return chunk_table(self)
 
-    def kinds(self) -> Iterator[tuple[int, int, str]]:
-        """(collective, phase, what is done in it) of everything that is planned."""
+    def phase_kinds(self) -> Iterator[tuple[int, int, str]]:
+        """(collective, phase, kind) of everything that is planned (see SystemLayer)."""
         for chunk in self.chunks:
             yield from ((chunk.collective, phase, step.kind) for phase, step in enumerate(chunk.steps))
         for custom in self.customs:
             yield from ((custom.number, order, phase.kind) for order, phase in enumerate(custom.plan.phases))
 
+    def queue_times(self, chunks: dict[str, Longs]) -> tuple[Longs, Longs]:
+        """A chunk stays in its queue until all NPUs have finished the phase, and its messages are expected from a time
+        on (see SystemLayer)."""
+        return queue_times(self, chunks)
+
+    def may_stall(self, chunks: int) -> bool:
+        """In version 2 chunks keep their slots while they wait for other NPUs, unless all chunks have one."""
+        slots = self.options.active_chunks // max(map(len, self.options.queues))
+        return self.options.compat != ASTRA_SIM_1 and not 0 < chunks <= slots
+
     def stuck(self) -> list[str]:
-        """What has not ended, and whom it waits for; empty when all is done."""
+        """What has not ended, and what it waits for; empty if all has (see SystemLayer)."""
         return stuck(self, self._streams.unfinished())

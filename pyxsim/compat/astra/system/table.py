@@ -15,6 +15,7 @@ from pyxsim.compat.astra.system.streams import REQUEST_BYTES
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
+from pyxsim.system.work import PointToPoint
 
 if TYPE_CHECKING:
     from pyxsim.compat.astra.system.issued import Chunk
@@ -86,9 +87,7 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
         rows.append(sent)
         if system.options.rendezvous:  # the same the other way round, of another size
             rows.append(np.column_stack([sent[:, [1, 0, 2]], np.full(len(sent), REQUEST_BYTES), sent[:, 4]]))
-    for message in system.messages if collective is None else ():
-        plane = system.plane_between(message.src, message.dst)
-        rows.append(np.array([[message.src, message.dst, plane, message.size, 1]]))
+    rows += message_rows(system, system.messages if collective is None else ())
     for custom in system.customs:
         if collective in (None, custom.number):
             own = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
@@ -100,6 +99,31 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
     counts = np.zeros(len(found), np.int64)
     np.add.at(counts, where.ravel(), every[:, 4])
     return np.column_stack([found, counts])
+
+
+def message_rows(system: AstraSystem, messages: Iterable[PointToPoint]) -> list[Longs]:
+    """The rows of `traffic` for point-to-point messages, one array each."""
+    planes = [(each, system.plane_between(each.src, each.dst)) for each in messages]
+    return [np.array([[each.src, each.dst, plane, each.size, 1]], np.int64) for each, plane in planes]
+
+
+def queue_times(system: AstraSystem, own: dict[str, Longs]) -> tuple[Longs, Longs]:
+    """When chunks left their queues and how long their messages were expected, for rows of NPU 0 (or another)."""
+    left = np.full(len(own["chunk"]), -1, np.int64)
+    same = own["chunk"][1:] == own["chunk"][:-1]
+    left[:-1][same] = own["ready"][1:][same]
+    expected = own["network"].copy()
+    places = zip(own["rank"].tolist(), own["chunk"].tolist(), own["phase"].tolist(), strict=True)
+    for row, (npu, number, phase) in enumerate(places):
+        if number >= len(system.chunks):  # a custom collective has no queue
+            left[row] = own["end"][row]
+            continue
+        chunk = system.chunks[number]
+        rank = chunk.team.members.index(npu)
+        expected[row] = chunk.rows[phase, rank, -1]
+        if phase == len(chunk.steps) - 1:
+            left[row] = chunk.left[rank]
+    return left, expected
 
 
 def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:

@@ -237,7 +237,7 @@ def test_things_of_an_npu_are_done_together() -> None:
         layer.at(5, partial(seen.append, name), npu)
     layer.run()
     assert "".join(seen) == "acbed"
-    with pytest.raises(ValueError, match="cycle 4 is over: this is 5"):
+    with pytest.raises(ValueError, match="cycle 4 is over: the current cycle is 5"):
         layer.at(4, lambda: None)
 
 

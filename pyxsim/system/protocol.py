@@ -1,0 +1,191 @@
+"""The contract between a system layer and everything that uses one.
+
+`System` (pyxsim/system/system.py) implements it with pyxsim's own semantics; a wing of `pyxsim.compat` registers one
+for each simulator whose order of events it reproduces. Callers use these members and never ask which class they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.plan import Phase
+from pyxsim.network.protocol import Network
+from pyxsim.system.carry import Carrier
+from pyxsim.system.endpoint import Endpoints
+from pyxsim.system.options import Options
+from pyxsim.system.work import Collective, PointToPoint
+
+Longs = NDArray[np.int64]
+Work = Collective | PointToPoint
+
+
+class SystemLayer(Protocol):
+    """Carry out collectives and messages on a network of `shape` (NPUs per dimension, the first varies fastest).
+
+    A system layer is picklable between two calls of its network: checkpoints store it.
+
+    Attributes
+    ----------
+    collectives, messages
+        Everything issued so far, in the order of the calls.
+    bytes_planned
+        Bytes of all messages that the issued work sends.
+    endpoint
+        The endpoint that computation and communication share; None if they do not.
+    pays_endpoint_delays
+        Whether every message pays the endpoint delay at both ends.
+    independent_messages
+        Whether messages that share no link may be simulated separately: the order of events within a cycle then has
+        no influence on the result.
+    """
+
+    network: Network
+    shape: tuple[int, ...]
+    options: Options
+    collectives: list[Collective]
+    messages: list[PointToPoint]
+    bytes_planned: int
+    endpoint: Endpoints | None
+    pays_endpoint_delays: bool
+    independent_messages: bool
+
+    @property
+    def cycle(self) -> int:
+        """The current cycle."""
+
+    @property
+    def sends_planned_bytes(self) -> bool:
+        """Whether every collective sends exactly the bytes of its plan on all its NPUs."""
+
+    # -- work --
+
+    def communicator(self, members: Sequence[int]) -> Communicator:
+        """Return the communicator of a list of NPUs: a grid of dimensions where it is one and the layer makes use of
+        it, else one group."""
+
+    def issue(
+        self,
+        kind: str,
+        size: int,
+        *,
+        at: int = 0,
+        communicator: Communicator | None = None,
+        algorithms: Sequence[str] | None = None,
+        root: int = 0,
+        priority: int | None = None,
+        name: str = "",
+        tag: int = 0,
+        open: bool = False,  # noqa: A002
+        joined: Callable[[Collective, int], None] | None = None,
+        done: Callable[[Collective], None] | None = None,
+    ) -> Collective:
+        """Issue a collective in cycle `at`, or with `open` one that each NPU enters by itself (see `enter`).
+
+        Parameters
+        ----------
+        size
+            Bytes per NPU, as the collective counts them.
+        communicator
+            The NPUs that take part; None for all.
+        algorithms
+            One for each dimension of the communicator; None for those of the options.
+        root
+            A position in the communicator.
+        priority
+            Used with `scheduling = "explicit"`.
+        tag
+            Labels the traffic of its messages.
+        joined
+            Called with each NPU in the cycle in which it has finished its part.
+        done
+            Called in the cycle in which the last NPU has finished.
+
+        Raises
+        ------
+        InputError
+            If there is no plan for it, or its bytes cannot be counted.
+        ValueError
+            If an open collective has a time.
+        """
+
+    def enter(self, collective: Collective, npu: int) -> None:
+        """Let an NPU begin its part of an open collective in the current cycle.
+
+        Raises ValueError if the NPU is no member or has already entered.
+        """
+
+    def send(
+        self,
+        src: int,
+        dst: int,
+        size: int,
+        *,
+        at: int = 0,
+        name: str = "",
+        tag: int = 0,
+        open: bool = False,  # noqa: A002
+        done: Callable[[PointToPoint], None] | None = None,
+    ) -> PointToPoint:
+        """Send a message in cycle `at`, or with `open` when `hand_over` is called.
+
+        `done` is called when the receiver has taken it in. Raises ValueError if an open message has a time.
+        """
+
+    def hand_over(self, message: PointToPoint) -> None:
+        """Send an open message in the current cycle. Raises ValueError if it was already sent."""
+
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+        """Call `action` in a cycle, after what was scheduled for that cycle before.
+
+        `npu`: whose action it is, for layers that order the events of a cycle by NPU. Raises ValueError for a cycle in
+        the past.
+        """
+
+    def run(self) -> int:
+        """Carry out everything that was issued and return the cycle in which the last of it ended.
+
+        Raises StuckError if that never happens, and what the network raises.
+        """
+
+    def carrier(self, seed: int) -> Carrier:
+        """Return a carrier of real data that follows all collectives from now on (needs `options.carry`)."""
+
+    # -- inspection --
+
+    def plane_between(self, src: int, dst: int) -> int:
+        """Return the plane of point-to-point messages between two NPUs."""
+
+    def schedules(self) -> Iterator[Phase]:
+        """Yield one phase for each different schedule that the issued work uses."""
+
+    def traffic(self, work: Iterable[Work] | None = None) -> Longs:
+        """Return what is sent: int64[K, 5], rows (source, destination, plane, bytes, count).
+
+        `work`: only the messages of these collectives and messages; None for everything issued.
+        """
+
+    def chunk_table(self) -> dict[str, Longs]:
+        """Return the columns of /chunks (see table.COLUMNS): one row per chunk, phase and member NPU."""
+
+    def phase_kinds(self) -> Iterator[tuple[int, int, str]]:
+        """Yield (index in `collectives`, phase, collective kind of that phase) of every planned chunk."""
+
+    def queue_times(self, chunks: dict[str, Longs]) -> tuple[Longs, Longs]:
+        """Return when chunks left their queues and how long their messages were expected, int64[rows] each.
+
+        `chunks`: rows of `chunk_table` of one NPU, sorted by chunk and phase.
+        """
+
+    def stuck(self) -> list[str]:
+        """Return one line for each unfinished part, with what it waits for; empty if all has ended."""
+
+    def may_stall(self, chunks: int) -> bool:
+        """Whether chunks can fill a queue while they wait for other NPUs, so that the run never ends.
+
+        `chunks`: how many there are per NPU; 0 if unknown.
+        """
