@@ -87,7 +87,7 @@ def test_all_groups_along_a_dimension_are_one_collective_in_version_1() -> None:
     table = layer.chunk_table()
     assert table["collective"].tolist() == [0] * 4 + [1] * 4 + [2] * 16
     assert table["chunk"].tolist() == [0] * 8 + [1] * 16
-    first, second, all_of_it = (layer.traffic(number) for number in range(3))
+    first, second, all_of_it = (layer.traffic([layer.collectives[number]]) for number in range(3))
     assert set(first[:, 0].tolist()) == set(range(4))
     assert set(second[:, 0].tolist()) == set(range(4, 8))
     assert len(all_of_it) == 16
@@ -99,7 +99,7 @@ def test_traffic_of_what_is_issued_later() -> None:
     layer = torus("astra-sim-1")
     for number in range(3):
         layer.issue("all-reduce", 4096 * (number + 1))
-        each = [layer.traffic(other) for other in range(number + 1)]
+        each = [layer.traffic([layer.collectives[other]]) for other in range(number + 1)]
         assert all(len(rows) for rows in each)
         sent = [int((rows[:, 3] * rows[:, 4]).sum()) for rows in (*each, layer.traffic())]
         assert sum(sent[:-1]) == sent[-1]
