@@ -22,7 +22,7 @@ from pyxsim.workload.stations import STATIONS
 
 
 class InTurn(GraphJob):
-    """Carries out a graph on AstraSystem."""
+    """Carries out a graph on the system layer of ASTRA-sim."""
 
     sequential = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyxsim.system import AstraSystem, Options, System
+from pyxsim.system import Options, SystemLayer
 from pyxsim.workload.graph import Ints, Longs, TaskGraph
 from pyxsim.workload.involved import Logical
 from pyxsim.workload.remote import MemoryTotals
@@ -146,7 +146,7 @@ class Job(Protocol):
         """Return the shape of the system for a network of `shape`."""
         return shape if self.dims is None else self.dims.shape
 
-    def begin(self, system: System | AstraSystem) -> None:
+    def begin(self, system: SystemLayer) -> None:
         """Issue what starts the job. Raises InputError for what the network or system layer cannot do."""
         ...
 

@@ -20,7 +20,7 @@ _Link = tuple[int, int, int]  # from, to, tag
 
 
 class Rendezvous(InTurn):
-    """Carries out a graph on AstraSystem, whose messages are asked for."""
+    """Carries out a graph on the system layer of ASTRA-sim, whose messages are asked for."""
 
     def desk(self, graph: TaskGraph, tasks: Longs, system: Hands, tell: Tell) -> Desk:
         """The station of sends and receives."""

@@ -140,9 +140,7 @@ def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
 
 
 def test_every_way_is_in_the_table() -> None:
-    assert [row[0] for row in table("| all-reduce carried out by | computation | all-reduce | both |")] == [
-        *WAYS
-    ]
+    assert [row[0] for row in table("| all-reduce carried out by | computation | all-reduce | both |")] == [*WAYS]
     assert re.search(r"^## The ACE study$", PAGE, re.MULTILINE)
 
 
