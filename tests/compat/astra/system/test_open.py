@@ -373,4 +373,4 @@ def test_nobody_counts_before_somebody_enters() -> None:
         layer.enter(collective, npu)
     layer.run()
     assert layer.traffic()[:, 4].sum() == 4 * 3
-    assert np.array_equal(layer.traffic(), layer.traffic(0))
+    assert np.array_equal(layer.traffic(), layer.traffic(layer.collectives))
