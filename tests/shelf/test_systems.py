@@ -268,6 +268,6 @@ def test_the_page_has_a_row_for_each(tree: Path) -> None:
     page = (tree / "docs" / "systems.md").read_text(encoding="utf-8").splitlines()
     for name, system in SYSTEMS.items():
         (row,) = [line for line in page if line.startswith(f"| `{name}` |")]
-        rate = "not told" if system.published.npu is None else format_bandwidth(system.published.npu)
+        rate = "unpublished" if system.published.npu is None else format_bandwidth(system.published.npu)
         assert [cell.strip() for cell in row.split("|")][2] == str(system.npus)
         assert f"| {rate} |" in row
