@@ -17,7 +17,7 @@ import pytest
 
 FLOORS = {
     **dict.fromkeys(("errors", "units", "registry", "settings", "library", "rng", "textfile", "chakra"), 0),
-    **dict.fromkeys(("cache", "raw", "paths"), 0),
+    **dict.fromkeys(("cache", "raw", "paths", "arrays"), 0),
     **dict.fromkeys(("core", "analytical"), 1),
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,
@@ -41,7 +41,6 @@ NEIGHBOURS = {
 }
 # Upward imports that the new layout still has to remove. This set only shrinks; it must end empty.
 DEBT: set[tuple[str, str]] = {
-    ("analysis", "runner"),  # 2
     ("cli", "compat"),  # 7
     ("reports", "compat"),  # 6
     ("runner", "compat"),  # 3
@@ -242,7 +241,7 @@ PLANTED = [
     ("pyxsim/routing/relation.py", "from pyxsim.topology.block import Block\n", 1),
     ("pyxsim/results/hdf5.py", "from pyxsim import __version__\n", None),
     ("pyxsim/results/hdf5.py", "from pyxsim import run\n", 1),
-    ("pyxsim/collective/plan.py", "from pyxsim.network.protocol import Network\n", 1),
+    ("pyxsim/collective/plan.py", "from pyxsim.network.protocol import Backend\n", 1),
     ("pyxsim/system/endpoint.py", "from pyxsim.core.engine import Engine\n", 1),
     ("pyxsim/network/packet.py", "from pyxsim.core.engine import Engine\n", None),
     ("pyxsim/library.py", "import topologies.ring\n", 1),

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from pyxsim.analysis.demand import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
 from pyxsim.analytical.alike import alike
 from pyxsim.collective.bounds import rounds
-from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.network.ways import wires_of
 from pyxsim.results.phases import differing
 from pyxsim.routing.relation import Numbers
-from pyxsim.runner.backends import Backend, link_wires
 from pyxsim.system import SystemLayer
 
 MOST_STARTS = 32  # times at which something is issued, of which each is looked at
@@ -49,7 +47,10 @@ def bound_cycles(
 
 def times_of(system: SystemLayer, network: Backend) -> Times:
     """What this network needs at least."""
-    return OfPackets(network, system) if isinstance(network, PacketNetwork) else OfDelays(network, system)
+    if network.capabilities.packets:
+        return OfPackets(network, system)
+    terms = network.delay_terms
+    return Unbounded(network, system) if terms is None else OfDelays(network, system, terms)
 
 
 def physical_cycles(collectives: Iterable[Any], system: SystemLayer, network: Backend) -> Fraction:
@@ -220,9 +221,9 @@ class OfLinks(Times):
 class OfPackets(OfLinks):
     """Besides the links what packets need: lanes, and the stages of routers."""
 
-    def __init__(self, network: PacketNetwork, system: SystemLayer) -> None:
+    def __init__(self, network: Backend, system: SystemLayer) -> None:
         super().__init__(network, system)
-        self.wires = link_wires(network)
+        self.wires = network.link_params
 
     def least(self, work: Sequence[Any]) -> Fraction:
         return self._carry([loads for each in work for loads in self._loads(each).items()])
@@ -261,8 +262,24 @@ class OfPackets(OfLinks):
         return busy + int(self.network.machine.links.delay[into].min()) + int(_flights(out, self.network).min())
 
 
+class Unbounded(Times):
+    """No bound: the backend does not say what it takes at least."""
+
+    def least(self, work: Sequence[Any]) -> Fraction:
+        return Fraction(0)
+
+    def least_of(self, traffic: Longs) -> Fraction:
+        return Fraction(0)
+
+
 class OfDelays(Times):
     """Delays, each cut off to whole cycles: the longest chain of messages, and what all of an NPU take on its links."""
+
+    def __init__(self, network: Backend, system: SystemLayer, terms: DelayTerms) -> None:
+        super().__init__(network, system)
+        self._fastest, self._queue = terms.bandwidth, terms.queues
+        # Cycles of the shortest link, cut off. NPUs that share a router need no link.
+        self._least_late = 0 if self.shared else int(terms.latency)
 
     def least(self, work: Sequence[Any]) -> Fraction:
         different = {_likeness(each): each for each in work}
@@ -276,7 +293,7 @@ class OfDelays(Times):
         return max(Fraction(longest if len(traffic) else 0), self._queued(traffic))
 
     def queued(self, work: Sequence[Any]) -> Fraction:
-        if isinstance(self.network, AnalyticalNetwork):
+        if not self._queue:
             return Fraction(0)
         alike = tuple(_sends(each) for each in work)  # layers ask for the same often
         if alike not in self._known:
@@ -284,7 +301,7 @@ class OfDelays(Times):
         return Fraction(self._known[alike])
 
     def _queued(self, traffic: Longs) -> Fraction:
-        if isinstance(self.network, AnalyticalNetwork) or not len(traffic):
+        if not self._queue or not len(traffic):
             return Fraction(0)
         topology = self.topology
         everything = np.ones(len(topology.link_src), dtype=bool)
@@ -310,17 +327,6 @@ class OfDelays(Times):
             for links_of_one in np.unique(count[count > 0]).tolist():
                 most = max(most, Fraction(int(by_npu[count == links_of_one].max()), links_of_one))
         return most
-
-    @property
-    def _fastest(self) -> Fraction:
-        """Bytes per cycle of the widest link."""
-        widest: Fraction = self.network.model.widest
-        return widest
-
-    @cached_property
-    def _least_late(self) -> int:
-        """Cycles of the shortest link, cut off. NPUs that share a router need no link."""
-        return 0 if self.shared else int(min(self.network.model.latencies, default=Fraction(0)))
 
     def _chain(self, each: Any) -> Fraction:
         """Messages that never meet: the most that come one after the other in a phase, each with its latency.

@@ -9,9 +9,9 @@ from math import ceil
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import STORE_AND_FORWARD, WORMHOLE
-from pyxsim.network.packet import PacketNetwork
-from pyxsim.network.protocol import Longs
+from pyxsim.network.protocol import Backend
 
 COVERED = 0.995  # of the time: what is missing then is less than anything else
 
@@ -75,7 +75,7 @@ class Stream:
         return ceil(self.held / (self.flits * self.pace))
 
 
-def stream(network: PacketNetwork, link: int, flits: int) -> Stream:
+def stream(network: Backend, link: int, flits: int) -> Stream:
     """Of packets of so many flits over a link, or lane, in the numbers of the engine."""
     machine = network.machine
     links, options, stages = machine.links, machine.options, machine.stages
@@ -115,7 +115,7 @@ def stream(network: PacketNetwork, link: int, flits: int) -> Stream:
     return Stream(flits, pace, slots, vcs, loop, held, credits, queued, narrow, options.drained)
 
 
-def _vcs(network: PacketNetwork, link: int) -> int:
+def _vcs(network: Backend, link: int) -> int:
     """The VCs of a class that messages of the first virtual network have."""
     links, fixed = network.machine.links, any(network.topology.relation.fixed_vcs)
     first, classes = int(links.ranges[link]), int(links.classes[link])
@@ -123,20 +123,20 @@ def _vcs(network: PacketNetwork, link: int) -> int:
     return max(1, int(counts.max() if fixed and link < links.network else counts.min()))
 
 
-def kind_streams(network: PacketNetwork, flits: int) -> Iterator[tuple[int, Stream]]:
+def kind_streams(network: Backend, flits: int) -> Iterator[tuple[int, Stream]]:
     """Of each kind of links that there are: the stream on its slowest link."""
     for kind in range(len(network.topology.link_kinds)):
         if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind), flits)) is not None:
             yield kind, found
 
 
-def lane_stream(network: PacketNetwork, flits: int) -> Stream | None:
+def lane_stream(network: Backend, flits: int) -> Stream | None:
     """That on the slowest injection lane."""
     links = network.machine.links
     return _slowest(network, np.arange(links.network, links.network + links.injection), flits)
 
 
-def _slowest(network: PacketNetwork, some: Longs, flits: int) -> Stream | None:
+def _slowest(network: Backend, some: IntArray, flits: int) -> Stream | None:
     """Of some links the stream with the least share; links that are alike are looked at once."""
     links = network.machine.links
     what = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
@@ -145,7 +145,7 @@ def _slowest(network: PacketNetwork, some: Longs, flits: int) -> Stream | None:
     return min((stream(network, link, flits) for link in alike.tolist()), key=lambda each: each.share, default=None)
 
 
-def starved(network: PacketNetwork, flits: int) -> Iterator[str]:
+def starved(network: Backend, flits: int) -> Iterator[str]:
     """Warnings of links that full packets cannot keep busy: credits, or VCs, are away for longer than others last."""
     kinds = network.topology.link_kinds
     for kind, each in kind_streams(network, flits):

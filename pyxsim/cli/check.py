@@ -18,13 +18,9 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.errors import DeadlockError, InputError
-from pyxsim.network.delayed import DelayedNetwork
-from pyxsim.network.packet import PacketNetwork
-from pyxsim.network.windows import WindowRecorder
 from pyxsim.reports.facts import percent, plural, rounded
 from pyxsim.results.result import plain
 from pyxsim.routing.relation import vc_ranges
-from pyxsim.runner.backends import router_visits
 from pyxsim.runner.lifecycle import collective_row, run_out
 from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
 from pyxsim.runner.traffic.open_loop import Study, largest_packet, traffic_bound
@@ -162,13 +158,13 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
     routing, buffers = routing_of(prepared), buffers_of(prepared)
     if isinstance(prepared, PreparedTraffic):
         npus = prepared.topology.npus
-        none, size = Cost(0, 0.0, 0.0), prepared.network.engine.nbytes
+        none, size = Cost(0, 0.0, 0.0), prepared.network.engine_bytes()
         theory = _theory(prepared)
         return Report(
             prepared, routing, npus * npus, [], [], buffers, Fraction(0), none, theory=theory, engine_bytes=size
         )
     system, network = prepared.system, prepared.network
-    engine_bytes = network.engine.nbytes if isinstance(network, PacketNetwork) else None
+    engine_bytes = network.engine_bytes()
     traffic = system.traffic()
     return Report(
         prepared,
@@ -210,7 +206,7 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
 
 def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     """One for each dimension (or kind) that has links; none where there are no packets."""
-    if isinstance(prepared.network, DelayedNetwork):
+    if not prepared.network.capabilities.packets:
         return []
     topology, experiment = prepared.topology, prepared.experiment
     closed = isinstance(prepared, Prepared)
@@ -239,8 +235,7 @@ def _cost(prepared: Prepared, tick: _Tick) -> Cost:
     """The visits of the whole run, and the speed of its first SAMPLE seconds."""
     total = prepared.router_visits
     network = prepared.network
-    if isinstance(network, PacketNetwork):
-        network.windows = WindowRecorder(STEP, prepared.topology.links)  # the engine comes back after each window
+    network.set_tick_interval(STEP)
     begin = time.process_time()
     tick.until = begin + SAMPLE
     ends = None
@@ -249,7 +244,7 @@ def _cost(prepared: Prepared, tick: _Tick) -> Cost:
         run_out(prepared)
         ends = True
     took = max(time.process_time() - begin, 1e-6)
-    rate = router_visits(network) / took
+    rate = network.router_visits / took
     done = network.bytes_delivered / max(1, prepared.bytes_planned)
     # Without packets there are no visits to count; bytes are as good there, where every message costs the same.
     left = total / rate if rate else took / done if done else 0.0
@@ -267,7 +262,7 @@ def _show(out: CommandOutput, report: Report) -> None:
     rows.append(("network", f"{topology.name} {size}: {', '.join(parts)}"))
     proof = "they CAN deadlock (see below)" if report.unsafe else "proved free of deadlock"
     rows.append(("routing", _routing(report.routing)))
-    if isinstance(report.prepared.network, DelayedNetwork):
+    if not report.prepared.network.capabilities.packets:
         proof = "there are no buffers that could deadlock"
     rows.append(("routes", f"{plural(report.pairs, 'pair')} of NPUs: all reachable; {proof}"))
     rows += [("collective", _collective(row)) for row in report.collectives[:MOST_ROWS]]

@@ -149,7 +149,7 @@ def _events(watched: PacketWatch | None, network: Any) -> dict[str, Any]:
     """What happened to that packet, for scripts."""
     if watched is None:
         return {}
-    return {"watched": [list(row) for row in network.engine.watched()], "watched_stays": watched.stays(network)}
+    return {"watched": [list(row) for row in network.watched_events()], "watched_stays": watched.stays(network)}
 
 
 def _failed(out: CommandOutput, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:

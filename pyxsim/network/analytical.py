@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.delays import unaware
+from pyxsim.network.protocol import Capabilities
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
@@ -14,6 +15,8 @@ from pyxsim.topology.topology import Topology
 
 class AnalyticalNetwork(DelayedNetwork):
     """Messages that never meet. `compat`: whose arithmetic is used, see `delays`."""
+
+    capabilities = Capabilities(congestion=False)
 
     def __init__(
         self,
@@ -27,12 +30,12 @@ class AnalyticalNetwork(DelayedNetwork):
         super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick)
         self._compat = compat
 
-    def npu_bandwidths(self) -> list[Fraction]:
+    def injection_bandwidths(self) -> list[Fraction]:
         """Bytes per cycle that an NPU can send into each dimension.
 
         With "astra-sim-1" a link of a ring is that of both directions already.
         """
-        found = super().npu_bandwidths()
+        found = super().injection_bandwidths()
         if self._compat != "astra-sim-1":
             return found
         ways = [dim.directions if isinstance(dim, Block) else 1 for dim in self.topology.dims]

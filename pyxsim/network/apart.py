@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.network.protocol import Longs
 from pyxsim.network.windows import Totals, WindowRecorder, Windows
 
 FOREVER = 1 << 60
@@ -41,9 +41,9 @@ class Groups:
     link of each of its ways, at least; `room`, flits that find a place from there on, at most; `way`, cycles on the
     links of a way, at least."""
 
-    lane: Longs
-    eject: Longs
-    links: Sequence[Longs]
+    lane: IntArray
+    eject: IntArray
+    links: Sequence[IntArray]
     pace: Sequence[Fraction]
     room: Sequence[int]
     way: Sequence[int]
@@ -56,7 +56,7 @@ class Part:
     """The engine of a group. `still`: nothing goes on in it, until it is given a message."""
 
     def __init__(
-        self, engine: Engine, windows: WindowRecorder, links: Longs, pace: Fraction, room: int, way: int
+        self, engine: Engine, windows: WindowRecorder, links: IntArray, pace: Fraction, room: int, way: int
     ) -> None:
         self.engine, self.windows, self.links = engine, windows, links
         self.pace, self.room, self.way = pace, room, way
@@ -69,7 +69,7 @@ class Part:
         self._last = int(links.max(initial=-1)) + 1
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * self._last))
 
-    def send(self, numbers: Longs, columns: Sequence[Longs]) -> None:
+    def send(self, numbers: IntArray, columns: Sequence[IntArray]) -> None:
         """Messages with these numbers in the whole. `columns`: as of `Engine.send_many`."""
         flits, at = columns[5], columns[7]
         if self.still:
@@ -92,10 +92,10 @@ class Part:
         self._quiet = int((np.maximum(self._at, self.engine.now) + np.maximum(cycles - 1, 0)).min())
         return self._quiet
 
-    def run(self, until: int, slack: int) -> tuple[Longs, Longs]:
+    def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
         """To cycle `until`, or `slack` cycles behind the first delivery. Returns what was delivered, by its numbers in
         the whole, and when."""
-        found: list[tuple[Longs, Longs]] = []
+        found: list[tuple[IntArray, IntArray]] = []
         engine = self.engine
         while not self.still:
             stop = engine.run(until, slack=slack, window=self.windows.window, repeats_until=until)
@@ -121,7 +121,7 @@ class Part:
     def record(self, cycle: int) -> None:
         self.windows.record(cycle, {name: values[self.links] for name, values in self.engine.counters().items()})
 
-    def _arrived(self, messages: Longs) -> None:
+    def _arrived(self, messages: IntArray) -> None:
         stay = ~np.isin(self._live, messages)
         self._live, self._at, self._flits = self._live[stay], self._at[stay], self._flits[stay]
 
@@ -201,7 +201,7 @@ class Apart:
                 return Stop("until", self.now, *NOTHING)
         return Stop("deadlock" if self.flits_in_flight else "idle", self.now, *NOTHING)
 
-    def _follow(self, end: int) -> list[tuple[Longs, Longs]]:
+    def _follow(self, end: int) -> list[tuple[IntArray, IntArray]]:
         """All come to the same cycle."""
         return [part.run(end, FOREVER) for part in self.parts if not part.still]
 
@@ -233,7 +233,7 @@ class Apart:
     def nbytes(self) -> int:
         return sum(part.engine.nbytes for part in self.parts)
 
-    def counters(self) -> dict[str, Longs]:
+    def counters(self) -> dict[str, IntArray]:
         several = [part.engine.counters() for part in self.parts]
         return {name: np.sum([each[name] for each in several], axis=0) for name in several[0]}
 
@@ -251,7 +251,7 @@ class Apart:
         ]
 
 
-def _earliest(found: Sequence[tuple[Longs, Longs]]) -> int:
+def _earliest(found: Sequence[tuple[IntArray, IntArray]]) -> int:
     """The first cycle of some deliveries."""
     return min((int(cycles[0]) for _, cycles in found if len(cycles)), default=FOREVER)
 

@@ -9,11 +9,11 @@ import numpy as np
 from pyxsim.analytical.cut_through import CutThrough
 from pyxsim.analytical.store_and_forward import StoreAndForward
 from pyxsim.analytical.ticks import Ticks
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.network.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delayed import DelayedNetwork
 from pyxsim.network.ledger import COUNTED, Counted
-from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import Ways
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -47,7 +47,7 @@ class CongestionNetwork(DelayedNetwork):
         windows = Counted(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
 
-    def totals(self) -> dict[str, Longs]:
+    def totals(self) -> dict[str, IntArray]:
         """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""
         engine = self.model.engine
         if not isinstance(engine, CutThrough):
@@ -66,11 +66,11 @@ class _OnLinks:
         self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
         self.widest = ways.widest
 
-    def _extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def _extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         steps = self.ways.steps(src, dst, plane)
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
-    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         return flits[: self.ways.links]
 
     @property
@@ -93,7 +93,7 @@ class Queued(_OnLinks):
         rows = max(1, min(MOST_WINDOWS, MOST_CELLS // max(1, ticks.links)))
         self.engine: CutThrough = CutThrough(ticks, network.flit, whole=whole, window=window, rows=rows)
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         self._extend(src, dst, plane)
 
 
@@ -122,6 +122,6 @@ class Stored(_OnLinks):
         rule.extend(arithmetic.latency(ways.latencies), np.arange(count))
         self.engine: StoreAndForward = StoreAndForward(rule, network.flit)
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         # It goes clockwise to the opposite NPU of a ring, whatever the queue.
         self._extend(src, dst, np.zeros_like(plane))

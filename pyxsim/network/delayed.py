@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import ceil
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pyxsim.analytical.alike import alike
 from pyxsim.analytical.pairs import Pairs
+from pyxsim.arrays import IntArray
 from pyxsim.errors import SimulationError
-from pyxsim.network.between import Between
 from pyxsim.network.ledger import Ledger, Recorder
-from pyxsim.network.protocol import Longs
-from pyxsim.network.wires import MAX_DENOMINATOR, Wire
+from pyxsim.network.protocol import Backend, DelayTerms
+from pyxsim.network.windows import Windows
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 
@@ -39,16 +34,16 @@ class Engine(Protocol):
     @property
     def bytes_delivered(self) -> int: ...
     @property
-    def flits(self) -> Longs: ...
+    def flits(self) -> IntArray: ...
 
     @property
     def next_cycle(self) -> int:
         """The cycle in which something happens next; one that never comes if nothing does."""
 
-    def send(self, ways: Longs, nbytes: Longs, at: int) -> int:
+    def send(self, ways: IntArray, nbytes: IntArray, at: int) -> int:
         """Messages over these pairs in cycle `at`; returns the number of the first. Raises OverflowError."""
 
-    def advance(self, until: int, slack: int) -> tuple[Longs, Longs]:
+    def advance(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
         """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
 
     def wait(self, cycle: int) -> None:
@@ -70,14 +65,14 @@ class Model(Protocol):
     @property
     def widest(self) -> Fraction: ...
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         """Make pairs known, in the order of their numbers."""
 
     @property
     def links_work(self) -> bool:
         """Whether what ways have carried changes while time passes; else a message is booked when it is sent."""
 
-    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         """int64[links]: what links have carried, when the ways of the engine have carried `flits`.
 
         `ends`: rows source, destination, plane of the pairs known so far.
@@ -88,8 +83,8 @@ class Model(Protocol):
         """Flits of all messages, however many links they cross."""
 
 
-class DelayedNetwork(Between):
-    """A `Network` (see protocol) whose messages take what a model says.
+class DelayedNetwork(Backend):
+    """A backend whose messages take what a model says.
 
     `window`: cycles of the statistics' windows; `windows`: what keeps them, if not a ledger. `tick` is called with
     every batch of arrivals: progress, Ctrl-C.
@@ -105,13 +100,7 @@ class DelayedNetwork(Between):
         windows: Recorder | None = None,
         tick: Callable[[], None] | None = None,
     ) -> None:
-        self.topology = topology
-        self.settings = network
-        self.npus = topology.npus
-        self.clock_hz: Fraction = network.clock
-        if tick is not None:
-            self.tick = tick
-        self.warnings: list[str] = []
+        super().__init__(topology, network, window=window, tick=tick)
         self.model = model
         self.engine = model.engine
         self._pairs = Pairs(topology.npus)
@@ -122,17 +111,11 @@ class DelayedNetwork(Between):
     def now(self) -> int:
         return self.engine.now
 
-    @property
-    def bytes_delivered(self) -> int:
-        return self.engine.bytes_delivered
-
     # -- messages --
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
-        row = np.array([[src], [dst], [plane], [nbytes]], np.int64)
-        return self.send_many(row[0], row[1], row[3], row[2], at)
-
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
         ways, fresh = self._pairs.number(src, dst, plane)
         if len(fresh):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])
@@ -149,7 +132,7 @@ class DelayedNetwork(Between):
 
     # -- time --
 
-    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         self.pause()
         limit = FOREVER if until is None else until
         try:
@@ -158,10 +141,11 @@ class DelayedNetwork(Between):
             raise SimulationError(str(error)) from None
         if not len(messages) and until is not None:
             self.engine.wait(until)
+        self.bytes_delivered = self.engine.bytes_delivered
         self.tick()
         return messages, cycles
 
-    def _advance(self, limit: int, slack: int) -> tuple[Longs, Longs]:
+    def _advance(self, limit: int, slack: int) -> tuple[IntArray, IntArray]:
         """The next arrivals; where links work meanwhile, their windows are closed in time."""
         while self.model.links_work and self.engine.next_cycle <= limit:
             if self.engine.next_cycle >= self.windows.due:
@@ -178,36 +162,23 @@ class DelayedNetwork(Between):
     # -- what there is to see --
 
     @property
-    def link_wires(self) -> list[Wire]:
-        """The network links, as the packet backend has them: flit time and latency.
+    def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+        return self.model.rates, self.model.latencies
 
-        They are for statistics; a flit time that is too fine a fraction for these is the next best one, and never 0.
-        """
-        widths, width_of = alike(self.model.rates)
-        waits, wait_of = alike(self.model.latencies)
-        least = Fraction(1, MAX_DENOMINATOR)
-        times = [max((self.settings.flit / width).limit_denominator(MAX_DENOMINATOR), least) for width in widths]
-        wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]
-        return [wires[width][wait] for width, wait in zip(width_of.tolist(), wait_of.tolist(), strict=True)]
+    @property
+    def delay_terms(self) -> DelayTerms | None:
+        latency = min(self.model.latencies, default=Fraction(0))
+        return DelayTerms(self.model.widest, latency, self.capabilities.congestion)
 
-    def npu_bandwidths(self) -> list[Fraction]:
-        """Bytes per cycle that an NPU can send into each dimension."""
-        topology = self.topology
-        found = [Fraction(0)] * len(topology.dims)
-        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
-            found[topology.kind_dims[topology.link_dim[link]]] += self.model.rates[link]
-        return [bandwidth or Fraction(1) for bandwidth in found]
+    def windows_table(self) -> Windows:
+        return self.windows.table()
 
-    def totals(self) -> dict[str, Longs]:
+    def totals(self) -> dict[str, IntArray]:
         """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""
         return {"flits": self._on_links(self.engine.flits)}
 
-    def _on_links(self, flits: Longs) -> Longs:
+    def _on_links(self, flits: IntArray) -> IntArray:
         return self.model.on_links(self._pairs.ends(), flits)
-
-    def buffer_max(self) -> NDArray[np.int32]:
-        """There are no buffers."""
-        return np.zeros(self.topology.links, np.int32)
 
     def counts(self) -> dict[str, int]:
         """The counters of the JSON summary that a network knows. A message is one packet."""
@@ -223,6 +194,3 @@ class DelayedNetwork(Between):
             "skipped_cycles": 0,
             "threads": 1,
         }
-
-    def link_name(self, link: int) -> str:
-        return self.topology.link_name[link]

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from pyxsim.analytical.alike import alike
 from pyxsim.analytical.free_flight import FreeFlight
 from pyxsim.analytical.hops import hop_table
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delayed import Model
-from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import Ways, in_cycles, routes, widest, wires_of
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.routing.relation import Ints, Relation
@@ -61,7 +61,7 @@ class _Free:
     def flits(self) -> int:
         return int(self.engine.flits.sum())
 
-    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
         relation, used = self.topology.relation, flits > 0
         src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs that were asked for may have no way
@@ -73,7 +73,9 @@ class _Free:
         return np.zeros(self.topology.links, np.int64)
 
 
-def _by_matrix(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: Longs) -> NDArray[np.float64]:
+def _by_matrix(
+    relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray
+) -> NDArray[np.float64]:
     """What links carry, from a table of all pairs for each plane."""
     total = np.zeros(relation.links)
     for number in np.unique(plane).tolist():
@@ -86,7 +88,7 @@ def _by_matrix(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: 
     return total
 
 
-def _by_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs, flits: Longs) -> Longs:
+def _by_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
     """The same, one route after the other; where it is drawn, the one that pairs keep to (see `routes`)."""
     total = np.zeros(relation.links, np.int64)
     for begin in range(0, len(src), BATCH):
@@ -112,7 +114,7 @@ class Grid(_Free):
         self._tables: dict[int, NDArray[np.int32]] = {}
         self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         here, there = self.topology.coords[src], self.topology.coords[dst]
         hops = np.zeros(here.shape, np.int64)
         for dim in range(here.shape[1]):
@@ -123,19 +125,19 @@ class Grid(_Free):
                 hops[differs, dim] = self._tables[dim][here[differs, dim], there[differs, dim]]
         self.engine.extend(*self._choose(hops))
 
-    def _all(self, hops: Longs) -> tuple[NDArray[Any], Longs]:
+    def _all(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
         """Latency and kind of pairs that are `hops` apart in each dimension."""
         by_width = sorted(range(len(self._rates)), key=lambda dim: self._rates[dim])
         narrowest = np.array(by_width)[(hops[:, by_width] > 0).argmax(axis=1)]
         return hops @ self._late, narrowest
 
-    def _lowest(self, hops: Longs) -> tuple[NDArray[Any], Longs]:
+    def _lowest(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
         return self._alone(hops, (hops > 0).argmax(axis=1))
 
-    def _highest(self, hops: Longs) -> tuple[NDArray[Any], Longs]:
+    def _highest(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
         return self._alone(hops, hops.shape[1] - 1 - (hops[:, ::-1] > 0).argmax(axis=1))
 
-    def _alone(self, hops: Longs, dim: Longs) -> tuple[NDArray[Any], Longs]:
+    def _alone(self, hops: IntArray, dim: IntArray) -> tuple[NDArray[Any], IntArray]:
         return hops[np.arange(len(hops)), dim] * self._late[dim], dim
 
 
@@ -167,6 +169,6 @@ class Routed(_Free):
             )
         self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         steps = self._ways.steps(src, dst, plane)
         self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))

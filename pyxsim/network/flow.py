@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.analytical.fluid import Fluid
+from pyxsim.arrays import IntArray
 from pyxsim.errors import SimulationError
 from pyxsim.network.arithmetic import Arithmetic
 from pyxsim.network.delayed import DelayedNetwork
-from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import routes, widest, wires_of
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.settings import Network
@@ -42,7 +42,7 @@ class FlowNetwork(DelayedNetwork):
     def _book(self, at: int) -> None:
         """What is sent is booked while links carry it."""
 
-    def _advance(self, limit: int, slack: int) -> tuple[Longs, Longs]:
+    def _advance(self, limit: int, slack: int) -> tuple[IntArray, IntArray]:
         """The next arrivals. Links carry bytes between events, too: each window has what was carried in it."""
         engine, windows = self.model.engine, self.windows
         while True:
@@ -74,7 +74,7 @@ class Flows:
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
         rates = sorted({*self.rates, self.widest})
         arithmetic = Arithmetic(network, None, rates, self.latencies)
-        self._late: Longs = arithmetic.latency(self.latencies).astype(np.int64)
+        self._late: IntArray = arithmetic.latency(self.latencies).astype(np.int64)
         self._per_cycle = arithmetic.unit
         # Kinds are numbers of bandwidths, in their order.
         kind = {rate: number for number, rate in enumerate(rates)}
@@ -87,17 +87,17 @@ class Flows:
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
         # Of every way, one behind the other: links, and how much of the way goes over each.
-        self._told: list[tuple[Longs, Longs, Floats]] = []
+        self._told: list[tuple[IntArray, IntArray, Floats]] = []
 
-    def _lanes(self, kinds: Longs, ends: NDArray[np.int32]) -> Longs:
+    def _lanes(self, kinds: IntArray, ends: NDArray[np.int32]) -> IntArray:
         """The kinds of the lanes of all NPUs, by the links that have these ends."""
         found = np.full(self._relation.routers, -1)
         np.maximum.at(found, ends, kinds)
         found[found < 0] = kinds.max(initial=0)  # where no link ends, the widest of all
-        lanes: Longs = found[self._relation.home]
+        lanes: IntArray = found[self._relation.home]
         return lanes
 
-    def extend(self, src: Longs, dst: Longs, plane: Longs) -> None:
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         way, link, share, latency = self._over_links(src, dst, plane)
         lane = self._lane_of(src, dst, way, link)
         out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
@@ -121,7 +121,7 @@ class Flows:
             raise SimulationError(str(error)) from None
         self._told.append((count, link, share))
 
-    def _lane_of(self, src: Longs, dst: Longs, way: Longs, link: Longs) -> Longs | None:
+    def _lane_of(self, src: IntArray, dst: IntArray, way: IntArray, link: IntArray) -> IntArray | None:
         """The lane by which each pair's messages leave: that of the link by which they leave the router, or the one
         that the NPU has. What may leave by several takes them by turns."""
         if not self._in_order:
@@ -133,12 +133,12 @@ class Flows:
         place = np.where(own, 0, np.cumsum(count) - count + dst % np.maximum(count, 1))
         return np.where(own, self._links + src, np.append(link[leaves], 0)[place])
 
-    def _over_links(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs, Floats, Longs]:
+    def _over_links(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray, Floats, IntArray]:
         """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
         steps = routes(self._relation, src, dst, plane)
         way, place = np.nonzero(steps >= 0)
         link, share = steps[way, place], np.ones(len(way))
-        latency: Longs = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
+        latency: IntArray = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
         for number in np.unique(plane).tolist():
             which = np.flatnonzero((plane == number) & self._spreads(plane))
             if len(which):
@@ -150,7 +150,7 @@ class Flows:
                 share = np.concatenate([share[others], found.share])
         return way, link, share, latency
 
-    def _spreads(self, plane: Longs) -> NDArray[np.bool_]:
+    def _spreads(self, plane: IntArray) -> NDArray[np.bool_]:
         """Which of the pairs have several routes, by their planes."""
         planes = np.unique(plane).tolist()
         for number in planes:
@@ -158,7 +158,7 @@ class Flows:
                 self._fixed[number] = fixed(self._relation, number)
         return np.isin(plane, [number for number in planes if not self._fixed[number]])
 
-    def on_links(self, ends: Longs, flits: Longs) -> Longs:
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         """Rounded where a link has a share of what its ways carried."""
         total = np.zeros(len(self._kind))
         begin = 0
@@ -166,7 +166,7 @@ class Flows:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)
-        found: Longs = np.rint(total[: self._links]).astype(np.int64)
+        found: IntArray = np.rint(total[: self._links]).astype(np.int64)
         return found
 
     @property

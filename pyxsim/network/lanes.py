@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.analytical.alike import alike
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import ends_of_routes
 from pyxsim.network.wires import LANE, Wire, Wiring
 from pyxsim.routing.relation import Flags, Numbers
@@ -34,11 +34,11 @@ class Lanes:
     wires     each kind of lanes once; `wire` int64[lanes]: which of them each is
     """
 
-    start: Longs
-    key: Longs
-    place: Longs
+    start: IntArray
+    key: IntArray
+    place: IntArray
     wires: Sequence[Wire]
-    wire: Longs
+    wire: IntArray
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -52,16 +52,16 @@ class Lanes:
         return (self[npu] for npu in range(len(self)))
 
     @cached_property
-    def npu(self) -> Longs:
+    def npu(self) -> IntArray:
         """int64[lanes]: the NPU of each."""
         return np.repeat(np.arange(len(self)), self.count)
 
     @cached_property
-    def count(self) -> Longs:
+    def count(self) -> IntArray:
         """int64[npus]: how many each has."""
         return np.diff(self.start)
 
-    def check(self, npus: Longs | None = None) -> None:
+    def check(self, npus: IntArray | None = None) -> None:
         """Raise InputError where one of these NPUs (default: of all) has no lane."""
         count = self.count if npus is None else self.count[npus]
         if not count.all():
@@ -151,16 +151,16 @@ class Turns:
         self.turn[npu] = turn + 1
         return int(self.first[npu]) + turn % int(self.count[npu])
 
-    def take(self, npus: NDArray[np.integer]) -> Longs:
+    def take(self, npus: NDArray[np.integer]) -> IntArray:
         """A lane for each of these NPUs, which may come several times."""
-        first: Longs = self.first[npus]
+        first: IntArray = self.first[npus]
         if self._alone:
             return first
         order = np.argsort(npus, kind="stable")
         ordered = npus[order]
         rank = np.empty(len(npus), np.int64)
         rank[order] = np.arange(len(npus)) - np.searchsorted(ordered, ordered)
-        lanes: Longs = first + (self.turn[npus] + rank) % self.count[npus]
+        lanes: IntArray = first + (self.turn[npus] + rank) % self.count[npus]
         np.add.at(self.turn, npus, 1)
         return lanes
 
@@ -191,7 +191,7 @@ class LaneChoice:
             return int(inject[0]), int(eject[0])
         return known >> _EJECT, known & ((1 << _EJECT) - 1)
 
-    def many(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+    def many(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """The (injection lane, ejection lane) of each message of some."""
         if self._by_number:
             inject = self._out.take(src)
@@ -203,7 +203,7 @@ class LaneChoice:
             return inject, eject
         return self._own(src, dst, plane)
 
-    def _own(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+    def _own(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         codes = self._code(src, dst, plane).tolist()
         lanes = [self._known.get(code, -1) for code in codes]
         found = np.array(lanes, np.int64)
@@ -213,7 +213,7 @@ class LaneChoice:
             self._known.update(zip([codes[i] for i in new.tolist()], found[new].tolist(), strict=True))
         return found >> _EJECT, found & ((1 << _EJECT) - 1)
 
-    def _find(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+    def _find(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         if self._by_plane:
             return self._inject.start[src] + plane, self._eject.start[dst] + plane
         self._inject.check(src)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.network.windows import Windows
 
-Longs = NDArray[np.int64]
 NEVER = 1 << 62
 COUNTED = ("flits", "stall_serial")  # what an engine counts by itself
 
@@ -23,10 +22,10 @@ class Recorder(Protocol):
     @property
     def due(self) -> int: ...
 
-    def close(self, cycle: int, flits: Longs) -> None:
+    def close(self, cycle: int, flits: IntArray) -> None:
         """Book what was carried since the last call, now that something is about to happen in `cycle`."""
 
-    def finish(self, cycle: int, flits: Longs) -> None:
+    def finish(self, cycle: int, flits: IntArray) -> None:
         """The run ended at `cycle`."""
 
     def table(self) -> Windows:
@@ -42,7 +41,7 @@ class Counter(Protocol):
     @property
     def window(self) -> int: ...
     @property
-    def windows(self) -> tuple[Longs, Longs]: ...
+    def windows(self) -> tuple[IntArray, IntArray]: ...
 
     def widen(self, cycles: int) -> None:
         """Make the windows so long that those of the first `cycles` cycles are few enough."""
@@ -62,10 +61,10 @@ class Counted:
     def window(self) -> int:
         return self._counter.window
 
-    def close(self, cycle: int, flits: Longs) -> None:
+    def close(self, cycle: int, flits: IntArray) -> None:
         """The engine has booked it."""
 
-    def finish(self, cycle: int, flits: Longs) -> None:
+    def finish(self, cycle: int, flits: IntArray) -> None:
         self._counter.widen(cycle)
         begun = np.flatnonzero(self._counter.windows[0].any(axis=1))
         self._end = max(-(-cycle // self.window), int(begun[-1]) + 1 if len(begun) else 0)
@@ -83,17 +82,17 @@ class Ledger:
     each window. There may be more ways from call to call.
     """
 
-    def __init__(self, window: int, rows: int, links: int, on_links: Callable[[Longs], Longs]) -> None:
+    def __init__(self, window: int, rows: int, links: int, on_links: Callable[[IntArray], IntArray]) -> None:
         self.window = window
         self.due = window  # from this cycle on, what is carried belongs to another window
         self._most = rows
         self._links = links
         self._on_links = on_links
-        self._before: Longs = np.zeros(0, np.int64)
-        self._rows: dict[int, tuple[Longs, Longs]] = {}  # of each window: ways, and what they carried
+        self._before: IntArray = np.zeros(0, np.int64)
+        self._rows: dict[int, tuple[IntArray, IntArray]] = {}  # of each window: ways, and what they carried
         self._end = 0
 
-    def close(self, cycle: int, flits: Longs) -> None:
+    def close(self, cycle: int, flits: IntArray) -> None:
         """Book what was carried since the last call, now that something is about to happen in `cycle`."""
         new = flits.copy()
         new[: len(self._before)] -= self._before
@@ -103,7 +102,7 @@ class Ledger:
             self._add((self.due - 1) // self.window, ways, new[ways])
         self.due = max(self.due, (cycle // self.window + 1) * self.window)
 
-    def finish(self, cycle: int, flits: Longs) -> None:
+    def finish(self, cycle: int, flits: IntArray) -> None:
         """The run ended at `cycle`."""
         self.close(cycle, flits)
         self._end = max(cycle, (max(self._rows) * self.window + 1) if self._rows else 0)
@@ -123,7 +122,7 @@ class Ledger:
     def _count(self) -> int:
         return -(-self._end // self.window)
 
-    def _add(self, row: int, ways: Longs, flits: Longs) -> None:
+    def _add(self, row: int, ways: IntArray, flits: IntArray) -> None:
         while row >= self._most:
             self._double()
             row //= 2

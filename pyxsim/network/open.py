@@ -7,27 +7,30 @@ way, or waits in a source queue.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.network.lanes import Turns
 from pyxsim.network.machine import MessageClass
 from pyxsim.network.packet import FOREVER, PacketNetwork
+from pyxsim.network.protocol import OpenBackend
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
-
-Longs = NDArray[np.int64]
 
 _COLUMNS = ("src", "dst", "packets", "flits", "last_flits")
 
 
-class OpenNetwork(PacketNetwork):
+class OpenNetwork(PacketNetwork, OpenBackend):
     """A packet network into which messages are injected; see PacketNetwork.
 
     `classes`: of the messages; `packet`: flits of the longest packet there will be.
     """
+
+    capabilities = replace(PacketNetwork.capabilities, fast_forward=False)
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class OpenNetwork(PacketNetwork):
         for lanes in (self.machine.inject, self.machine.eject):
             lanes.check()
         self._sent = _Sent()
-        self._arrived: list[dict[str, Longs]] = []
+        self._arrived: list[dict[str, IntArray]] = []
 
     def inject(
         self,
@@ -121,7 +124,7 @@ class OpenNetwork(PacketNetwork):
     def _limit(self, until: int, slack: int | None) -> int:
         return until if slack is None or not self._arrived else min(until, int(self._arrived[0]["last"][0]) + slack)
 
-    def deliveries(self) -> dict[str, Longs]:
+    def deliveries(self) -> dict[str, IntArray]:
         """What has arrived completely since the last call, in order of (last, serial).
 
         serial, klass, src, dst, at (when it was sent), first (flit launched), last (flit arrived), packets, flits, and
@@ -145,6 +148,9 @@ class OpenNetwork(PacketNetwork):
         sent = self._sent
         last = packet == sent.get("packets", message) - 1
         return sent.get("last_flits" if last else "flits", message)
+
+    def message_split(self, message: int) -> list[int] | None:
+        return None  # the engine has forgotten the message
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._sent.get("src", message), self._sent.get("dst", message)
@@ -185,7 +191,7 @@ class _Sent:
                 self.columns[name] = grown
         self.base += gone
 
-    def take(self, serial: Longs) -> dict[str, Longs]:
+    def take(self, serial: IntArray) -> dict[str, IntArray]:
         """Sources and destinations of messages that have arrived."""
         place = serial - self.base
         self.here[place] = False

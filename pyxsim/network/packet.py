@@ -10,18 +10,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.apart import NOTHING, Apart, Groups
-from pyxsim.network.between import Between
 from pyxsim.network.deadlock import Entry, Watchdog, deadlock_error
+from pyxsim.network.independent_groups import independent_groups
 from pyxsim.network.lanes import LaneChoice
-from pyxsim.network.machine import Machine, MessageClass, build_machine
-from pyxsim.network.protocol import Longs
+from pyxsim.network.machine import MessageClass, build_machine
+from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
 from pyxsim.network.threads import Threads
-from pyxsim.network.windows import WindowRecorder
+from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.network.wires import Wire
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 
@@ -33,8 +35,8 @@ MANY = 64  # messages from which numpy adds up their bytes faster than Python
 FEW = 8  # messages up to which they are faster one by one
 
 
-class PacketNetwork(Between):
-    """A `Network` (see protocol) that simulates every flit.
+class PacketNetwork(Backend):
+    """A backend that simulates every flit.
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
     `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
@@ -42,6 +44,8 @@ class PacketNetwork(Between):
     Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
     over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
     """
+
+    capabilities = Capabilities(packets=True, attribution=True, watch_packet=True, threads=True, fast_forward=True)
 
     def __init__(
         self,
@@ -60,20 +64,15 @@ class PacketNetwork(Between):
         skip: bool = True,
         threads: int | None = 1,
     ) -> None:
-        self.topology = topology
-        self.settings = network
-        self.npus = topology.npus
-        self.clock_hz: Fraction = network.clock
-        self.machine: Machine = build_machine(
+        super().__init__(topology, network, window=window, tick=tick)
+        self.machine = build_machine(
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
         machine = self.machine
-        self.attribution = attribution
+        self.attribution_level = attribution
         self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
         self.parts: Apart | None = None
         self.windows = WindowRecorder(window, topology.links)
-        if tick is not None:
-            self.tick = tick
         router = network.router
         self.watchdog = Watchdog(
             self.engine,
@@ -94,7 +93,7 @@ class PacketNetwork(Between):
         self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
         # With attribution: cycle and tag of each, and what has arrived when.
         self._at, self._tags = array("q"), array("i")
-        self._arrivals: list[tuple[Longs, Longs]] = []
+        self._arrivals: list[tuple[IntArray, IntArray]] = []
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
@@ -115,11 +114,23 @@ class PacketNetwork(Between):
         all that messages share are links and lanes."""
         fresh = self.parts is None and not self.now and not len(self._bytes)
         lanes = not isinstance(self.settings.lanes, int)  # those would be taken in turns
-        return fresh and lanes and self.skips and not (self.attribution or self._every_step) and self.engine.plain
+        return fresh and lanes and self.skips and not (self.attribution_level or self._every_step) and self.engine.plain
 
-    def lanes_of(self, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+    def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """The injection and ejection lanes of messages."""
         return self._lanes.many(src, dst, plane)
+
+    @property
+    def wants_traffic(self) -> bool:
+        return self.divisible
+
+    def expect(self, traffic: IntArray) -> None:
+        if not self.divisible:
+            return
+        links, engine_bytes = self.machine.links, self.engine.nbytes
+        groups = independent_groups(self.topology, links, traffic, self.lanes_of, self.cut, engine_bytes)
+        if groups is not None:
+            self.take_apart(groups)
 
     def take_apart(self, groups: Groups) -> None:
         """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
@@ -142,15 +153,17 @@ class PacketNetwork(Between):
         self._bytes.append(nbytes)
         self._src.append(src)
         self._dst.append(dst)
-        if self.attribution:
+        if self.attribution_level:
             self._at.append(at)
             self._tags.append(tag)
         return message
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
         """Many messages at once. Those of the same size are looked up once only."""
         tags = np.zeros(len(src), np.int64)
-        if self.attribution:
+        if self.attribution_level:
             tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
         if len(src) < FEW:
             rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
@@ -163,7 +176,7 @@ class PacketNetwork(Between):
         _append(self._bytes, nbytes)
         _append(self._src, src)
         _append(self._dst, dst)
-        if self.attribution:
+        if self.attribution_level:
             _append(self._at, np.full(len(src), at))
             _append(self._tags, tags)
         return int(first)
@@ -197,9 +210,9 @@ class PacketNetwork(Between):
 
     # -- time --
 
-    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         limit = FOREVER if until is None else until
-        found: list[tuple[Longs, Longs]] = []
+        found: list[tuple[IntArray, IntArray]] = []
         self._close_before(self._next_start)
         while True:
             if not found:  # what has arrived is nowhere else
@@ -230,7 +243,7 @@ class PacketNetwork(Between):
             self.skipped_visits = self.parts.skipped_visits
         # First what arrived, then the tick: it may raise KeyboardInterrupt.
         self.bytes_delivered += _sum_at(self._bytes, stop.messages)
-        if self.attribution and len(stop.messages):
+        if self.attribution_level and len(stop.messages):
             self._arrivals.append((stop.messages, stop.cycles))
         self.tick()
         if stop.reason == "deadlock":
@@ -277,6 +290,54 @@ class PacketNetwork(Between):
 
     # -- what there is to see --
 
+    def attribution(self) -> AttributionRecords | None:
+        return PacketAttribution(self) if self.attribution_level else None
+
+    def engine_bytes(self) -> int:
+        return self.engine.nbytes
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.machine.warnings
+
+    @property
+    def link_params(self) -> Sequence[Wire]:
+        return self.machine.link_wires
+
+    def injection_bandwidths(self) -> list[Fraction]:
+        topology, links = self.topology, self.machine.link_wires
+        found = [Fraction(0)] * len(topology.dims)
+        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
+            found[topology.kind_dims[topology.link_dim[link]]] += 1 / links[link].s
+        for link in np.unique(topology.link_dim, return_index=True)[1].tolist():  # where NPU 0 has no link of its own
+            dim = topology.kind_dims[topology.link_dim[link]]
+            found[dim] = found[dim] or 1 / links[link].s
+        return [width or Fraction(1) for width in found]
+
+    @property
+    def router_visits(self) -> int:
+        return self.engine.router_visits
+
+    @property
+    def simulated_visits(self) -> int:
+        return self.engine.router_visits - self.skipped_visits
+
+    def set_tick_interval(self, cycles: int) -> None:
+        self.windows = WindowRecorder(cycles, self.topology.links)  # the engine returns at the end of each window
+
+    def windows_table(self) -> Windows:
+        return self.windows.table()
+
+    def watch_packet(self, message: int, packet: int) -> None:
+        self.engine.watch(message, packet)
+
+    def watched_events(self) -> list[tuple[int, str, int, int, int]]:
+        return self.engine.watched()
+
+    def message_split(self, message: int) -> list[int] | None:
+        split: list[int] = self.engine.splits()[message].tolist()
+        return split
+
     def totals(self) -> dict[str, NDArray[np.int64]]:
         """Running totals per network link."""
         return {name: values[: self.topology.links] for name, values in self.engine.counters().items()}
@@ -286,7 +347,7 @@ class PacketNetwork(Between):
         """Why no cycle was skipped; None: some were."""
         if self.engine.skipped:
             return None
-        if self.attribution > 1:
+        if self.attribution_level > 1:
             return 'output.attribution = "messages" wants every cycle simulated'
         if self._every_step or self.engine.watching:
             return f"a {'trace' if self._every_step else 'watched packet'} wants every cycle simulated"
@@ -317,15 +378,6 @@ class PacketNetwork(Between):
             "threads_why": self.threads.why,
         }
 
-    def messages(self) -> dict[str, Longs]:
-        """With attribution, int64 of each message: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
-        columns = (self._src, self._dst, self._bytes, self._tags, self._at)
-        found = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
-        found["arrived"] = np.full(len(self._bytes), -1)
-        for messages, cycles in self._arrivals:
-            found["arrived"][messages] = cycles
-        return found
-
     def link_name(self, link: int) -> str:
         """A network link by its name, a lane by its NPU, and its number there if it has several."""
         machine = self.machine
@@ -349,6 +401,36 @@ class PacketNetwork(Between):
         return self._src[message], self._dst[message]
 
 
+class PacketAttribution:
+    """The `AttributionRecords` of a packet network."""
+
+    def __init__(self, network: PacketNetwork) -> None:
+        self._network = network
+        self.level = network.attribution_level
+
+    def messages(self) -> dict[str, IntArray]:
+        """Return int64[messages] columns: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
+        network = self._network
+        columns = (network._src, network._dst, network._bytes, network._tags, network._at)
+        found = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
+        found["arrived"] = np.full(len(network._bytes), -1)
+        for messages, cycles in network._arrivals:
+            found["arrived"][messages] = cycles
+        return found
+
+    def splits(self) -> IntArray:
+        """Return int64[messages, 8]: the latency of each message by cause."""
+        return self._network.engine.splits()
+
+    def waits(self) -> dict[str, Any]:
+        """Return the columns of the table of who made whom wait."""
+        return self._network.engine.waits()
+
+    def stays(self) -> IntArray:
+        """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause."""
+        return self._network.engine.stays()
+
+
 def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None) -> str:
     """What keeps the network from looking for periods, before anything has run; "": nothing."""
     if not skip:
@@ -365,7 +447,7 @@ def _append(column: array[int], values: NDArray[np.integer]) -> None:
     column.frombytes(values.astype(column.typecode).tobytes())
 
 
-def _sum_at(column: array[int], places: Longs) -> int:
+def _sum_at(column: array[int], places: IntArray) -> int:
     """The sum of what stands at these places."""
     if len(places) <= MANY:
         return sum(map(column.__getitem__, places.tolist()))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import Links
-
-Longs = NDArray[np.int64]
 
 UNEVEN = 1.25  # how much larger than the mean a part may be
 
@@ -23,7 +22,7 @@ class Parts:
     """`part_of`: of each router. `uneven`: the largest part over the mean, by links. `lookahead`: cycles for which they
     go on without each other, at most what was asked for."""
 
-    part_of: Longs
+    part_of: IntArray
     count: int
     uneven: float
     lookahead: int
@@ -51,7 +50,7 @@ def cut(routers: int, links: Links, count: int, most: int) -> Parts:
     return found
 
 
-def _together(routers: int, src: NDArray[np.integer], dst: NDArray[np.integer]) -> Longs:
+def _together(routers: int, src: NDArray[np.integer], dst: NDArray[np.integer]) -> IntArray:
     """Of each router, the first of those that links join it with."""
     label = np.arange(routers)
     while True:
@@ -65,7 +64,7 @@ def _together(routers: int, src: NDArray[np.integer], dst: NDArray[np.integer]) 
         label = found
 
 
-def _share(label: Longs, weight: NDArray[np.integer], count: int) -> tuple[Longs, float]:
+def _share(label: IntArray, weight: NDArray[np.integer], count: int) -> tuple[IntArray, float]:
     """Groups of routers to parts, in order of their first routers: each to the part in which its middle lies. Returns
     the part of each router, and how uneven they are."""
     groups, group_of = np.unique(label, return_inverse=True)

@@ -1,43 +1,353 @@
-"""What the system layer knows of a network: send a message, let time pass, hear what arrived.
+"""The contract of a network backend: what the system layer, the runner and the analysis use of it.
 
-A backend is any class with these members. Time is in whole cycles of the backend's clock, and never goes back.
+A backend is a subclass of `Backend` that implements `now`, `send_many` and `advance`; every other member has a default.
+Time is a whole number of cycles of the backend's clock and never goes back.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from math import ceil
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-Longs = NDArray[np.int64]
+from pyxsim.analytical.alike import alike
+from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.errors import InputError
+from pyxsim.network.machine import Machine
+from pyxsim.network.progress_hooks import ProgressHooks
+from pyxsim.network.ways import wires_of
+from pyxsim.network.windows import Windows
+from pyxsim.network.wires import MAX_DENOMINATOR, Wire
+from pyxsim.settings import Network
+from pyxsim.topology.topology import Topology
 
 
-class Network(Protocol):
-    """A network of `npus` endpoints, numbered from 0."""
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do.
 
-    npus: int
-    clock_hz: Fraction
+    Attributes
+    ----------
+    packets
+        Messages are packets in routers with buffers: routes need a deadlock proof, and `Backend.machine` is set.
+    congestion
+        Messages that share a link slow each other down.
+    open_traffic
+        `for_open_traffic` makes an `OpenBackend`.
+    attribution
+        `output.attribution` is obeyed.
+    watch_packet
+        `pyxsim run --watch` works.
+    threads
+        `run.threads` is obeyed.
+    fast_forward
+        Periods of regular traffic are skipped (docs/fast_forward.md).
+    checkpoint
+        The backend can be pickled between two calls.
+    """
+
+    packets: bool = False
+    congestion: bool = True
+    open_traffic: bool = False
+    attribution: bool = False
+    watch_packet: bool = False
+    threads: bool = False
+    fast_forward: bool = False
+    checkpoint: bool = True
+
+
+class DelayTerms(NamedTuple):
+    """Terms of the lower bound of a backend that delays whole messages (pyxsim/analysis/bound.py).
+
+    `bandwidth`: bytes per cycle of the widest link. `latency`: cycles of the shortest link. `queues`: whether messages
+    queue for the links of their NPUs.
+    """
+
+    bandwidth: Fraction
+    latency: Fraction
+    queues: bool
+
+
+class AttributionRecords(Protocol):
+    """Where the time of messages and packets went (docs/attribution.md).
+
+    `level`: 1 by link and cause, 2 also of each packet.
+    """
 
     @property
+    def level(self) -> int: ...
+
+    def messages(self) -> dict[str, IntArray]:
+        """Return int64[messages] columns: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
+
+    def splits(self) -> IntArray:
+        """Return int64[messages, 8]: the latency of each message by cause."""
+
+    def waits(self) -> dict[str, Any]:
+        """Return the columns of the table of who made whom wait."""
+
+    def stays(self) -> IntArray:
+        """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause, in the order of arrival."""
+
+
+class Backend(ProgressHooks, ABC):
+    """A network of `npus` endpoints, numbered from 0, that carries messages.
+
+    Parameters
+    ----------
+    topology
+        The network; its links are the rows of all tables per link.
+    settings
+        The section [network].
+    window
+        Length of a statistics window in cycles.
+    tick
+        Callback for progress and signals (see `ProgressHooks`).
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    machine: Machine  # links, lanes and routers; set where capabilities.packets is true
+
+    def __init__(
+        self, topology: Topology, settings: Network, *, window: int = 1000, tick: Callable[[], None] | None = None
+    ) -> None:
+        self.topology = topology
+        self.settings = settings
+        self.npus = topology.npus
+        self.clock_hz: Fraction = settings.clock
+        self.window = window
+        self.end = 0  # of the run, as `finish` gives it
+        self.bytes_delivered = self.messages_sent = 0
+        if tick is not None:
+            self.tick = tick
+
+    # -- messages and time --
+
+    @property
+    @abstractmethod
     def now(self) -> int:
         """The current cycle. Messages can still be sent in it."""
 
-    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
-        """Hand over a message of `nbytes >= 1` bytes in cycle `at >= now`; returns its number.
+    @abstractmethod
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
+        """Send K >= 1 messages in cycle `at >= now`.
 
-        `plane` is one of the planes of the topology (a queue's way through the network). `tag`: whose traffic it is; a
-        backend that tells who made whom wait tells it of tags.
+        Parameters
+        ----------
+        src, dst
+            int64[K], NPUs.
+        nbytes
+            int64[K], at least 1.
+        plane
+            int64[K], planes of the topology: the route of a queue.
+        tag
+            Whose traffic it is, for attribution; one number or int64[K].
+
+        Returns
+        -------
+        int
+            The number of the first message; the others follow it. Messages count from 0.
         """
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
-        """The same for K >= 1 messages, int64[K] each. Returns the number of the first; the others follow it."""
-
-    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+    @abstractmethod
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         """Let time pass to cycle `until` (None: until nothing is left to do), but stop at arrivals.
 
-        Returns (messages, cycles), int64[K]: what has arrived completely since the last call, in order of
-        (cycle, message), as soon as there is something; `slack` cycles later if the caller promises to send nothing
-        before that. K = 0: `until` is reached or nothing is left. Raises SimulationError.
+        Parameters
+        ----------
+        slack
+            The caller sends nothing for this many cycles after an arrival: arrivals within them may be returned
+            together.
+
+        Returns
+        -------
+        messages, cycles
+            int64[K]: the messages that have arrived completely since the last call, in the order (cycle, message).
+            K = 0: `until` is reached, or nothing is left to do.
+
+        Raises
+        ------
+        SimulationError
+            The simulated system failed, for example in a deadlock.
+        """
+
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
+        """Send one message; see `send_many`."""
+        row = np.array([[src], [dst], [nbytes], [plane]], np.int64)
+        return self.send_many(row[0], row[1], row[2], row[3], at, tag)
+
+    @property
+    def wants_traffic(self) -> bool:
+        """Whether `expect` is of use."""
+        return False
+
+    def expect(self, traffic: IntArray) -> None:
+        """Announce every message of the run before the first one is sent, where all are known.
+
+        `traffic`: int64[rows, 5]: source, destination, plane, bytes, how many.
+        """
+
+    def finish(self, cycle: int) -> None:
+        """End the run in `cycle`: close the statistics."""
+        self.end = cycle
+
+    def set_tick_interval(self, cycles: int) -> None:
+        """Call `tick` at least once in so many simulated cycles, where that is possible."""
+
+    # -- the network --
+
+    @property
+    def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+        """Bandwidth (bytes per cycle) and latency (cycles) of each link, exact."""
+        return wires_of(self.topology, self.settings)
+
+    @property
+    def link_params(self) -> Sequence[Wire]:
+        """Flit time and latency of each link, for statistics.
+
+        A flit time with too large a denominator is approximated, and never 0.
+        """
+        rates, latencies = self.link_rates
+        widths, width_of = alike(rates)
+        waits, wait_of = alike(latencies)
+        least = Fraction(1, MAX_DENOMINATOR)
+        times = [max((self.settings.flit / width).limit_denominator(MAX_DENOMINATOR), least) for width in widths]
+        wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]
+        return [wires[width][wait] for width, wait in zip(width_of.tolist(), wait_of.tolist(), strict=True)]
+
+    def injection_bandwidths(self) -> list[Fraction]:
+        """Return the bandwidth with which an NPU sends into each dimension; only the ratios count."""
+        topology, rates = self.topology, self.link_rates[0]
+        found = [Fraction(0)] * len(topology.dims)
+        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
+            found[topology.kind_dims[topology.link_dim[link]]] += rates[link]
+        return [bandwidth or Fraction(1) for bandwidth in found]
+
+    @property
+    def delay_terms(self) -> DelayTerms | None:
+        """Terms of the lower bound of a backend without packets; None: there is no bound."""
+        return None
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines for the user, known before the run."""
+        return []
+
+    def cut(self, nbytes: int) -> tuple[int, int, int]:
+        """Return (packets, flits of each, flits of the last one) of a message of `nbytes` bytes."""
+        raise InputError("this backend has no packets", key="--backend")
+
+    def engine_bytes(self) -> int | None:
+        """Return the memory that the engine takes, in bytes; None where it is not known."""
+        return None
+
+    # -- results --
+
+    def attribution(self) -> AttributionRecords | None:
+        """Return where the time went; None where it is not recorded."""
+        return None
+
+    @property
+    def router_visits(self) -> int:
+        """Flits times routers passed so far; 0 without routers."""
+        return 0
+
+    @property
+    def simulated_visits(self) -> int:
+        """Router visits that were simulated, not skipped."""
+        return self.router_visits
+
+    def totals(self) -> dict[str, IntArray]:
+        """Return the counters of each link, int64[links]; "flits" is always there."""
+        return {"flits": np.zeros(self.topology.links, np.int64)}
+
+    def windows_table(self) -> Windows:
+        """Return the counters of each link by windows of time, after `finish`."""
+        return Windows.whole(self.end, self.totals())
+
+    def buffer_max(self) -> Int32Array:
+        """Return int32[links]: the most flits that a VC buffer of each link ever held."""
+        return np.zeros(self.topology.links, np.int32)
+
+    def counts(self) -> dict[str, Any]:
+        """Return the counters of the JSON summary that the network knows."""
+        return {
+            "npus": self.npus,
+            "messages": self.messages_sent,
+            "packets": self.messages_sent,
+            "flits": 0,
+            "flit_hops": int(self.totals()["flits"].sum()),
+            "router_visits": self.router_visits,
+            "bytes_delivered": self.bytes_delivered,
+            "skipped_cycles": 0,
+            "threads": 1,
+        }
+
+    def link_name(self, link: int) -> str:
+        """Return the name of a link of the topology; backends with lanes name these, too."""
+        return self.topology.link_name[link]
+
+    def link_names(self) -> list[str]:
+        """Return the names of all links, and behind them those of lanes."""
+        return list(self.topology.link_name)
+
+    # -- one packet --
+
+    def watch_packet(self, message: int, packet: int) -> None:
+        """Log what happens to a packet. Raises InputError without packets."""
+        raise InputError("this backend has no packets", key="--watch", allowed="with --backend packet")
+
+    def watched_events(self) -> list[tuple[int, str, int, int, int]]:
+        """Return the log of the watched packet: (cycle, event, link, VC, flit)."""
+        return []
+
+    def message_split(self, message: int) -> list[int] | None:
+        """Return the latency of a message by cause; None where it is not kept."""
+        return None
+
+
+class OpenBackend(Backend):
+    """A backend for open traffic: messages enter in arrays, and arrivals are taken out in tables."""
+
+    @abstractmethod
+    def inject(
+        self,
+        at: ArrayLike,
+        src: ArrayLike,
+        dst: ArrayLike,
+        flits: ArrayLike,
+        klass: ArrayLike = 0,
+        *,
+        plane: ArrayLike = -1,
+        packets: ArrayLike = 1,
+        last_flits: ArrayLike | None = None,
+    ) -> int:
+        """Send messages in cycles `at >= now`; arrays, or one number for all.
+
+        Each has `packets` packets of `flits` flits, the last one of `last_flits` (default: as the others). Returns the
+        number of the first one.
+        """
+
+    @abstractmethod
+    def run(self, until: int, *, slack: int | None = None) -> bool:
+        """Let time pass to cycle `until`, or to `slack` cycles after the first arrival.
+
+        Returns False when nothing is left to do; `now` may be less than `until` then. Raises DeadlockError.
+        """
+
+    @abstractmethod
+    def deliveries(self) -> dict[str, IntArray]:
+        """Return the messages that have arrived completely since the last call, in the order (last, serial).
+
+        Columns, int64[K]: serial, klass, src, dst, at (when it was sent), first (flit launched), last (flit arrived),
+        packets, flits, hops (routers that its heads passed, summed over its packets); with attribution also parts,
+        int64[K, 8].
         """

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.analytical.alike import alike
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError, UnreachableError
-from pyxsim.network.protocol import Longs
 from pyxsim.routing.explore import decide
 from pyxsim.routing.relation import Ints, Relation
 from pyxsim.settings import Network
@@ -61,7 +61,7 @@ def widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
     return max(alike(rates)[0] or [rate / network.clock for rate in network.bandwidths(len(topology.link_kinds))])
 
 
-def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
+def routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
     """int64[K, most hops]: the links of a route of each pair, -1 behind its end. Raises UnreachableError.
 
     Where packets have a choice, pairs share the candidates by their destinations: in a tree each destination has its
@@ -71,7 +71,7 @@ def routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
     return np.array(steps, np.int64).reshape(len(steps), len(src)).T
 
 
-def ends_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> tuple[Longs, Longs]:
+def ends_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
     """int64[K] each: the first and the last link of `Relation.route` of each pair, -1 where it has none.
 
     Raises UnreachableError.
@@ -83,7 +83,7 @@ def ends_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> 
     return first, last
 
 
-def hops_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> Longs:
+def hops_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
     """int64[K]: how many links `Relation.route` of each pair has. Raises UnreachableError."""
     hops = np.zeros(len(src), np.int64)
     for step in _steps(relation, src, dst, plane, np.zeros_like(src)):
@@ -91,7 +91,7 @@ def hops_of_routes(relation: Relation, src: Longs, dst: Longs, plane: Longs) -> 
     return hops
 
 
-def _steps(relation: Relation, src: Longs, dst: Longs, plane: Longs, turn: Longs) -> Iterator[Longs]:
+def _steps(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, turn: IntArray) -> Iterator[IntArray]:
     """int64[K], hop by hop: the next link of each pair, -1 for those that have arrived. `turn`: see `_one_of`."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)
     router, home = relation.home[src].astype(np.int64), relation.home[dst]
@@ -110,7 +110,9 @@ def _steps(relation: Relation, src: Longs, dst: Longs, plane: Longs, turn: Longs
         router[under_way] = relation.link_dst[step[under_way]]
 
 
-def _one_of(relation: Relation, plane: int, router: Longs, dst: Longs, turn: Longs) -> tuple[Longs, Longs]:
+def _one_of(
+    relation: Relation, plane: int, router: IntArray, dst: IntArray, turn: IntArray
+) -> tuple[IntArray, IntArray]:
     """The candidate whose turn it is at each router, -1 where there is none; and the turns from there on."""
     digits = relation.digits[dst]
     pair, link, _, _ = decide(relation, plane, router, digits, range(digits.shape[1]))
@@ -147,7 +149,7 @@ class Ways:
                 found[router] = max(found.get(router, rate), rate)
         return [found.get(router, self.widest) for router in self._relation.home.tolist()]
 
-    def steps(self, src: Longs, dst: Longs, plane: Longs) -> Longs:
+    def steps(self, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
         """int64[K, most]: the links and lanes of each pair's way, in order; -1 where it has none.
 
         Each pair keeps to one route (see `routes`), also where packets draw theirs or adapt. Raises UnreachableError.

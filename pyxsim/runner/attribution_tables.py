@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pyxsim.core.options import MOST_TAGS
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import AttributionRecords, Backend
 from pyxsim.results.attribution import BLAME, LATENCY, MOST_ROWS, STAYS, Attribution, Longs
-from pyxsim.runner.backends import Backend
 
 OTHERS = "others"
 
 
 def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
     """Of messages with the tags of this traffic; None where it is off, or the backend has no packets."""
-    if not isinstance(network, PacketNetwork) or not network.attribution:
+    records = network.attribution()
+    if records is None:
         return None
-    sent, splits = network.messages(), network.engine.splits()
+    sent, splits = records.messages(), records.splits()
     there = np.flatnonzero(sent["arrived"] >= 0)
     names = traffic_names(traffic)
     whose, parts = sent["tag"][there], splits[there]
@@ -31,18 +31,17 @@ def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
         link_names=network.link_names(),
         messages=np.bincount(whose, minlength=len(names)),
         parts=_added(whose, parts, len(names)),
-        blame=_blame(network),
+        blame=_blame(records),
         latency=_bounded("latency", dict(zip(LATENCY, columns, strict=True)), left_out),
-        stays=_bounded("stays", _stays(network), left_out),
+        stays=_bounded("stays", _stays(records), left_out),
         left_out=left_out,
     )
 
 
-def of_open_traffic(
-    network: PacketNetwork, classes: Sequence[str], messages: Longs, parts: Longs
-) -> Attribution | None:
+def of_open_traffic(network: Backend, classes: Sequence[str], messages: Longs, parts: Longs) -> Attribution | None:
     """The same of open traffic: `messages` int64[classes] that were measured, `parts` int64[classes, 8] of them."""
-    if not network.attribution:
+    records = network.attribution()
+    if records is None:
         return None
     names = traffic_names(classes)
     tags = np.minimum(np.arange(len(classes)), MOST_TAGS - 1)
@@ -52,8 +51,8 @@ def of_open_traffic(
         link_names=network.link_names(),
         messages=_added(tags, messages, len(names)),
         parts=_added(tags, parts, len(names)),
-        blame=_blame(network),
-        stays=_bounded("stays", _stays(network), left_out),
+        blame=_blame(records),
+        stays=_bounded("stays", _stays(records), left_out),
         left_out=left_out,
     )
 
@@ -77,14 +76,14 @@ def notes(told: Attribution | None) -> Iterator[str]:
         yield f"output.attribution: the table /{name} has the first {MOST_ROWS:,} rows, and not {missing:,} more"
 
 
-def _blame(network: PacketNetwork) -> dict[str, Longs]:
-    waits = network.engine.waits()
+def _blame(records: AttributionRecords) -> dict[str, Longs]:
+    waits = records.waits()
     return {name: np.asarray(waits[name], np.int64) for name in BLAME}
 
 
-def _stays(network: PacketNetwork) -> dict[str, Longs]:
+def _stays(records: AttributionRecords) -> dict[str, Longs]:
     """In the order in which packets arrived, and of each in that of its way."""
-    rows = network.engine.stays() if network.attribution > 1 else np.zeros((0, len(STAYS)), np.int64)
+    rows = records.stays() if records.level > 1 else np.zeros((0, len(STAYS)), np.int64)
     return dict(zip(STAYS, rows.T, strict=True))
 
 

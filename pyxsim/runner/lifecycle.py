@@ -21,15 +21,14 @@ import numpy as np
 from pyxsim.analytical.alike import alike
 from pyxsim.compat.astra.chunk_detail import detail
 from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
+from pyxsim.network.protocol import Backend
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.phases import dimension_table, phase_table
 from pyxsim.results.result import LinkTable, Longs, Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
-from pyxsim.runner.backends import Backend, link_wires, router_visits, simulated_visits
 from pyxsim.runner.checkpoint.context import CheckpointContext, check_new, keeper, place_of
 from pyxsim.runner.checkpoint.writer import CheckpointWriter
-from pyxsim.runner.independent_groups import take_apart
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
@@ -187,9 +186,14 @@ class Meter:
 def standing(prepared: Prepared | PreparedTraffic) -> Progress:
     """Where a run stands."""
     network = prepared.network
-    visits = router_visits(network)
-    simulated = simulated_visits(network)
-    return Progress(network.now, network.bytes_delivered, prepared.bytes_planned, visits, simulated, network.clock_hz)
+    return Progress(
+        network.now,
+        network.bytes_delivered,
+        prepared.bytes_planned,
+        network.router_visits,
+        network.simulated_visits,
+        network.clock_hz,
+    )
 
 
 def simulate(
@@ -203,7 +207,7 @@ def simulate(
 
         return measure(prepared, backend=backend)
     begin = time.process_time()
-    take_apart(prepared)
+    _announce(prepared)
     failure: SimulationError | None = None
     complete = False
     try:
@@ -235,6 +239,15 @@ def simulate(
         failure.result = result  # type: ignore[attr-defined]
         raise failure
     return result
+
+
+def _announce(prepared: Prepared) -> None:
+    """Tell the backend all messages of the run, where they are known and not all in one dimension at a time."""
+    network, system = prepared.network, prepared.system
+    if not (network.wants_traffic and prepared.planned and system.independent_messages):
+        return
+    if sum(len(each.chunks) for each in system.collectives) >= 2:
+        network.expect(system.traffic())
 
 
 _put_away = SimpleNamespace(by_program=False, by_a_run=False)
@@ -327,7 +340,7 @@ def at_safe_points(network: Backend) -> Iterator[None]:
 def link_table(network: Backend) -> LinkTable:
     """The network links of a result."""
     topology, settings = network.topology, network.settings
-    wires, which = alike(link_wires(network))
+    wires, which = alike(network.link_params)
     return LinkTable(
         name=list(topology.link_name),
         src=topology.link_src,
@@ -354,7 +367,7 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         clock_hz=clock,
         complete=complete,
         links=link_table(network),
-        windows=network.windows.table(),
+        windows=network.windows_table(),
         totals=network.totals(),
         buffer_max=network.buffer_max(),
         chunks=chunks,

@@ -9,8 +9,7 @@ from typing import Any
 
 from pyxsim.core.options import CAUSES
 from pyxsim.errors import InputError
-from pyxsim.network.open import OpenNetwork
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment
 
 WORDS = {
@@ -53,15 +52,13 @@ class PacketWatch:
             return experiment
         return experiment.model_copy(update={"output": experiment.output.model_copy(update={"attribution": "links"})})
 
-    def begin(self, network: Any) -> None:
+    def begin(self, network: Backend) -> None:
         """Watch it in the run to come. Raises InputError where there are no packets."""
-        if not isinstance(network, PacketNetwork | OpenNetwork):
-            raise InputError("this backend has no packets", key="--watch", allowed="with --backend packet")
-        network.engine.watch(self.message, self.packet)
+        network.watch_packet(self.message, self.packet)
 
-    def lines(self, network: Any) -> list[str]:
+    def lines(self, network: Backend) -> list[str]:
         """Its log."""
-        rows = network.engine.watched()
+        rows = network.watched_events()
         if not rows:
             return [f"{self.name} was not sent in this run"]
         width = max(5, len(f"{rows[-1][0]:,}"))
@@ -69,26 +66,28 @@ class PacketWatch:
         log = [f"{self.name}:", *told, *(_line(row, width, network.link_name) for row in rows)]
         return [*log, "", *self._splits(network, width)]
 
-    def stays(self, network: Any) -> list[dict[str, Any]]:
+    def stays(self, network: Backend) -> list[dict[str, Any]]:
         """What its time went to at each link, in the order of its way; nothing if it has not arrived."""
-        rows = network.engine.stays()
+        records = network.attribution()
+        if records is None:
+            return []
+        rows = records.stays()
         mine = rows[(rows[:, 0] == self.message) & (rows[:, 1] == self.packet)]
         names = [network.link_name(link) for link in mine[:, 2].tolist()]
         parts = [dict(zip(CAUSES, row, strict=True)) for row in mine[:, 3:].tolist()]
         return [{"place": name, "cycles": sum(each.values()), **each} for name, each in zip(names, parts, strict=True)]
 
-    def _splits(self, network: Any, width: int) -> list[str]:
+    def _splits(self, network: Backend, width: int) -> list[str]:
         stays = self.stays(network)
         if not stays:
             return [f"{self.name} has not arrived in this run"]
         whole = {part: sum(stay[part] for stay in stays) for part in CAUSES}
         told = [f"{self.name} took {sum(whole.values()):,} cycles: {_parts(whole)}"]
         told += [f"{stay['cycles']:>{width},}  {stay['place']}: {_parts(stay)}" for stay in stays]
-        if not isinstance(network, OpenNetwork):  # which has forgotten the message
-            split = network.engine.splits()[self.message].tolist()
-            if min(split) >= 0 and split != list(whole.values()):
-                parts = _parts(dict(zip(CAUSES, split, strict=True)))
-                told.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
+        split = network.message_split(self.message)
+        if split is not None and min(split) >= 0 and split != list(whole.values()):
+            parts = _parts(dict(zip(CAUSES, split, strict=True)))
+            told.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
         return told
 
 

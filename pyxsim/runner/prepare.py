@@ -20,11 +20,11 @@ from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.open import OpenNetwork
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.network.ways import hops_of_routes
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs
-from pyxsim.runner.backends import Backend, check_backend, make_network, widths
+from pyxsim.runner.backends import check_backend, make_network
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
 from pyxsim.runner.jobs import make_job
 from pyxsim.runner.resolved import resolved
@@ -102,7 +102,7 @@ class Prepared:
 
         0 where there are no packets.
         """
-        if not isinstance(self.network, PacketNetwork):
+        if not self.network.capabilities.packets:
             return 0
         src, dst, plane, size, count = self.system.traffic().T
         sizes, which = np.unique(size, return_inverse=True)
@@ -122,7 +122,7 @@ class PreparedTraffic:
 
     experiment: Experiment
     topology: Topology
-    network: OpenNetwork
+    network: OpenBackend
     folder: Path
     warnings: list[str] = field(default_factory=list)
     bytes_planned: int = 0
@@ -160,23 +160,23 @@ def prepare(
     network = make_network(backend, experiment, topology, window, tick)
     output, of_system = experiment.output, experiment.system
     options = resolve(
-        of_system, topology, settings.clock, widths(topology, network), seed=output.seed, carry=output.carry
+        of_system, topology, settings.clock, network.injection_bandwidths(), seed=output.seed, carry=output.carry
     )
     system = make_system(network, job.system_shape(topology.shape), job.system_options(options))
     with nothing_to_collect():
         job.begin(system)
     _check_joins(job, topology)
     warnings = [*notes, *_prove_schedules(system, job)]
-    if isinstance(network, PacketNetwork):
+    if network.capabilities.packets:
         longest = network.cut(settings.packet)[1]
-        warnings += [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
+        warnings += [*experiment.warnings(), *network.warnings, *starved(network, longest)]
         if len(settings.router.networks()) > 1:
             warnings.append("network.router.virtual_networks: collectives use the first one only")
         pairs = np.unique(system.traffic()[:, :3], axis=0)
         warnings += _prove_routes(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
-        if backend == "analytical" and of_system.endpoint is not None:
+        if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
     carrier = system.carrier(output.seed) if output.carry else None
     planned = job.planned and not allow_deadlock
@@ -217,7 +217,7 @@ def _prepare_traffic(
         attribution=experiment.output.level,
         threads=experiment.run.most_threads,
     )
-    warnings = [*experiment.warnings(), *network.machine.warnings, *starved(network, longest)]
+    warnings = [*experiment.warnings(), *network.warnings, *starved(network, longest)]
     warnings += _prove_routes(topology, experiment.network, _open_pairs(topology), longest, allow_deadlock)
     prepared = PreparedTraffic(experiment, topology, network, folder, warnings)
     open_loop.check_traffic(prepared)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.errors import StuckError
-from pyxsim.network.protocol import Network
+from pyxsim.network.protocol import Backend
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.options import Options
 from pyxsim.system.work import Collective, PointToPoint
@@ -27,7 +27,7 @@ class SystemBase:
     pays_endpoint_delays = False
     independent_messages = False
 
-    def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
+    def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         self.network = network
         self.shape = tuple(shape)
         self.options = options

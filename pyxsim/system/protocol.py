@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.plan import Phase
-from pyxsim.network.protocol import Network
+from pyxsim.network.protocol import Backend
 from pyxsim.system.carry import Carrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.options import Options
@@ -44,7 +44,7 @@ class SystemLayer(Protocol):
         no influence on the result.
     """
 
-    network: Network
+    network: Backend
     shape: tuple[int, ...]
     options: Options
     collectives: list[Collective]

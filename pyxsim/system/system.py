@@ -14,7 +14,7 @@ from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
 from pyxsim.errors import InputError
-from pyxsim.network.protocol import Network
+from pyxsim.network.protocol import Backend
 from pyxsim.system.base import SystemBase
 from pyxsim.system.carry import Carrier
 from pyxsim.system.endpoint import Endpoints
@@ -40,7 +40,7 @@ class System(SystemBase):
     pays_endpoint_delays = True
     independent_messages = True
 
-    def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
+    def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         super().__init__(network, shape, options)
         self.cycle = 0
         self.listen: Callable[[Log], None] = _nobody_listens

@@ -209,7 +209,7 @@ def test_counts_and_links() -> None:
     table = net.windows.table()
     assert len(table) == 1
     assert table.counts["flits"][0].tolist() == net.totals()["flits"].tolist()
-    assert {(wire.s, wire.latency) for wire in net.link_wires} == {(16, 5)}
+    assert {(wire.s, wire.latency) for wire in net.link_params} == {(16, 5)}
     assert net.buffer_max().tolist() == [0] * 8
 
 
@@ -245,9 +245,9 @@ def test_what_an_npu_can_send() -> None:
     table = dims(
         ("ring", 4, "8 GB/s", "1 ns"), ("switch", 3, "2 GB/s", "1 ns"), ("fully-connected", 5, "4 GB/s", "1 ns")
     )
-    assert network(dims=table).npu_bandwidths() == [16, 2, 16]
+    assert network(dims=table).injection_bandwidths() == [16, 2, 16]
     # Both directions of a ring are one link there.
-    assert network("astra-sim-1", dims=table).npu_bandwidths() == [8, 2, 16]
+    assert network("astra-sim-1", dims=table).injection_bandwidths() == [8, 2, 16]
 
 
 def test_what_links_carry_is_the_same_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +267,7 @@ def test_what_links_carry_is_the_same_by_either_way(monkeypatch: pytest.MonkeyPa
 
 def test_flit_times_of_fine_fractions() -> None:
     net = network("astra-sim-2", topology="ring", shape=[4], bandwidth="53.333333333333336 GiB/s", latency="936.25 ns")
-    wire = net.link_wires[0]
+    wire = net.link_params[0]
     assert float(wire.s) == pytest.approx(256 / (53.333333333333336 * GIB / 1e9))
     assert max(wire.s.numerator, wire.s.denominator) < 2**31
     assert delay(net, 0, 1, 1) == int(936.25 + 1 / (53.333333333333336 * GIB / 1e9))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyxsim.arrays import IntArray
 from pyxsim.network.apart import Groups
 from pyxsim.network.packet import PacketNetwork
-from pyxsim.network.protocol import Longs
 from tests.examples import part_of
 from tests.network.machines import packet_network
 
@@ -60,7 +60,7 @@ def carry_out(
     if `again`, and what arrived when."""
     found: list[tuple[int, int]] = []
 
-    def take(until: int | None) -> Longs:
+    def take(until: int | None) -> IntArray:
         arrived, cycles = network.advance(until)
         pairs = list(zip(cycles.tolist(), arrived.tolist(), strict=True))
         assert pairs == sorted(pairs)

@@ -228,6 +228,6 @@ def test_messages_that_take_too_long() -> None:
 
 def test_its_widths_are_those_of_the_analytical_backend() -> None:
     table = {"dims": dims(("ring", 4, "8 GB/s", "1 ns"), ("switch", 3, "2 GB/s", "1 ns"))}
-    widths = [net.npu_bandwidths() for net in (network(**table), congested(**table))]
+    widths = [net.injection_bandwidths() for net in (network(**table), congested(**table))]
     assert widths == [[16, 2]] * 2
     assert isinstance(network(**table), AnalyticalNetwork)

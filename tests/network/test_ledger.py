@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.network.ledger import Ledger, Longs
+from pyxsim.arrays import IntArray
+from pyxsim.network.ledger import Ledger
 
 
-def same(flits: Longs) -> Longs:
+def same(flits: IntArray) -> IntArray:
     return flits
 
 

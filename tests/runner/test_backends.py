@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.runner.backends import BACKENDS, link_wires, router_visits, widths
+from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.lifecycle import run
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
@@ -33,8 +33,9 @@ def test_their_names() -> None:
 def test_what_is_asked_of_any_of_them(name: str) -> None:
     prepared: Any = prepare(load_experiment(TABLES), backend=name)
     network = prepared.network
-    assert widths(prepared.topology, network)[0] / widths(prepared.topology, network)[1] == Fraction(4)
-    wires = link_wires(network)
+    widths = network.injection_bandwidths()
+    assert widths[0] / widths[1] == Fraction(4)
+    wires = network.link_params
     assert {(wire.s, wire.latency) for wire in wires} == {(64, 20), (128, 50)}
     result = run(TABLES, backend=name)
     assert result.backend == name
@@ -42,7 +43,7 @@ def test_what_is_asked_of_any_of_them(name: str) -> None:
     assert result.counts["bytes_delivered"] == prepared.bytes_planned
     assert result.bound_ns is not None
     assert 0 < result.bound_ns <= result.time_ns
-    assert router_visits(network) == 0
+    assert network.router_visits == 0
     assert (result.counts["router_visits"] > 0) == (name == "packet")
     # What links carry is told by each of them, and how busy they were.
     assert result.totals["flits"].all()

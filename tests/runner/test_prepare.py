@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import DeadlockError, InputError
-from pyxsim.runner.backends import widths
 from pyxsim.runner.lifecycle import run
 from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
 from pyxsim.settings import load_experiment
@@ -41,9 +40,9 @@ def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
 def test_widths_of_dimensions_are_those_of_their_links() -> None:
     """Themis shares out a collective by what an NPU can send into each dimension."""
     ready = prepared(TORUS | {"bandwidth": ["4 GB/s", "1 GB/s"]})
-    assert widths(ready.topology, ready.network) == [2, 2 / 4]
+    assert ready.network.injection_bandwidths() == [2, 2 / 4]
     dragonfly = prepared(DRAGONFLY | {"bandwidth": ["256 GB/s", "64 GB/s"]})
-    assert widths(dragonfly.topology, dragonfly.network) == [1, 1 / 4]
+    assert dragonfly.network.injection_bandwidths() == [1, 1 / 4]
 
 
 # -- routings ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim import library
-from pyxsim.network.protocol import Longs
+from pyxsim.arrays import IntArray
 from pyxsim.system import Options, System
 from pyxsim.topology.topology import Queue
 
@@ -44,12 +44,14 @@ class Ideal:
             heapq.heappush(self._flying, (at + self._time(src, dst, nbytes), number))
         return number
 
-    def send_many(self, src: Longs, dst: Longs, nbytes: Longs, plane: Longs, at: int, tag: Longs | int = 0) -> int:
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
         columns = np.broadcast_arrays(src, dst, nbytes, plane, tag)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return min([self.send(a, b, size, plane=p, at=at, tag=t) for a, b, size, p, t in rows])
 
-    def advance(self, until: int | None, *, slack: int = 0) -> tuple[Longs, Longs]:
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         first = self._flying[0][0] if self._flying else None
         if first is None or (until is not None and first > until):
             self.now = self.now if until is None else until

@@ -13,7 +13,7 @@ from pyxsim.analysis.packet_spacing import stream
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.analytical import AnalyticalNetwork
 from pyxsim.network.machine import Machine
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.protocol import Backend
 from pyxsim.network.ways import routes
 from pyxsim.results.comparison import Cheap
 from pyxsim.routing.relation import EACH
@@ -30,7 +30,6 @@ SAMPLE = 2000  # messages that are looked at, where there are more of different 
 def cheap(prepared: Prepared) -> Cheap:
     """Of an experiment that is prepared for the packet backend."""
     network = prepared.network
-    assert isinstance(network, PacketNetwork)
     every = prepared.system.traffic()
     certain = _certain(prepared, every)
     rows = every[:: max(1, len(every) // SAMPLE)]
@@ -92,7 +91,7 @@ def delays(prepared: Prepared, rows: Longs) -> Longs:
 class _Alone:
     """Messages that meet no other. `covered`: for what share of the time the links of these can be busy at least."""
 
-    def __init__(self, network: PacketNetwork) -> None:
+    def __init__(self, network: Backend) -> None:
         self.network = network
         self.covered = 1.0
         self._stream = cache(partial(stream, network))
@@ -114,7 +113,7 @@ class _Alone:
         return float(head + (len(way) - 1) * machine.head_wait + body)
 
 
-def _own_lanes(network: PacketNetwork, pairs: Longs, steps: Longs) -> bool:
+def _own_lanes(network: Backend, pairs: Longs, steps: Longs) -> bool:
     """Whether lanes are what the models without packets think: one for each link of an NPU, or, where NPUs share a
     router, a single one. Messages are looked at: links that nobody needs do not matter."""
     topology = network.topology
@@ -128,7 +127,7 @@ def _own_lanes(network: PacketNetwork, pairs: Longs, steps: Longs) -> bool:
     return all(_one_link(network, pairs, end, links) for end, links in ((0, steps[:, 0]), (1, last)))
 
 
-def _one_link(network: PacketNetwork, pairs: Longs, end: int, links: Longs) -> bool:
+def _one_link(network: Backend, pairs: Longs, end: int, links: Longs) -> bool:
     """Whether no lane serves messages of several links. `end`: column of the NPU; `links`: at its router."""
     topology = network.topology
     npus = pairs[:, end]
@@ -153,7 +152,7 @@ def _counts(machine: Machine) -> Longs:
     return np.maximum(machine.inject.count, machine.eject.count)
 
 
-def _through_lanes(network: PacketNetwork, rows: Longs) -> int:
+def _through_lanes(network: Backend, rows: Longs) -> int:
     """Cycles in which all lanes of an NPU together carry what it sends, or gets."""
     sizes, which = np.unique(rows[:, 3], return_inverse=True)
     cuts = [network.cut(size) for size in sizes.tolist()]

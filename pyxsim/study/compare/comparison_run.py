@@ -11,7 +11,6 @@ from typing import Any
 
 from pyxsim.analysis.packet_spacing import kind_streams
 from pyxsim.errors import InputError, SimulationError, raise_all
-from pyxsim.network.packet import PacketNetwork
 from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
 from pyxsim.results.result import Result, title_of
 from pyxsim.runner.backends import BACKENDS
@@ -197,7 +196,6 @@ def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
     compared.title = result.title
     compared.physical = prepared.first + prepared.physical
     if result.backend == PACKET:
-        assert isinstance(prepared.network, PacketNetwork)
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]
         compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}
         compared.chain = chain_of(prepared, result) if result.complete else None

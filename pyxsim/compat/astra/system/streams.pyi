@@ -4,7 +4,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.network.protocol import Network
+from pyxsim.network.protocol import Backend
 
 REQUEST_BYTES: int
 
@@ -99,7 +99,7 @@ class Streams:
 
     def run(
         self,
-        network: Network,
+        network: Backend,
         call: Callable[[int, int], Any],
         ended: Callable[[int, int, int], Any],
         arrived: Callable[[int, int], Any],

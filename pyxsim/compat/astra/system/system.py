@@ -34,7 +34,7 @@ from pyxsim.compat.astra.system.refuse import (
 )
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
 from pyxsim.compat.astra.system.table import chunk_table, message_rows, queue_times, stuck, traffic
-from pyxsim.network.protocol import Network
+from pyxsim.network.protocol import Backend
 from pyxsim.system.base import SystemBase
 from pyxsim.system.carry import Carrier
 from pyxsim.system.options import ASTRA_SIM_1, Options
@@ -57,7 +57,7 @@ _COLUMNS = 6  # ready, start, end, messages, network, awaited
 class AstraSystem(SystemBase):
     """Carries out collectives on a network of the given shape as ASTRA-sim does, `options.compat` says which."""
 
-    def __init__(self, network: Network, shape: Sequence[int], options: Options) -> None:
+    def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         refuse_options(options)
         super().__init__(network, shape, options)
         self.chunks: list[Chunk] = []

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.network import independent_groups as apart
 from pyxsim.network.packet import PacketNetwork
-from pyxsim.runner import independent_groups as apart
+from pyxsim.runner.lifecycle import _announce
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 from tests.examples import part_of
@@ -41,7 +42,7 @@ def groups_of(experiment: dict[str, Any]) -> int:
     prepared = prepare(load_experiment(experiment))
     assert isinstance(prepared, Prepared)
     assert isinstance(prepared.network, PacketNetwork)
-    apart.take_apart(prepared)
+    _announce(prepared)
     return len(prepared.network.parts.parts) if prepared.network.parts else 1
 
 

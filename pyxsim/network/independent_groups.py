@@ -1,18 +1,19 @@
-"""Which messages of an experiment never meet, so that each group of them is simulated for itself (network/apart.py)."""
+"""Messages that share no link and no lane, so that each group can be simulated by itself (network/apart.py)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
+from pyxsim.core.options import Links
 from pyxsim.network.apart import Groups
-from pyxsim.network.packet import PacketNetwork
-from pyxsim.network.protocol import Longs
 from pyxsim.network.ways import routes
 from pyxsim.routing.spread import fixed
-from pyxsim.runner.prepare import Prepared
+from pyxsim.topology.topology import Topology
 
 LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
 PERIODS = 4  # so many periods long it is, at least: two or three engines are slower than one where little is skipped
@@ -22,22 +23,29 @@ MOST_PAIRS = 2**16
 MOST_BYTES = 2**28  # of all engines together
 
 
-def take_apart(prepared: Prepared) -> None:
-    """Where messages of several dimensions never meet, as those of rings do not, and they are long, simulate each of
-    these groups for itself. The result is the same."""
-    network = prepared.network
-    if isinstance(network, PacketNetwork) and (groups := _groups(prepared, network)) is not None:
-        network.take_apart(groups)
+def independent_groups(
+    topology: Topology,
+    links: Links,
+    traffic: IntArray,
+    lanes_of: Callable[[IntArray, IntArray, IntArray], tuple[IntArray, IntArray]],
+    cut: Callable[[int], tuple[int, int, int]],
+    engine_bytes: int,
+) -> Groups | None:
+    """Find the groups of messages that share no link and no lane, where simulating each by itself pays.
 
-
-def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
-    if not (network.divisible and prepared.planned and prepared.system.independent_messages):
-        return None
-    if sum(len(each.chunks) for each in prepared.system.collectives) < 2:
-        return None  # which is in one dimension at a time
-    relation, topology = network.topology.relation, network.topology
-    every = prepared.system.traffic()
-    pairs, pair = np.unique(every[:, :3], axis=0, return_inverse=True)
+    Parameters
+    ----------
+    traffic
+        int64[rows, 5]: source, destination, plane, bytes, how many; all messages of the run.
+    lanes_of
+        The injection and ejection lanes of messages.
+    cut
+        (packets, flits of each, flits of the last one) of a message.
+    engine_bytes
+        Memory of one engine.
+    """
+    relation = topology.relation
+    pairs, pair = np.unique(traffic[:, :3], axis=0, return_inverse=True)
     if not 0 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
         return None
     if len(topology.link_kinds) > MOST_DIMS or (not relation.deterministic and (pairs[:, 2] < 0).any()):
@@ -45,18 +53,17 @@ def _groups(prepared: Prepared, network: PacketNetwork) -> Groups | None:
     steps = routes(relation, *pairs.T)
     if _share_links(steps):
         return None
-    inject, eject = network.lanes_of(*pairs.T)
+    inject, eject = lanes_of(*pairs.T)
     group = _connected(_dimensions(topology.link_dim.astype(np.int64), steps), inject, eject)
     count = int(group.max()) + 1
-    if count < 2 or count * network.engine.nbytes > MOST_BYTES:
+    if count < 2 or count * engine_bytes > MOST_BYTES:
         return None
-    links = network.machine.links
     ways = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
-    pace, room, way = zip(*(_slowest(network, ways[group == each]) for each in range(count)), strict=True)
+    pace, room, way = zip(*(_slowest(links, ways[group == each]) for each in range(count)), strict=True)
     longest = np.zeros(count, np.int64)
-    np.maximum.at(longest, group[pair.ravel()], every[:, 3])
+    np.maximum.at(longest, group[pair.ravel()], traffic[:, 3])
     vcs = int(links.vcs[links.network + inject].max())
-    cuts = [network.cut(int(size)) for size in longest]
+    cuts = [cut(int(size)) for size in longest]
     if not any(_repeats(*each, vcs) for each in zip(cuts, pace, room, strict=True)):
         return None
     lane, into = np.full(links.injection, -1), np.full(links.ejection, -1)
@@ -74,21 +81,21 @@ def _repeats(cut: tuple[int, int, int], pace: Fraction, room: int, vcs: int) -> 
     return packets * flits * pace >= LONG and packets * flits >= least
 
 
-def _share_links(steps: Longs) -> bool:
+def _share_links(steps: IntArray) -> bool:
     """Whether a link is on several ways. Then messages wait for each other, and hardly anything repeats itself: what
     the parts cost would be lost."""
     taken = steps[steps >= 0]
     return len(np.unique(taken)) < len(taken)
 
 
-def _dimensions(link_dim: Longs, steps: Longs) -> Longs:
+def _dimensions(link_dim: IntArray, steps: IntArray) -> IntArray:
     """int64[pairs]: the dimensions of the links of a way, as a mask."""
     bits = np.where(steps >= 0, np.int64(1) << np.append(link_dim, 0)[steps], 0)
-    found: Longs = np.bitwise_or.reduce(bits, axis=1)
+    found: IntArray = np.bitwise_or.reduce(bits, axis=1)
     return found
 
 
-def _connected(masks: Longs, inject: Longs, eject: Longs) -> Longs:
+def _connected(masks: IntArray, inject: IntArray, eject: IntArray) -> IntArray:
     """int64[pairs]: the group of each. Pairs of one group are those that a dimension or a lane leads from to others."""
     masks = masks.copy()
     while True:
@@ -100,14 +107,13 @@ def _connected(masks: Longs, inject: Longs, eject: Longs) -> Longs:
         for mask in np.unique(masks).tolist():
             masks[(masks & mask) != 0] |= mask
         if (masks == before).all():
-            found: Longs = np.unique(masks, return_inverse=True)[1].astype(np.int64)
+            found: IntArray = np.unique(masks, return_inverse=True)[1].astype(np.int64)
             return found
 
 
-def _slowest(network: PacketNetwork, ways: Longs) -> tuple[Fraction, int, int]:
+def _slowest(links: Links, ways: IntArray) -> tuple[Fraction, int, int]:
     """Of ways, as links with -1 in between: (cycles per flit of their slowest links, at least; flits that find a place
     from there on, at most; cycles on all links of one, at least)."""
-    links = network.machine.links
     num, den = (np.append(column, 1).astype(np.int64) for column in (links.s_num, links.s_den))
     room = np.append(links.vcs.astype(np.int64) * links.depth + links.pool, 0)
     paces, rooms = [], []
