@@ -1,4 +1,4 @@
-"""What TOML cannot say of the build: the Cython core, in several kinds, and the two shelves. The rest: pyproject.toml.
+"""What TOML cannot say of the build: the Cython core, in several kinds, and the shelves. The rest: pyproject.toml.
 
 PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
 PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
@@ -26,7 +26,7 @@ NATIVE = wanted("PYXSIM_NATIVE")
 KIND = ("debug" if DEBUG else "release") + ("-native" if NATIVE else "")
 BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so that none is taken for another
 
-SHELVES = ("topologies", "collectives")
+SHELVES = ("topologies", "patterns", "collectives")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
 # Packages with Cython sources:

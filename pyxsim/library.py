@@ -1,16 +1,16 @@
-"""The shelves `topologies` and `collectives`: where their files are, and how they are loaded.
+"""Find and load the shelves: folders of files that register topologies, patterns, collectives and more.
 
-A *library* is a folder that holds one or both shelves. Libraries are looked for in this order:
+A *library* is a folder that contains one or more shelves (see SHELVES). Libraries are searched in this order:
 
-1. folders that the user names (`--library DIR`);
-2. what ships with pyxsim: the copy in the wheel (`pyxsim/_library/<shelf>`), or the source tree (`<shelf>` next to the
-   package). The copy is asked first because next to an installed package anything may lie;
-3. installed packages that announce themselves as entry points of the group `pyxsim.library`: the entry point names a
-   package with shelves inside, or a module that registers what it offers when it is imported.
+1. folders given by the user (`--library DIR`);
+2. the files that ship with pyxsim: the copy in the wheel (`pyxsim/_library/<shelf>`), or the source tree (`<shelf>`
+   next to the package). The copy comes first because unrelated files may lie next to an installed package;
+3. installed packages with an entry point in the group `pyxsim.library`: the entry point names a package that contains
+   shelves, or a module that registers its objects when it is imported.
 
-Every `.py` on a shelf is imported once, as `pyxsim_library.<shelf>.<stem>`: a stable name, so that objects pickle,
-under packages of our own, so that `sys.path` stays as it was. A file registers what it offers (see `registry`); its
-siblings on the shelf can be imported under their `pyxsim_library` names. Names that start with `_` or `.` are left out.
+Every `.py` on a shelf is imported once, as `pyxsim_library.<shelf>.<stem>`: a stable name, so that objects pickle, in
+a package of its own, so that `sys.path` does not change. A file registers its objects (see `registry`); it can import
+other files of its shelf under their `pyxsim_library` names. Names that start with `_` or `.` are ignored.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from types import ModuleType
 from pyxsim import registry
 from pyxsim.errors import InputError
 
-SHELVES = ("topologies", "collectives")
+SHIPPED = ("topologies", "patterns", "collectives")
+EXTENSIONS = ("backends", "readers", "datasets", "panels")  # shelves in libraries of users only
+SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent
 _ROOT = "pyxsim_library"
-_REGISTRIES = (registry.topologies, registry.blocks, registry.collectives)
 
 
 def import_from_checkout(module: str) -> ModuleType:
@@ -59,51 +60,59 @@ def import_from_checkout(module: str) -> ModuleType:
 
 
 def shelf_dirs(shelf: str, extra_dirs: Iterable[str | Path] = ()) -> list[Path]:
-    """The folders of one shelf, in the order above. Raises InputError for an extra folder without any shelf."""
+    """Return the folders of one shelf in search order. Raises InputError for an extra folder without any shelf."""
     libraries = [_library(Path(d)) for d in extra_dirs]
     dirs = [library / shelf for library in libraries]
-    dirs += [d for d in (PACKAGE / "_library" / shelf, PACKAGE.parent / shelf) if d.is_dir()][:1]
+    if shelf in SHIPPED:
+        dirs += [d for d in (PACKAGE / "_library" / shelf, PACKAGE.parent / shelf) if d.is_dir()][:1]
     dirs += [library / shelf for library in _announced()]
     return list(dict.fromkeys(d.resolve() for d in dirs if d.is_dir()))
 
 
 def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
-    """Import every file of every shelf that is not imported yet. Raises InputError for a broken file, with its line."""
+    """Import all files of all shelves that are not imported yet.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be imported (with its line), or registers a name that is already taken.
+    """
     extra_dirs = list(extra_dirs)
     folders = {shelf: shelf_dirs(shelf, extra_dirs) for shelf in SHELVES}
     for shelf in SHELVES:
-        # Reversed: what ships is there before the user's files, so a name taken twice is told of the user's file.
+        # Reversed: shipped files come first, so the error about a duplicate name reports the user's file.
         for folder in reversed(folders[shelf]):
             for path in _files(folder, ".py"):
                 _load(shelf, path)
     for name, path in _stems(folders["topologies"], ".toml").items():
         if name in registry.topologies:
-            raise InputError(f"a topology is called '{name}', too", file=str(path), allowed="another name")
+            raise InputError(f"a topology named '{name}' already exists", file=str(path), allowed="another name")
 
 
 def data_files(
     shelf: str = "topologies", suffix: str = ".toml", extra_dirs: Iterable[str | Path] = ()
 ) -> dict[str, Path]:
-    """Paths by name (stem) of data on a shelf: named systems (`.toml`), graphs (`.graphml`); the first library wins."""
+    """Return the data files of a shelf by name (stem): named systems (`.toml`), graphs (`.graphml`).
+
+    The first library in search order wins.
+    """
     return _stems(shelf_dirs(shelf, extra_dirs), suffix)
 
 
 def _stems(folders: Iterable[Path], suffix: str) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in folders:
         for path in _files(folder, suffix):
-            found.setdefault(path.stem, path)
-    return dict(sorted(found.items()))
+            paths.setdefault(path.stem, path)
+    return dict(sorted(paths.items()))
 
 
 def _library(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InputError("is no folder" if folder.exists() else "no such folder", file=str(folder), key="--library")
+        raise InputError("not a folder" if folder.exists() else "no such folder", file=str(folder), key="--library")
     if not any((folder / shelf).is_dir() for shelf in SHELVES):
-        wanted = " or ".join(f"'{shelf}'" for shelf in SHELVES)
-        raise InputError(
-            "this folder is no library", file=str(folder), key="--library", allowed=f"a folder that holds {wanted}"
-        )
+        allowed = f"a folder with subfolders {', '.join(SHELVES)}"
+        raise InputError("this folder contains no shelf", file=str(folder), key="--library", allowed=allowed)
     return folder
 
 
@@ -116,7 +125,7 @@ def _files(folder: Path, suffix: str) -> list[Path]:
 
 
 def _announced() -> list[Path]:
-    """Folders of the packages behind the entry points; importing them also runs modules that register directly."""
+    """Folders of the packages that the entry points name; loading them also runs modules that register directly."""
     folders = []
     for point in _points(tuple((place, _changed(place)) for place in sys.path)):
         try:
@@ -132,8 +141,11 @@ def _announced() -> list[Path]:
 
 @functools.lru_cache(maxsize=1)
 def _points(places: tuple[tuple[str, int], ...]) -> list[importlib.metadata.EntryPoint]:
-    """The entry points of what is installed. To look at every package takes 20 ms, so it is done again only when
-    `places` have changed: where Python looks for packages, and when something there has come or gone."""
+    """The entry points of installed packages.
+
+    Scanning all packages takes 20 ms; the result is cached until `places` changes: the folders of `sys.path` with the
+    times of their last change.
+    """
     return sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
 
 
@@ -145,7 +157,7 @@ def _changed(place: str) -> int:
 
 
 def _package(name: str) -> ModuleType:
-    """The package of that name; made on first use, without any file behind it."""
+    """The package of that name, created on first use; it has no file."""
     if name not in sys.modules:
         sys.modules[name] = importlib.util.module_from_spec(ModuleSpec(name, None, is_package=True))
     return sys.modules[name]
@@ -154,7 +166,7 @@ def _package(name: str) -> ModuleType:
 def _load(shelf: str, path: Path) -> None:
     if not path.stem.isidentifier():
         raise InputError(
-            f"'{path.stem}' cannot be the name of a library file", file=str(path), allowed="letters, digits and '_'"
+            f"'{path.stem}' is not a valid name for a library file", file=str(path), allowed="letters, digits and '_'"
         )
     _package(_ROOT)
     package = _package(f"{_ROOT}.{shelf}")
@@ -162,7 +174,7 @@ def _load(shelf: str, path: Path) -> None:
         package.__path__.append(str(path.parent))
     name = f"{_ROOT}.{shelf}.{path.stem}"
     if name not in sys.modules:
-        importlib.invalidate_caches()  # the file may be younger than the finder's memory of the folder
+        importlib.invalidate_caches()  # the file may be newer than the finder's cached listing
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:
@@ -176,19 +188,19 @@ def _load(shelf: str, path: Path) -> None:
 
 
 def _forget_broken() -> None:
-    """Take back what files registered before they failed (a failed import leaves no module)."""
-    for each in _REGISTRIES:
-        for module in {entry.module for entry in each.entries}:
+    """Remove entries of files that failed after registering them (a failed import leaves no module)."""
+    for table in registry.REGISTRIES:
+        for module in {entry.module for entry in table.entries}:
             if module.startswith(f"{_ROOT}.") and module not in sys.modules:
-                each.discard(module)
+                table.discard(module)
 
 
 def _fault(path: Path, error: BaseException) -> InputError:
-    """What is wrong with a library file, and in which line of it."""
+    """The InputError for a library file that cannot be imported, with its line."""
     if isinstance(error, SyntaxError):
-        return InputError(f"is no valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
+        return InputError(f"not valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
     if isinstance(error, ValueError) and "null bytes" in str(error):  # a SyntaxError from Python 3.11.4 on
-        return InputError(f"is no valid Python: {error}", file=f"{path}:1")
+        return InputError(f"not valid Python: {error}", file=f"{path}:1")
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):

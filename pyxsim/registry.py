@@ -1,7 +1,7 @@
-"""Names under which files register what they offer: topologies, blocks, collective algorithms.
+"""Registries: tables from names to what files on the shelves provide (topologies, patterns, collectives, ...).
 
-A registry is the only global state of pyxsim. It is filled by the files of the shelves (see `library`), so a
-user's own file and a shipped one use the same mechanism:
+Registries are the only global state of pyxsim. Files of the shelves fill them (see `library`); a user's file and a
+shipped one use the same mechanism:
 
     from pyxsim.registry import topologies
 
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pyxsim.errors import InputError, nearest
+
+REGISTRIES: list[Registry[Any]] = []  # every registry that exists, whatever room defines it
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -36,10 +38,17 @@ class Entry(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """A table from names to objects of one kind. `kind` is the word for it in error texts: "topology"."""
+    """A table from names to objects of one kind.
+
+    Parameters
+    ----------
+    kind
+        The kind of object, as error messages name it: "topology".
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        REGISTRIES.append(self)
         self._entries: dict[str, Entry[T]] = {}
         self._spellings: dict[str, str] = {}
 
@@ -115,4 +124,5 @@ class Registry(Generic[T]):
 
 topologies: Registry[Callable[..., Any]] = Registry("topology")
 blocks: Registry[Callable[..., Any]] = Registry("block")
+patterns: Registry[Callable[..., Any]] = Registry("traffic pattern")
 collectives: Registry[Callable[..., Any]] = Registry("collective algorithm")

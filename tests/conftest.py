@@ -12,9 +12,8 @@ import pytest
 from hypothesis import settings
 
 from pyxsim import library
-from pyxsim.registry import blocks, collectives, topologies
+from pyxsim.registry import REGISTRIES
 from pyxsim.runner.peak_memory import resident_mb
-from pyxsim.traffic.pattern import patterns
 from tests import examples
 
 MUCH_MB = 300  # of garbage in a process of tests
@@ -106,10 +105,9 @@ def collected(collected_at: list[float]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def shelves_as_before(loaded: None) -> Iterator[None]:
     """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
-    shelves = (topologies, blocks, collectives, patterns)
-    before = {entry.module for shelf in shelves for entry in shelf.entries}
+    before = {entry.module for shelf in REGISTRIES for entry in shelf.entries}
     yield
-    for shelf in shelves:
+    for shelf in REGISTRIES:
         for module in {entry.module for entry in shelf.entries} - before:
             shelf.discard(module)
 

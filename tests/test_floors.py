@@ -56,7 +56,7 @@ CLOSED = {
     ("workload", "core"),
 }
 # What a file of a shelf may use: nothing above the floor that it serves.
-SHELF_FLOORS = {"topologies": 2, "collectives": 4}
+SHELF_FLOORS = {"topologies": 2, "patterns": 2, "collectives": 4}
 SHELVES = {*SHELF_FLOORS, "pyxsim_library"}
 # The engine needs C, the standard library and numpy, nothing else.
 CORE_OUTSIDE = {"cython", "libc", "cpython", "numpy", *sys.stdlib_module_names}

@@ -33,7 +33,7 @@ def build(npus):
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Empty registries, no library modules, and a pyxsim that is installed in an empty folder."""
-    for each in (registry.topologies, registry.blocks, registry.collectives):
+    for each in registry.REGISTRIES:
         monkeypatch.setattr(each, "_entries", {})
         monkeypatch.setattr(each, "_spellings", {})
     before = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "pyxsim_library"}
@@ -142,7 +142,7 @@ def test_a_system_has_a_name_of_its_own(clean: Path, tmp_path: Path) -> None:
     put(clean.parent / "topologies", "pod.toml", "")
     library.load_all()
     mine = put(tmp_path / "mine" / "topologies", "ring.toml", "")
-    with pytest.raises(InputError, match="a topology is called 'ring', too; allowed: another name") as caught:
+    with pytest.raises(InputError, match="a topology named 'ring' already exists; allowed: another name") as caught:
         library.load_all([tmp_path / "mine"])
     assert caught.value.file == str(mine)
 
@@ -150,7 +150,7 @@ def test_a_system_has_a_name_of_its_own(clean: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("x = 1\nfor\n", 2, "is no valid Python: invalid syntax"),
+        ("x = 1\nfor\n", 2, "not valid Python: invalid syntax"),
         ("\n\n1 / 0\n", 3, "ZeroDivisionError: division by zero"),
         ("def f():\n    raise KeyError('k')\n\nf()\n", 2, "KeyError"),
         ("import nowhere_to_be_found\n", 1, "ModuleNotFoundError"),
@@ -209,9 +209,9 @@ def test_a_file_name_that_is_no_python_name_is_refused(tmp_path: Path) -> None:
 def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--library: no such folder"):
         library.load_all([tmp_path / "nowhere"])
-    with pytest.raises(InputError, match="a folder that holds 'topologies' or 'collectives'"):
+    with pytest.raises(InputError, match="contains no shelf; allowed: a folder with subfolders topologies, patterns, "):
         library.load_all([tmp_path])
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         library.load_all([put(tmp_path, "file", "")])
 
 

@@ -23,7 +23,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-SHELVES = ("topologies", "collectives")
+SHELVES = ("topologies", "patterns", "collectives")
 # What an installed pyxsim says of itself: where it is, which engine it has, what its shelves hold.
 PROBE = """
 import json, sys
@@ -33,7 +33,8 @@ from pyxsim.core import engine
 library.load_all()
 print(json.dumps({
     "package": pyxsim.__file__, "version": pyxsim.__version__, "build": engine.build_info["kind"],
-    "topologies": registry.topologies.names(), "collectives": registry.collectives.names(),
+    "topologies": registry.topologies.names(), "patterns": registry.patterns.names(),
+    "collectives": registry.collectives.names(),
     "shelf": sys.modules["pyxsim_library.topologies.ring"].__file__,
 }))
 """

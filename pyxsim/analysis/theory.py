@@ -16,8 +16,7 @@ from pyxsim.settings.traffic import TrafficClass
 from pyxsim.topology import Topology
 from pyxsim.topology.bounds import throughput
 from pyxsim.traffic import Pattern
-from pyxsim.traffic.draws import DESTINATION, below, stream
-from pyxsim.traffic.pattern import Drawn
+from pyxsim.traffic.draws import DESTINATION, random_below, stream
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -61,7 +60,7 @@ def bound(
     depend on what is in use, what no routing can avoid. None where nothing bounds the load, or nobody knows: of more
     than MOST_PAIRS pairs only uniform traffic on routes that are known is told."""
     large = topology.npus**2 > MOST_PAIRS
-    even = all(isinstance(pattern, Drawn) and pattern.even for pattern in patterns) and oblivious(topology.relation)
+    even = all(pattern.uniform for pattern in patterns) and oblivious(topology.relation)
     if large and not even:
         return None
     rates = 1 / _cycles_per_flit(machine)
@@ -126,7 +125,7 @@ def _some_pairs(
     time = hops = 0.0
     for number, (each, pattern) in enumerate(zip(classes, patterns, strict=True)):
         rng = stream(0, number, DESTINATION)
-        src = below(rng, topology.npus, SAMPLE)
+        src = random_below(rng, topology.npus, SAMPLE)
         weights = pattern.rates()
         weight = np.ones(SAMPLE) if weights is None else weights[src]
         pairs = list(zip(src.tolist(), pattern.destinations(rng, src).tolist(), strict=True))

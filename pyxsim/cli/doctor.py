@@ -88,10 +88,11 @@ def _engine() -> Iterator[Finding]:
 
 def _shelves() -> Iterator[Finding]:
     from pyxsim import library
-    from pyxsim.registry import blocks, collectives, topologies
+    from pyxsim.registry import blocks, collectives, patterns, topologies
 
     library.load_all()
-    for shelf, registries in (("topologies", (topologies, blocks)), ("collectives", (collectives,))):
+    shelves = {"topologies": (topologies, blocks), "patterns": (patterns,), "collectives": (collectives,)}
+    for shelf, registries in shelves.items():
         folders = ", ".join(map(str, library.shelf_dirs(shelf))) or "no folder"
         count = sum(map(len, registries))
         yield Finding(shelf, count > 0, f"{count} entries, {folders}")

@@ -17,8 +17,7 @@ from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
-from pyxsim.registry import Entry, blocks, collectives, topologies
-from pyxsim.traffic import patterns
+from pyxsim.registry import Entry, blocks, collectives, patterns, topologies
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,9 @@ def list_shelves(
         "collectives": [
             _item(entry, ("kind", "npus"), list(entry.info.get("kinds", KINDS))) for entry in collectives.entries
         ],
-        "patterns": [_item(entry, ("place",)) for entry in patterns.entries],
+        "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
     }
-    folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHELVES}
+    folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
     entries = {shelf: [(item.name, item.help, item.notes) for item in items] for shelf, items in shelves.items()}
     entries["models"] = [(each["name"], each["help"], model_notes(each)) for each in models]

@@ -1,12 +1,22 @@
-"""L2, traffic: who sends to whom, when, and how much. It knows no network: the same seed gives the same packets on any.
+"""L2, traffic: which node sends to which, when, and how much; independent of the network.
 
-A `Pattern` says where the packets of a node go, a `Process` when it creates one; a `Source` puts them together for all
-classes of an experiment and hands out arrays, in order of cycles.
+A `Pattern` draws destinations, a `Process` the cycles in which a node creates packets; a `Source` combines them for
+all traffic classes of an experiment and returns arrays in order of cycles.
 """
 
 from __future__ import annotations
 
-from pyxsim.traffic.pattern import Pattern, Place, make_pattern, patterns
+from pyxsim.registry import patterns
+from pyxsim.traffic.pattern import Pattern, PatternContext, Permutation, RandomPattern, make_pattern
 from pyxsim.traffic.source import Arrivals, Source
 
-__all__ = ["Arrivals", "Pattern", "Place", "Source", "make_pattern", "patterns"]
+__all__ = [
+    "Arrivals",
+    "Pattern",
+    "PatternContext",
+    "Permutation",
+    "RandomPattern",
+    "Source",
+    "make_pattern",
+    "patterns",
+]

@@ -11,12 +11,13 @@ from pyxsim.errors import InputError
 from pyxsim.paths import missing
 from pyxsim.textfile import read_text
 from pyxsim.traffic.draws import Floats, Longs
+from pyxsim.traffic.pattern import Pattern
 
 KINDS = (".csv", ".txt", ".npy")
 
 
-class Matrix:
-    """A pattern that follows a matrix: `traffic[i, j]` is how much node i sends to node j, in any unit."""
+class MatrixPattern(Pattern):
+    """A pattern that follows a matrix: `traffic[i, j]`, float64[N, N], is what node i sends to node j, in any unit."""
 
     def __init__(self, traffic: Floats) -> None:
         self._traffic = traffic
@@ -24,16 +25,16 @@ class Matrix:
         self._sent = sums[:, -1]
         with np.errstate(invalid="ignore"):
             shares = np.where(self._sent[:, None] > 0, sums / self._sent[:, None], 1.0)
-        # Row after row on one line: row i has the piece from i to i + 1, so one search finds all destinations.
+        # All rows in one array: row i covers the interval from i to i + 1, so one search finds all destinations.
         self._edges = (np.arange(len(traffic))[:, None] + shares).ravel()
         self._last = np.array([_last(row) for row in traffic], dtype=np.int64)
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
         npus = len(self._sent)
-        found = np.searchsorted(self._edges, src + rng.random(len(src)), side="right") - src * npus
-        # Adding the row costs the random number some bits, which may push it over the edge of its row.
-        inside: Longs = np.minimum(found, self._last[src]).astype(np.int64)
-        return inside
+        drawn = np.searchsorted(self._edges, src + rng.random(len(src)), side="right") - src * npus
+        # Adding the row number rounds the random number, which may move it over the edge of its row.
+        dst: Longs = np.minimum(drawn, self._last[src]).astype(np.int64)
+        return dst
 
     def matrix(self) -> Floats:
         sent = np.where(self._sent > 0, self._sent, 1.0)
@@ -46,29 +47,37 @@ class Matrix:
 
 
 def _last(row: Floats) -> int:
-    there = np.flatnonzero(row)
-    return int(there[-1]) if len(there) else 0
+    nonzero = np.flatnonzero(row)
+    return int(nonzero[-1]) if len(nonzero) else 0
 
 
 def read_matrix(path: Path, npus: int) -> Floats:
-    """The matrix of a file: text with a row per line, commas or blanks between, or NumPy's .npy. Raises InputError."""
+    """Read a traffic matrix float64[npus, npus].
+
+    The file is text with one row per line, separated by commas, semicolons or blanks, or NumPy's .npy.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has another shape, or contains negative, non-finite or only zero entries.
+    """
     file = str(path)
     if path.suffix.lower() == ".npy":
-        found = _read_npy(path)
+        traffic = _read_npy(path)
     elif path.suffix.lower() in KINDS:
-        found = _read_text(path)
+        traffic = _read_text(path)
     else:
-        raise InputError("is no matrix of a known kind", file=file, allowed=f"a name that ends in {', '.join(KINDS)}")
-    if found.shape != (npus, npus):
-        sizes = "x".join(map(str, found.shape))
-        raise InputError(f"the matrix is {sizes}", file=file, allowed=f"{npus}x{npus}: a row and a column for each NPU")
-    if not np.isfinite(found).all() or (found < 0).any():
-        row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0].tolist()
-        problem = f"entry {column} of row {row} is {found[row, column]:g}"
+        raise InputError("unknown format of a traffic matrix", file=file, allowed=f"file names in {', '.join(KINDS)}")
+    if traffic.shape != (npus, npus):
+        sizes = "x".join(map(str, traffic.shape))
+        raise InputError(f"the traffic matrix is {sizes}", file=file, allowed=f"{npus}x{npus}, one row per NPU")
+    if not np.isfinite(traffic).all() or (traffic < 0).any():
+        row, column = np.argwhere(~(np.isfinite(traffic) & (traffic >= 0)))[0].tolist()
+        problem = f"entry {column} of row {row} is {traffic[row, column]:g}"
         raise InputError(problem, file=file, allowed="finite numbers, none below zero")
-    if not found.any():
+    if not traffic.any():
         raise InputError("all entries are zero", file=file)
-    return found
+    return traffic
 
 
 def _read_npy(path: Path) -> Floats:
@@ -80,7 +89,7 @@ def _read_npy(path: Path) -> Floats:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
     except (ValueError, TypeError, EOFError) as error:
-        raise InputError("is no NumPy file of numbers", file=str(path)) from error
+        raise InputError("not a NumPy file of numbers", file=str(path)) from error
 
 
 def _read_text(path: Path) -> Floats:
@@ -93,10 +102,10 @@ def _read_text(path: Path) -> Floats:
         try:
             rows.append([float(word) for word in words])
         except ValueError:
-            raise InputError(f"'{line.strip()[:40]}' is no row of numbers", file=f"{path}:{number}") from None
+            raise InputError(f"'{line.strip()[:40]}' is not a row of numbers", file=f"{path}:{number}") from None
         if len(rows[-1]) != len(rows[0]):
             problem = f"the row has {len(rows[-1])} entries, the first one {len(rows[0])}"
             raise InputError(problem, file=f"{path}:{number}")
     if not rows:
-        raise InputError("is empty", file=str(path), allowed="a row of numbers for each NPU")
+        raise InputError("is empty", file=str(path), allowed="a row of numbers per NPU")
     return np.array(rows)

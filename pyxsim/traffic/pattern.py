@@ -1,7 +1,8 @@
-"""Patterns: where the packets of each node go. Names and definitions are those of the field (docs/traffic.md).
+"""Traffic patterns: the map from sources to destinations (Dally and Towles, 3.2).
 
-Where BookSim2 has a pattern, it means the same here (Jiang et al., "A detailed and flexible cycle-accurate
-network-on-chip simulator", ISPASS 2013), so curves can be compared.
+The files of the shelf `patterns/` register patterns, one each (docs/traffic.md lists them, docs/extending_pattern.md
+explains how to write one). Patterns that BookSim2 also has are the same as there (Jiang et al., "A detailed and
+flexible cycle-accurate network-on-chip simulator", ISPASS 2013), so load-latency curves can be compared.
 """
 
 from __future__ import annotations
@@ -10,19 +11,30 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.registry import Registry
+from pyxsim.registry import patterns
 from pyxsim.traffic.draws import Floats, Longs
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a pattern may know of where it takes place: NPUs, their number in each dimension (the first counts
-    fastest), the folder of the experiment, the seed."""
+class PatternContext:
+    """What a pattern is made for.
+
+    Parameters
+    ----------
+    npus
+        Number of nodes N.
+    shape
+        Nodes per dimension; dimension 0 counts fastest. Empty for one dimension of N nodes.
+    folder
+        The folder of the experiment; relative file names in options start there.
+    seed
+        Seed of the experiment.
+    """
 
     npus: int
     shape: tuple[int, ...] = ()
@@ -30,58 +42,83 @@ class Place:
     seed: int = 1
 
 
-class Pattern(Protocol):
-    """Who sends to whom."""
+class Pattern:
+    """Base class of traffic patterns: who sends to whom."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every node sends to every node with the same probability, including itself.
+
+        The bound of uniform traffic needs no matrix, which would be too large for large networks.
+        """
+        return False
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
-        """A destination for each packet, given its source."""
+        """Draw the destination of each packet.
+
+        Parameters
+        ----------
+        rng
+            Source of randomness. Use `rng.random` only: its numbers are the same with every numpy.
+        src
+            int64[k], the source node of each packet.
+
+        Returns
+        -------
+        int64[k]
+            The destination node of each packet.
+        """
+        raise NotImplementedError
 
     def matrix(self) -> Floats:
-        """float64[npus, npus]: the share of the packets of a source (row) that goes to each destination."""
+        """Return float64[N, N]: the probability that a packet of a source (row) goes to a destination (column)."""
+        raise NotImplementedError
 
     def rates(self) -> Floats | None:
-        """float64[npus]: what each node creates, over the mean of all; None where it is the same for all."""
+        """Return float64[N]: packets that each node creates, relative to the mean; None where all are equal."""
+        return None
 
 
-patterns: Registry[Callable[..., Pattern]] = Registry("traffic pattern")
-"""name -> function(place, **options) that makes the pattern; raises InputError where it does not fit the place."""
+def make_pattern(name: str, context: PatternContext, options: Mapping[str, Any] | None = None) -> Pattern:
+    """Make the pattern that is registered under `name`.
 
-
-def make_pattern(name: str, place: Place, options: Mapping[str, Any] | None = None) -> Pattern:
-    """The pattern of that name. InputError (with keys below [traffic]) for a name, or options, that there are not."""
+    Raises
+    ------
+    InputError
+        For an unknown name, an unknown, missing or invalid option, or a pattern that does not fit the network; keys
+        are relative to [traffic].
+    """
     try:
         make = patterns.get(name)
     except InputError as error:
         raise error.at(key="pattern") from None
     options = dict(options or {})
-    known = list(inspect.signature(make).parameters.values())[1:]
+    parameters = list(inspect.signature(make).parameters.values())[1:]
+    names = [parameter.name for parameter in parameters]
     for key in options:
-        if key not in [each.name for each in known]:
+        if key not in names:
             raise InputError(
-                f"the pattern '{name}' has no such option",
-                key=f"pattern_options.{key}",
-                allowed=[each.name for each in known],
-                given=key,
+                f"the pattern '{name}' has no such option", key=f"pattern_options.{key}", allowed=names, given=key
             )
-    for each in known:
-        if each.default is each.empty and each.name not in options:
-            raise InputError(f"is missing: the pattern '{name}' needs it", key=f"pattern_options.{each.name}")
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.name not in options:
+            raise InputError(f"missing; the pattern '{name}' requires it", key=f"pattern_options.{parameter.name}")
     try:
-        found = make(place, **options)
-        return replace(found, made=(name, place, options)) if isinstance(found, Drawn) else found
+        pattern: Pattern = make(context, **options)
     except InputError as error:
         raise (error if error.file else error.at(key="pattern")) from None
+    return replace(pattern, made_by=(name, context, options)) if isinstance(pattern, RandomPattern) else pattern
 
 
 @dataclass(frozen=True, eq=False)
-class Permutation:
-    """Each node has one destination: `table[src]`."""
+class Permutation(Pattern):
+    """A pattern with one destination per node: `table[src]`, int64[N]."""
 
     table: Longs
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
-        found: Longs = self.table[src]
-        return found
+        dst: Longs = self.table[src]
+        return dst
 
     def matrix(self) -> Floats:
         count = len(self.table)
@@ -89,30 +126,32 @@ class Permutation:
         matrix[np.arange(count), self.table] = 1
         return matrix
 
-    def rates(self) -> Floats | None:
-        return None
-
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """Destinations by chance: `draw` finds them, `chances` is the matrix that they follow. `even`: every node sends to
-    every node alike, itself included; then nobody needs the matrix, which a large network has no room for."""
+class RandomPattern(Pattern):
+    """A pattern with random destinations.
+
+    Parameters
+    ----------
+    draw
+        Function (rng, src) -> destinations, as `Pattern.destinations`.
+    probabilities
+        Function () -> the matrix that the draws follow, as `Pattern.matrix`.
+    uniform
+        As `Pattern.uniform`.
+    """
 
     draw: Callable[[np.random.Generator, Longs], Longs]
-    chances: Callable[[], Floats]
-    sent: Floats | None = None
-    even: bool = False
-    # Of what it was made, to make it again elsewhere: functions do not travel.
-    made: tuple[str, Place, dict[str, Any]] | None = None
+    probabilities: Callable[[], Floats]
+    uniform: bool = False
+    # Arguments of make_pattern: functions do not pickle, so another process makes the pattern again.
+    made_by: tuple[str, PatternContext, dict[str, Any]] | None = None
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return super().__reduce__() if self.made is None else (make_pattern, self.made)
+        return super().__reduce__() if self.made_by is None else (make_pattern, self.made_by)
 
     def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
         return self.draw(rng, src)
 
     def matrix(self) -> Floats:
-        return self.chances()
-
-    def rates(self) -> Floats | None:
-        return self.sent
+        return self.probabilities()

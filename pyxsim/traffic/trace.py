@@ -1,4 +1,4 @@
-"""Traces: messages at given cycles, from a file."""
+"""Read traffic traces: messages at given cycles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("cycle", "src", "dst", "bytes")
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Messages in order of their cycle, those of one cycle in the order of the file."""
+    """Messages in order of their cycle, those of one cycle in file order; int64 arrays of one length."""
 
     cycle: Longs
     src: Longs
@@ -30,11 +30,19 @@ class Trace:
 
 
 def read_trace(path: Path, npus: int) -> Trace:
-    """A trace: text with the columns cycle, src, dst, bytes (a first line may name them, # begins a remark), or NumPy's
-    .npy with four columns. Raises InputError."""
+    """Read a trace.
+
+    The file is text with the columns cycle, src, dst, bytes (an optional header names them, # starts a comment), or
+    NumPy's .npy with four integer columns.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is empty, or a value is out of range (with its line).
+    """
     rows, lines = _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path)
     if not len(rows):
-        raise InputError("has no messages", file=str(path), allowed=f"lines of {', '.join(COLUMNS)}")
+        raise InputError("contains no messages", file=str(path), allowed=f"lines of {', '.join(COLUMNS)}")
     limits = ((0, MAX_CYCLES), (0, npus - 1), (0, npus - 1), (1, MAX_BYTES))
     for column, (name, (least, most)) in enumerate(zip(COLUMNS, limits, strict=True)):
         wrong = np.flatnonzero((rows[:, column] < least) | (rows[:, column] > most))
@@ -49,17 +57,18 @@ def read_trace(path: Path, npus: int) -> Trace:
 def _read_npy(path: Path) -> tuple[Longs, list[int]]:
     try:
         with path.open("rb") as stream:
-            found = np.load(stream, allow_pickle=False)
+            rows = np.load(stream, allow_pickle=False)
     except FileNotFoundError as error:
         raise missing(path) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
     except (ValueError, EOFError) as error:
-        raise InputError("is no NumPy file", file=str(path)) from error
-    if found.ndim != 2 or found.shape[1] != len(COLUMNS) or found.dtype.kind not in "iu":
-        shape = "x".join(map(str, found.shape))
-        raise InputError(f"holds {shape} of {found.dtype}", file=str(path), allowed="four columns of whole numbers")
-    return found.astype(np.int64), []
+        raise InputError("not a NumPy file", file=str(path)) from error
+    if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or rows.dtype.kind not in "iu":
+        shape = "x".join(map(str, rows.shape))
+        problem = f"array of shape {shape} and type {rows.dtype}"
+        raise InputError(problem, file=str(path), allowed="four columns of integers")
+    return rows.astype(np.int64), []
 
 
 def _read_text(path: Path) -> tuple[Longs, list[int]]:
@@ -75,7 +84,7 @@ def _read_text(path: Path) -> tuple[Longs, list[int]]:
             row = []
         if len(row) != len(COLUMNS) or max(map(abs, row)) >= 2**63:
             raise InputError(
-                f"'{line.strip()[:40]}' is no message", file=f"{path}:{number}", allowed=", ".join(COLUMNS)
+                f"'{line.strip()[:40]}' is not a message", file=f"{path}:{number}", allowed=", ".join(COLUMNS)
             )
         rows.append(row)
         lines.append(number)

@@ -28,11 +28,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def own_libraries(loaded: None) -> Iterator[None]:
     """What a test puts on a shelf is gone after it."""
-    shelves = [sys.modules[f"pyxsim_library.{shelf}"] for shelf in library.SHELVES]
+    shelves = [sys.modules[name] for shelf in library.SHELVES if (name := f"pyxsim_library.{shelf}") in sys.modules]
     modules, paths = set(sys.modules), [list(shelf.__path__) for shelf in shelves]
     yield
     for module in {name for name in sys.modules if name.startswith("pyxsim_library.")} - modules:
-        for each in (registry.topologies, registry.blocks, registry.collectives):
+        for each in registry.REGISTRIES:
             each.discard(module)
         del sys.modules[module]
     for shelf, path in zip(shelves, paths, strict=True):

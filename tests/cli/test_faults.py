@@ -226,7 +226,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "--plot in no folder": (["run", "small.toml", "--plot", "/proc/none/x.png"], "/proc/none/x.png: cannot be written"),
     "backend": (["run", "small.toml", "--backend", "pakcet"], "--backend: unknown backend...did you mean 'packet'?"),
     "library missing": (["run", "small.toml", "--library", "none"], "none: --library: no such folder"),
-    "library empty": (["list", "--library", "."], ".: --library: this folder is no library"),
+    "library empty": (["list", "--library", "."], ".: --library: this folder contains no shelf"),
     "unknown command": (["chekc", "small.toml"], "unknown command 'chekc'...did you mean 'check'?"),
     "unknown option": (
         ["run", "small.toml", "--bakend", "x"],
@@ -278,7 +278,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "a missing text": (["workload", "show", "worklod.txt"], "worklod.txt: no such file; did you mean 'workload.txt'?"),
     "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is no number"),
     "topology and a shape": (["topology", "torus", "4x4"], "topology: '4x4' is no option; allowed: ... or --shape 4,4"),
-    "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: is no folder"),
+    "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: not a folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
     "topology without shape": (["topology", "torus"], "--shape: the shape is missing; allowed: NPUs per dimension"),
     "topology shape": (["topology", "torus", "--shape", "4,"], "--shape: '4,' is no shape"),

@@ -30,7 +30,9 @@ def test_list_in_json(pyxsim: Command, tree: Path) -> None:
     ended = pyxsim("list", "--json")
     assert ended.err == ""
     data = json.loads(ended.out)
-    names = {shelf: [entry["name"] for entry in data[shelf]] for shelf in ("topologies", "blocks", "collectives")}
+    names = {
+        shelf: [entry["name"] for entry in data[shelf]] for shelf in ("topologies", "blocks", "patterns", "collectives")
+    }
     assert {"torus", "mesh", "ring", "switch", "fully-connected", "garnet-torus"} <= set(names["topologies"])
     assert {"ring", "mesh", "switch", "fully-connected"} <= set(names["blocks"])
     kinds = {entry["name"]: entry["kinds"] for entry in data["collectives"]}

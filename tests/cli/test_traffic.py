@@ -113,7 +113,9 @@ def test_an_overloaded_network(pyxsim: Command) -> None:
 def test_a_pattern_that_does_not_fit(pyxsim: Command) -> None:
     ended = pyxsim("run", "traffic.toml", "--set", "network.shape=[3, 4]", "--set", "traffic.pattern=shuffle")
     assert ended.code == 2
-    assert ended.lines == ["pyxsim: --set: traffic.pattern: shuffle needs a power of two of NPUs, and there are 12"]
+    assert ended.lines == [
+        "pyxsim: --set: traffic.pattern: shuffle requires a power-of-two number of NPUs; the network has 12"
+    ]
     ended = pyxsim("check", "traffic.toml", "--set", "traffic.pattern=toranado")
     assert ended.code == 2
     assert ended.lines[0].endswith("did you mean 'tornado'?")
@@ -275,11 +277,20 @@ def test_patterns_are_listed(pyxsim: Command) -> None:
     assert "patterns of open traffic" in pyxsim("list").err
 
 
+MIRROR = """
+import numpy as np
+from pyxsim.traffic import PatternContext, Permutation, patterns
+
+@patterns.register("mirror")
+def mirror(context: PatternContext) -> Permutation:
+    return Permutation(context.npus - 1 - np.arange(context.npus))
+"""
+
+
 def test_a_pattern_of_a_library(pyxsim: Command, folder: Path) -> None:
-    shelf = folder / "mine" / "topologies"
+    shelf = folder / "mine" / "patterns"
     shelf.mkdir(parents=True)
-    text = Path(__file__).parents[2].joinpath("docs", "traffic.md").read_text(encoding="utf-8")
-    (shelf / "mirror.py").write_text(text.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    (shelf / "mirror.py").write_text(MIRROR, encoding="utf-8")
     words = ("--set", "traffic.pattern=mirror", "--json", "--library", "mine")
     data = json.loads(pyxsim("run", "traffic.toml", *words).out)
     # On 4x4, (x, y) to (3 - x, 3 - y): one or one link in each dimension of a ring of four.

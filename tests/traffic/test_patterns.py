@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
-from pyxsim.traffic import Place, make_pattern, patterns
+from pyxsim.traffic import PatternContext as Context
+from pyxsim.traffic import make_pattern, patterns
 
-SQUARE = Place(16, (4, 4))
+SQUARE = Context(16, (4, 4))
 
 
-def table(name: str, place: Place = SQUARE, **options: Any) -> list[int]:
+def table(name: str, place: Context = SQUARE, **options: Any) -> list[int]:
     """The destinations of a pattern that is a permutation."""
     found = make_pattern(name, place, options).destinations(rng(), np.arange(place.npus))
     return [int(dst) for dst in found]
@@ -39,21 +40,21 @@ def test_permutations_by_hand() -> None:
     assert table("tornado") == table("neighbor")
     assert table("neighbor")[0] == 5
     assert table("neighbor")[15] == 0
-    assert table("tornado", Place(64, (8, 8)))[0] == 3 + 8 * 3
-    assert table("tornado", Place(15, (5, 3)))[14] == (4 + 2) % 5 + 5 * ((2 + 1) % 3)
-    assert table("transpose", Place(9, (9,))) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert table("tornado", Context(64, (8, 8)))[0] == 3 + 8 * 3
+    assert table("tornado", Context(15, (5, 3)))[14] == (4 + 2) % 5 + 5 * ((2 + 1) % 3)
+    assert table("transpose", Context(9, (9,))) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
 
 @pytest.mark.parametrize("name", ["bit-complement", "bit-reverse", "shuffle", "transpose", "tornado", "neighbor"])
-@pytest.mark.parametrize("place", [SQUARE, Place(64, (4, 4, 4)), Place(4, (2, 2)), Place(1, (1,))])
-def test_every_node_receives_from_one(name: str, place: Place) -> None:
+@pytest.mark.parametrize("place", [SQUARE, Context(64, (4, 4, 4)), Context(4, (2, 2)), Context(1, (1,))])
+def test_every_node_receives_from_one(name: str, place: Context) -> None:
     assert sorted(table(name, place)) == list(range(place.npus))
 
 
 def test_random_permutations_depend_on_the_seed_alone() -> None:
     assert sorted(table("random-permutation")) == list(range(16))
-    assert table("random-permutation") == table("random-permutation", Place(16, (2, 8)))
-    assert table("random-permutation", seed=5) == table("random-permutation", Place(16, (16,), seed=5))
+    assert table("random-permutation") == table("random-permutation", Context(16, (2, 8)))
+    assert table("random-permutation", seed=5) == table("random-permutation", Context(16, (16,), seed=5))
     assert table("random-permutation", seed=5) != table("random-permutation", seed=6)
 
 
@@ -103,7 +104,7 @@ def test_matrices_by_hand() -> None:
 
 def test_a_dragonfly_is_adversarial_by_its_groups() -> None:
     # 2 NPUs at each of 4 routers of 9 groups, as the shape tells.
-    pattern = make_pattern("adversarial", Place(72, (2, 4, 9))).matrix()
+    pattern = make_pattern("adversarial", Context(72, (2, 4, 9))).matrix()
     assert np.flatnonzero(pattern[0]).tolist() == list(range(8, 16))
     assert np.flatnonzero(pattern[71]).tolist() == list(range(8))
 
@@ -116,7 +117,7 @@ def test_a_matrix_from_a_file(tmp_path: Path, suffix: str) -> None:
         np.save(path, traffic)
     else:
         path.write_text("# who sends to whom\n0, 3, 1\n0 0 0\n\n2;2;4\n", encoding="utf-8")
-    pattern = make_pattern("matrix", Place(3, (3,), tmp_path), {"file": path.name})
+    pattern = make_pattern("matrix", Context(3, (3,), tmp_path), {"file": path.name})
     np.testing.assert_allclose(pattern.matrix(), [[0, 0.75, 0.25], [0, 0, 0], [0.25, 0.25, 0.5]])
     # All of the traffic together is the load: node 2 sends twice as much as node 0, node 1 nothing.
     np.testing.assert_allclose(pattern.rates(), [1, 0, 2])
@@ -129,56 +130,83 @@ def test_a_matrix_from_a_file(tmp_path: Path, suffix: str) -> None:
 
 @given(st.integers(2, 40), st.integers(0, 2**32))
 def test_matrices_are_followed_to_the_last_column(npus: int, seed: int) -> None:
-    from pyxsim.traffic.matrix import Matrix
+    from pyxsim.traffic.matrix import MatrixPattern
 
     draws = np.random.default_rng(seed)
     traffic = draws.random((npus, npus)) * (draws.random((npus, npus)) < 0.3)
     traffic[:, draws.integers(npus)] += 1e-9
     src = draws.integers(npus, size=500)
-    found = Matrix(traffic).destinations(rng(seed), src)
+    found = MatrixPattern(traffic).destinations(rng(seed), src)
     assert (traffic[src, found] > 0).all()
 
 
-FAULTS: list[tuple[str, Place, dict[str, Any], str]] = [
-    ("bit-reverse", Place(12, (12,)), {}, "pattern: bit-reverse needs a power of two of NPUs, and there are 12"),
-    ("shuffle", Place(12, (12,)), {}, "pattern: shuffle needs a power of two of NPUs, and there are 12"),
-    ("bit-complement", Place(12, (12,)), {}, "pattern: bit-complement needs a power of two of NPUs, and there are 12"),
-    ("transpose", Place(8, (8,)), {}, "pattern: transpose needs a square number of NPUs, and there are 8"),
-    ("uniform-other", Place(1, (1,)), {}, "pattern: this pattern needs at least 2 NPUs, and there are 1"),
-    ("tornado", Place(40, (8, 8)), {}, "pattern: this pattern needs dimensions, and 40 NPUs are not laid out as 8x8"),
+HAS = "the network has"
+FAULTS: list[tuple[str, Context, dict[str, Any], str]] = [
+    (
+        "bit-reverse",
+        Context(12, (12,)),
+        {},
+        f"pattern: bit-reverse requires a power-of-two number of NPUs; {HAS} 12",
+    ),
+    (
+        "shuffle",
+        Context(12, (12,)),
+        {},
+        f"pattern: shuffle requires a power-of-two number of NPUs; {HAS} 12",
+    ),
+    (
+        "bit-complement",
+        Context(12, (12,)),
+        {},
+        f"pattern: bit-complement requires a power-of-two number of NPUs; {HAS} 12",
+    ),
+    (
+        "transpose",
+        Context(8, (8,)),
+        {},
+        f"pattern: transpose requires a square number of NPUs; {HAS} 8",
+    ),
+    ("uniform-other", Context(1, (1,)), {}, "pattern: this pattern requires at least 2 NPUs; the network has 1"),
+    (
+        "tornado",
+        Context(40, (8, 8)),
+        {},
+        "pattern: this pattern requires dimensions; 40 NPUs do not form a grid of 8x8",
+    ),
     (
         "adversarial",
         SQUARE,
         {"group": 16},
-        "pattern_options.group: all NPUs are in one group: there is no other; "
-        "allowed: nodes of a group, fewer than all",
+        "pattern_options.group: all NPUs are in one group; allowed: a number of nodes below the number of NPUs",
     ),
     (
         "adversarial",
         SQUARE,
         {"offset": 0},
-        "pattern_options.offset: 0 groups further is the own group again, of 4; allowed: no multiple of 4",
+        "pattern_options.offset: an offset of 0 returns to the same group; there are 4 groups; "
+        "allowed: no multiple of 4",
     ),
     (
         "adversarial",
         SQUARE,
         {"offset": 4},
-        "pattern_options.offset: 4 groups further is the own group again, of 4; allowed: no multiple of 4",
+        "pattern_options.offset: an offset of 4 returns to the same group; there are 4 groups; "
+        "allowed: no multiple of 4",
     ),
-    ("adversarial", SQUARE, {"group": 3}, "pattern_options.group: 16 NPUs are no whole number of groups of 3"),
-    ("hotspot", SQUARE, {}, "pattern_options.nodes: is missing: the pattern 'hotspot' needs it"),
+    ("adversarial", SQUARE, {"group": 3}, "pattern_options.group: 16 NPUs cannot be divided into groups of 3"),
+    ("hotspot", SQUARE, {}, "pattern_options.nodes: missing; the pattern 'hotspot' requires it"),
     (
         "hotspot",
         SQUARE,
         {"nodes": [16]},
         "pattern_options.nodes: 16 is out of range; allowed: whole numbers from 0 to 15",
     ),
-    ("hotspot", SQUARE, {"nodes": 3}, "pattern_options.nodes: 3 is no list; allowed: a list such as [0, 5]"),
+    ("hotspot", SQUARE, {"nodes": 3}, "pattern_options.nodes: 3 is not a list; allowed: a list such as [0, 5]"),
     (
         "hotspot",
         SQUARE,
         {"nodes": [1, 2], "rates": [1]},
-        "pattern_options.rates: 1 rates for 2 nodes; allowed: one for each node",
+        "pattern_options.rates: 1 rates for 2 nodes; allowed: one per node",
     ),
     (
         "hotspot",
@@ -191,7 +219,7 @@ FAULTS: list[tuple[str, Place, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "place", "options", "text"), FAULTS)
-def test_faults(name: str, place: Place, options: dict[str, Any], text: str) -> None:
+def test_faults(name: str, place: Context, options: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         make_pattern(name, place, options)
     assert str(caught.value) == text
@@ -207,23 +235,23 @@ def test_an_unknown_pattern() -> None:
     ("name", "text", "problem"),
     [
         ("a.csv", "1 2\n3\n", "a.csv:2: the row has 1 entries, the first one 2"),
-        ("a.csv", "1 2\n3 x\n", "a.csv:2: '3 x' is no row of numbers"),
-        ("a.csv", "1 2 3\n3 1 2\n", "a.csv: the matrix is 2x3; allowed: 2x2: a row and a column for each NPU"),
+        ("a.csv", "1 2\n3 x\n", "a.csv:2: '3 x' is not a row of numbers"),
+        ("a.csv", "1 2 3\n3 1 2\n", "a.csv: the traffic matrix is 2x3; allowed: 2x2, one row per NPU"),
         ("a.csv", "1 -2\n3 1\n", "a.csv: entry 1 of row 0 is -2; allowed: finite numbers, none below zero"),
         ("a.csv", "0 0\n0 0\n", "a.csv: all entries are zero"),
-        ("a.csv", "\n", "a.csv: is empty; allowed: a row of numbers for each NPU"),
-        ("a.npy", "no NumPy", "a.npy: is no NumPy file of numbers"),
-        ("a.xlsx", "", "a.xlsx: is no matrix of a known kind; allowed: a name that ends in .csv, .txt, .npy"),
+        ("a.csv", "\n", "a.csv: is empty; allowed: a row of numbers per NPU"),
+        ("a.npy", "no NumPy", "a.npy: not a NumPy file of numbers"),
+        ("a.xlsx", "", "a.xlsx: unknown format of a traffic matrix; allowed: file names in .csv, .txt, .npy"),
     ],
 )
 def test_faults_of_matrix_files(tmp_path: Path, name: str, text: str, problem: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        make_pattern("matrix", Place(2, (2,), tmp_path), {"file": name})
+        make_pattern("matrix", Context(2, (2,), tmp_path), {"file": name})
     assert str(caught.value) == f"pattern_options.file: {tmp_path}/{problem}"
 
 
 def test_a_missing_matrix(tmp_path: Path) -> None:
     for name in ("there.csv", "there.npy"):
         with pytest.raises(InputError, match=rf"{name}: .*[Nn]o such file"):
-            make_pattern("matrix", Place(2, (2,), tmp_path), {"file": name})
+            make_pattern("matrix", Context(2, (2,), tmp_path), {"file": name})

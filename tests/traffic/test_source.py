@@ -14,15 +14,24 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.settings.traffic import Traffic
-from pyxsim.traffic import Arrivals, Place, Source
-from pyxsim.traffic.draws import below, stream, weighted
-from pyxsim.traffic.process import FEW, Bernoulli, OnOff, Rare, binomial, block_cycles, states, trials
+from pyxsim.traffic import Arrivals, PatternContext, Source
+from pyxsim.traffic.draws import random_below, stream, weighted
+from pyxsim.traffic.process import (
+    RARE_PACKETS,
+    Bernoulli,
+    OnOff,
+    Rare,
+    bernoulli_process,
+    binomial_cdf,
+    block_cycles,
+    states,
+)
 from tests.examples import part_of
 
-PLACE = Place(64, (8, 8))
+PLACE = PatternContext(64, (8, 8))
 
 
-def source(place: Place = PLACE, **settings: Any) -> Source:
+def source(place: PatternContext = PLACE, **settings: Any) -> Source:
     return Source(Traffic(**settings).resolved, place)
 
 
@@ -41,7 +50,7 @@ def test_the_load_is_what_is_created() -> None:
 
 
 def test_at_full_load_a_packet_in_every_cycle() -> None:
-    found = source(load=5, packet_flits=5, place=Place(4, (4,))).until(100)
+    found = source(load=5, packet_flits=5, place=PatternContext(4, (4,))).until(100)
     assert found.cycle.tolist() == np.repeat(np.arange(100), 4).tolist()
     assert found.src.tolist() == [0, 1, 2, 3] * 100
 
@@ -62,11 +71,11 @@ def test_spans_do_not_matter(cuts: list[int], seed: int) -> None:
             {"load": 0.1, "packet_flits": [1, 4], "injection": {"process": "on-off", "alpha": 0.1, "beta": 0.2}},
         ]
     }
-    place = Place(700, (7, 100), seed=seed)  # blocks of 128 cycles
+    place = PatternContext(700, (7, 100), seed=seed)  # blocks of 128 cycles
     pieces = source(place, **settings)
     parts = [pieces.until(cycle) for cycle in [*sorted(cuts), 900]]
     whole = source(place, **settings).until(900)
-    assert equal(Arrivals.together(parts), whole)
+    assert equal(Arrivals.concatenate(parts), whole)
     assert (np.diff(whole.cycle) >= 0).all()
     # Inside a cycle by class, then by node: so a message has the same number whatever the span.
     order = (whole.cycle * 2 + whole.klass) * 700 + whole.src
@@ -74,7 +83,7 @@ def test_spans_do_not_matter(cuts: list[int], seed: int) -> None:
 
 
 def test_the_seed_decides() -> None:
-    one, same, other = (source(Place(16, (4, 4), seed=seed), load=0.3).until(1000) for seed in (1, 1, 2))
+    one, same, other = (source(PatternContext(16, (4, 4), seed=seed), load=0.3).until(1000) for seed in (1, 1, 2))
     assert equal(one, same)
     assert not np.array_equal(one.cycle, other.cycle)
 
@@ -97,7 +106,7 @@ def test_these_draws_are_the_same_on_every_machine() -> None:
     raw = np.random.Philox(counter=counter, key=key).random_raw(100)
     doubles = [(int(word) >> 11) / 2**53 for word in raw]
     assert stream(7, 3, 2, 9).random(100).tolist() == doubles
-    assert below(stream(7, 3, 2, 9), 1000, 100).tolist() == [int(1000 * double) for double in doubles]
+    assert random_below(stream(7, 3, 2, 9), 1000, 100).tolist() == [int(1000 * double) for double in doubles]
 
 
 def test_weights() -> None:
@@ -121,7 +130,7 @@ def test_requests_know_their_reply() -> None:
 @given(st.integers(1, 300), st.fractions(0, Fraction(1, 4)))
 def test_how_many_trials_succeed(count: int, chance: Fraction) -> None:
     """Against binomial coefficients, exactly."""
-    found = binomial(count, float(chance))
+    found = binomial_cdf(count, float(chance))
     exact, so_far = Fraction(float(chance)), Fraction(0)
     for number, upto in enumerate(found):
         so_far += math.comb(count, number) * exact**number * (1 - exact) ** (count - number)
@@ -135,7 +144,7 @@ def test_rare_packets_are_the_same_trials(rate: float) -> None:
     npus, blocks = 8, 20_000
     rates = np.array([1, 0, 2, 1, 4, 1, 1, 0]) * rate
     length = block_cycles(npus)
-    process = trials(3, 0, npus, rates)
+    process = bernoulli_process(3, 0, npus, rates)
     assert isinstance(process, Rare)
     found = [process.block(number) for number in range(blocks)]
     for cycle, node in found:
@@ -152,17 +161,17 @@ def test_rare_packets_are_the_same_trials(rate: float) -> None:
     cycles = np.concatenate([cycle for cycle, _ in found])
     in_sixteenths = np.bincount(cycles * 16 // length, minlength=16)
     assert (np.abs(in_sixteenths - len(cycles) / 16) < 4.5 * np.sqrt(len(cycles) / 16)).all()
-    again = trials(3, 0, npus, rates).block(7)  # whatever was drawn before
+    again = bernoulli_process(3, 0, npus, rates).block(7)  # whatever was drawn before
     assert np.array_equal(again, found[7])
 
 
 def test_which_way_is_taken() -> None:
     """By the mean number of packets in a block: what is not rare is drawn as it always was."""
-    limit = FEW / (block_cycles(64) * 64)
-    assert isinstance(trials(1, 0, 64, limit), Rare)
-    assert isinstance(trials(1, 0, 64, 1.01 * limit), Bernoulli)
-    assert isinstance(trials(1, 0, 64, np.full(64, limit) * np.arange(64)), Bernoulli)
-    assert len(trials(1, 0, 64, 0.0).block(0)[0]) == 0
+    limit = RARE_PACKETS / (block_cycles(64) * 64)
+    assert isinstance(bernoulli_process(1, 0, 64, limit), Rare)
+    assert isinstance(bernoulli_process(1, 0, 64, 1.01 * limit), Bernoulli)
+    assert isinstance(bernoulli_process(1, 0, 64, np.full(64, limit) * np.arange(64)), Bernoulli)
+    assert len(bernoulli_process(1, 0, 64, 0.0).block(0)[0]) == 0
 
 
 def test_a_rare_load_is_what_is_created() -> None:
@@ -171,7 +180,7 @@ def test_a_rare_load_is_what_is_created() -> None:
     assert abs(len(found) - mean) < 4 * np.sqrt(mean)
     assert (np.diff(found.cycle) >= 0).all()
     pieces = source(load=1e-5, packet_flits=5)
-    assert equal(Arrivals.together([pieces.until(cycle) for cycle in (1, 70_000, 3_000_000, 10_000_000)]), found)
+    assert equal(Arrivals.concatenate([pieces.until(cycle) for cycle in (1, 70_000, 3_000_000, 10_000_000)]), found)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +209,7 @@ def test_bursts(given_: dict[str, float], expected: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("given_", [{"alpha": 0.5, "beta": 0.5}, {"alpha": 0.1, "r1": 0.2}, {"beta": 1.0, "r1": 0.4}])
 def test_bursts_that_cannot_be(given_: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=r"traffic\.injection: .* cannot make 0\.6 packets"):
+    with pytest.raises(InputError, match=r"traffic\.injection: .* cannot create 0\.6 packets"):
         source(load=0.6, injection={"process": "on-off", **given_})
 
 
@@ -218,7 +227,7 @@ def test_chains_of_states(seed: int, alpha: float, beta: float) -> None:
 def test_faults_name_the_class() -> None:
     with pytest.raises(InputError) as caught:
         source(load=0.1, classes=[{}, {"pattern": "hotspot"}])
-    assert str(caught.value) == "traffic.classes[1].pattern_options.nodes: is missing: the pattern 'hotspot' needs it"
+    assert str(caught.value) == "traffic.classes[1].pattern_options.nodes: missing; the pattern 'hotspot' requires it"
 
 
 @pytest.mark.parametrize(
@@ -235,5 +244,5 @@ def test_faults_name_the_class() -> None:
 )
 def test_a_fault_is_told_where_it_was_written(traffic: dict[str, Any], key: str) -> None:
     with pytest.raises(InputError) as caught:
-        Source(Traffic.model_validate(traffic).resolved, Place(16, (4, 4)))
+        Source(Traffic.model_validate(traffic).resolved, PatternContext(16, (4, 4)))
     assert caught.value.key == key

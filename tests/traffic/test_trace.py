@@ -35,10 +35,10 @@ def test_npy(tmp_path: Path) -> None:
         ("0,0,2,8\n", "trace.csv:1: dst 2 is out of range; allowed: from 0 to 1"),
         ("0,0,1,8\n0,-1,1,8\n", "trace.csv:2: src -1 is out of range; allowed: from 0 to 1"),
         ("0,0,1,0\n", "trace.csv:1: bytes 0 is out of range; allowed: from 1 to 4611686018427387904"),
-        ("0,0,1\n", "trace.csv:1: '0,0,1' is no message; allowed: cycle, src, dst, bytes"),
-        ("0,0,1,8.5\n", "trace.csv:1: '0,0,1,8.5' is no message; allowed: cycle, src, dst, bytes"),
-        (f"0,0,1,{2**64}\n", f"trace.csv:1: '0,0,1,{2**64}' is no message; allowed: cycle, src, dst, bytes"),
-        ("cycle,src,dst,bytes\n", "trace.csv: has no messages; allowed: lines of cycle, src, dst, bytes"),
+        ("0,0,1\n", "trace.csv:1: '0,0,1' is not a message; allowed: cycle, src, dst, bytes"),
+        ("0,0,1,8.5\n", "trace.csv:1: '0,0,1,8.5' is not a message; allowed: cycle, src, dst, bytes"),
+        (f"0,0,1,{2**64}\n", f"trace.csv:1: '0,0,1,{2**64}' is not a message; allowed: cycle, src, dst, bytes"),
+        ("cycle,src,dst,bytes\n", "trace.csv: contains no messages; allowed: lines of cycle, src, dst, bytes"),
     ],
 )
 def test_faults(tmp_path: Path, text: str, problem: str) -> None:
@@ -51,7 +51,7 @@ def test_faults(tmp_path: Path, text: str, problem: str) -> None:
 def test_faults_of_npy(tmp_path: Path) -> None:
     np.save(tmp_path / "floats.npy", np.zeros((3, 4)))
     (tmp_path / "none.npy").write_text("nothing", encoding="utf-8")
-    with pytest.raises(InputError, match=r"holds 3x4 of float64; allowed: four columns of whole numbers"):
+    with pytest.raises(InputError, match=r"array of shape 3x4 and type float64; allowed: four columns of integers"):
         read_trace(tmp_path / "floats.npy", 2)
-    with pytest.raises(InputError, match="is no NumPy file"):
+    with pytest.raises(InputError, match="not a NumPy file"):
         read_trace(tmp_path / "none.npy", 2)

@@ -11,7 +11,7 @@ from pyxsim.errors import InputError
 from pyxsim.runner.traffic.feed import Carrier, Longs
 from pyxsim.runner.traffic.observe import Grid, Observer
 from pyxsim.settings.traffic import Batch, TrafficClass
-from pyxsim.traffic import Place
+from pyxsim.traffic import PatternContext
 from pyxsim.traffic.source import Arrivals, Packets
 from pyxsim.traffic.trace import Trace
 
@@ -75,7 +75,7 @@ class BatchRun:
     With replies a request is under way until the reply to it is there.
     """
 
-    def __init__(self, network: Carrier, settings: TrafficClass, batch: Batch, place: Place) -> None:
+    def __init__(self, network: Carrier, settings: TrafficClass, batch: Batch, context: PatternContext) -> None:
         if batch.size * network.npus > MAX_PACKETS:
             raise InputError(
                 f"{batch.size} packets of {network.npus} nodes are too many",
@@ -84,7 +84,7 @@ class BatchRun:
             )
         self.network = network
         self.batch = batch
-        self.packets = Packets(settings, place, 0)
+        self.packets = Packets(settings, context, 0)
         self.answered = settings.replies is not None
         self.delay = settings.replies.delay if settings.replies is not None else 0
         self.observer = Observer(WHOLE, network.npus, 1 + self.answered, int(self.answered))

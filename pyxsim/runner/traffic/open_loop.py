@@ -22,7 +22,7 @@ from pyxsim.runner.traffic.record import record
 from pyxsim.runner.traffic.steady import PACKETS_LOOKED_AT, Method, Outcome, Rules
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.traffic import Traffic as Settings
-from pyxsim.traffic import Pattern, Place, Source
+from pyxsim.traffic import Pattern, PatternContext, Source
 from pyxsim.traffic.trace import read_trace
 
 LIMIT = 15  # times the zero-load latency: more is called saturated
@@ -97,21 +97,21 @@ class Study:
         self._outcome: Outcome | None = None
 
     @cached_property
-    def place(self) -> Place:
-        """Where the traffic takes place."""
+    def context(self) -> PatternContext:
+        """The network as traffic patterns see it."""
         topology = self.prepared.topology
         seed = self.prepared.experiment.output.seed
-        return Place(topology.npus, tuple(topology.shape), self.prepared.folder, seed)
+        return PatternContext(topology.npus, tuple(topology.shape), self.prepared.folder, seed)
 
     @cached_property
     def source(self) -> Any:
         """Where the packets come from: a `Source`, or a `Trace`; of a batch the pattern, which is checked here."""
         if self.settings.trace is not None:
             try:
-                return read_trace(self.prepared.folder / self.settings.trace, self.place.npus)
+                return read_trace(self.prepared.folder / self.settings.trace, self.context.npus)
             except InputError as error:
                 raise error.named_by("traffic.trace") from None
-        return Source(self.settings.resolved, self.place)
+        return Source(self.settings.resolved, self.context)
 
     @property
     def patterns(self) -> list[Pattern]:
@@ -157,13 +157,13 @@ class Study:
         if settings.trace is not None:
             self._run = TraceRun(self.network, self.source)
         elif settings.batch is not None:
-            self._run = BatchRun(self.network, classes[0], settings.batch, self.place)
+            self._run = BatchRun(self.network, classes[0], settings.batch, self.context)
         else:
             load = settings.offered or 0.0
-            packets = sum((each.load or 0.0) / each.mean_flits for each in classes) * self.place.npus
+            packets = sum((each.load or 0.0) / each.mean_flits for each in classes) * self.context.npus
             messages = len(settings.message_classes())
             grid = self.rules.grid(packets, self.theory.zero_load if self.theory else None)
-            observer = Observer(grid, self.place.npus, messages, messages - len(classes))
+            observer = Observer(grid, self.context.npus, messages, messages - len(classes))
             self._run = Method(Feed(self.network, self.source, classes, observer, load), self.rules)
         return self._run
 

@@ -11,7 +11,7 @@ from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
 from pyxsim.runner.traffic.finite import BatchRun
 from pyxsim.settings.traffic import Traffic
-from pyxsim.traffic import Place
+from pyxsim.traffic import PatternContext
 from tests.runner.queues import QueueNetwork
 from tests.runner.traffic.test_open_loop import TORUS
 
@@ -20,7 +20,7 @@ def batch(npus: int = 4, wire: int = 10, servers: int = 1, **settings: Any) -> B
     traffic = Traffic(**settings)
     assert traffic.batch is not None
     network = QueueNetwork(npus, wire, servers)
-    found = BatchRun(network, traffic.resolved[0], traffic.batch, Place(npus, (npus,)))
+    found = BatchRun(network, traffic.resolved[0], traffic.batch, PatternContext(npus, (npus,)))
     found.run()
     return found
 

@@ -17,7 +17,7 @@ from pyxsim.runner.traffic.open_loop import Study
 from pyxsim.runner.traffic.record import record
 from pyxsim.runner.traffic.steady import Method, Rules, created, latency
 from pyxsim.settings.traffic import MessageClass, Traffic
-from pyxsim.traffic import Place, Source
+from pyxsim.traffic import PatternContext, Source
 from tests.runner.queues import QueueNetwork
 
 ALL = [MessageClass("all", 0, 0)]
@@ -31,7 +31,7 @@ def queue(rules: Rules | None = None, *, npus: int = 16, seed: int = 1, wire: in
     load = traffic.offered or 0.0
     grid = rules.grid(load * npus / classes[0].mean_flits, wire + 1 if wire < 1000 else None)
     observer = Observer(grid, npus, messages, messages - len(classes))
-    source = Source(classes, Place(npus, (npus,), seed=seed))
+    source = Source(classes, PatternContext(npus, (npus,), seed=seed))
     return Method(Feed(QueueNetwork(npus, wire), source, classes, observer, load), rules)
 
 
@@ -109,7 +109,7 @@ def test_fixed_times() -> None:
     assert (outcome.why, outcome.steady) == ("measured", True)
     assert (grid.start(outcome.first), grid.start(outcome.end)) == (1000, 4001)
     # The packets are those of the source, created in these cycles.
-    source = Source(Traffic(load=0.8 / 16).resolved, Place(16, (16,)))
+    source = Source(Traffic(load=0.8 / 16).resolved, PatternContext(16, (16,)))
     cycles = source.until(5000).cycle
     assert method.observer.created.upto(outcome.end).sum() == ((cycles >= 1000) & (cycles < 4001)).sum()
 
@@ -322,7 +322,7 @@ def test_the_least_load_that_is_allowed_is_told() -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: is missing: the pattern 'hotspot' needs it"),
+    ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: missing; the pattern 'hotspot' requires it"),
     ({"load": 1e-9}, "traffic.load: 1e-09 is too rare to be measured until it is known well enough; allowed: from 1."),
     ({"load": 1e-300, "warmup": 100}, "traffic.load: 1e-300 is too rare to be"),
     ({"trace": "no.csv"}, "traffic.trace: no.csv: no such file"),

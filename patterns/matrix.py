@@ -1,0 +1,19 @@
+"""Traffic that follows a matrix from a file."""
+
+from __future__ import annotations
+
+from pyxsim.errors import InputError
+from pyxsim.registry import patterns
+from pyxsim.traffic.matrix import MatrixPattern, read_matrix
+from pyxsim.traffic.pattern import PatternContext
+
+
+@patterns.register("matrix")
+def matrix(context: PatternContext, file: str) -> MatrixPattern:
+    """As a file specifies: row i holds how much node i sends to each node, in any unit; the load scales all of it."""
+    if not isinstance(file, str) or not file.strip():
+        raise InputError(f"{file!r} is not a file name", key="pattern_options.file", allowed="a text in quotes")
+    try:
+        return MatrixPattern(read_matrix(context.folder / file, context.npus))
+    except InputError as error:
+        raise error.named_by("pattern_options.file") from None
