@@ -25,7 +25,18 @@ GENERATED = re.compile(r"\.(so|pyd|o|py[cod])$|^(build|dist|results)/|\.egg-info
 NOT_OURS = {".git", ".venv", "build", "dist", "results", "__pycache__"}
 
 # A path in a text: it begins with one of the folders of the tree.
-FOLDERS = ("pyxsim", "topologies", "patterns", "collectives", "inputs", "tests", "docs", "benchmarks", "validation", r"\.ci")
+FOLDERS = (
+    "pyxsim",
+    "topologies",
+    "patterns",
+    "collectives",
+    "inputs",
+    "tests",
+    "docs",
+    "benchmarks",
+    "validation",
+    r"\.ci",
+)
 DOC_PATH = re.compile(rf"(?<![\w/.\-])((?:{'|'.join(FOLDERS)})/[\w./*\-]*)(?![\w/<{{])")
 DOC_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 # Paths that exist only after an installation or a run.
