@@ -9,15 +9,16 @@ from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 from pyxsim.core.latency.latency_records cimport MOST_TAGS
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
 from pyxsim.core.state.inspection cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
-from pyxsim.core.router.interface cimport add_pending
-from pyxsim.core.state.engine_arrays cimport Machine
-from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, unite
-from pyxsim.core.fast_path.vc_masks cimport rederive
+from pyxsim.core.router.interface cimport add_waiting
+from pyxsim.core.state.engine_arrays cimport EngineArrays
+from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, gather_state
+from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
 from pyxsim.core.fast_forward.jump_control cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
-from pyxsim.core.state.state_io cimport put_back, taken
-from pyxsim.core.state.network_state cimport NONE, Message, State, new_message
-from pyxsim.core.router.stall_counters cimport settle
-from pyxsim.core.parallel.worker_threads cimport end_threads, run_team, start_threads
+from pyxsim.core.state.state_io cimport load_state, save_state
+from pyxsim.core.state.network_state cimport State, new_message
+from pyxsim.core.state.records cimport NONE, Message
+from pyxsim.core.router.stall_counters cimport settle_counters
+from pyxsim.core.parallel.worker_threads cimport stop_workers, run_team, start_workers
 from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 
 from pyxsim.core.state.engine_arrays import LONGEST_DELAY
@@ -41,7 +42,7 @@ build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.spl
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeats")
 
 
-cdef class Engine(Machine):
+cdef class Engine(EngineArrays):
     """One network. docs/router.md is the contract, engine.pyi the description of the methods."""
 
     cdef Team team        # with parts, if the network was divided
@@ -49,7 +50,7 @@ cdef class Engine(Machine):
     cdef int64_t skipped_before   # before this engine was made from what another one was
 
     def __dealloc__(self):
-        end_threads(&self.team)
+        stop_workers(&self.team)
         destroy_team(&self.team)
 
     def __reduce__(self):
@@ -64,39 +65,39 @@ cdef class Engine(Machine):
         cdef State* s = &self.s
         cdef Message* m
         cdef int32_t index
-        if not (0 <= inject < s.injection_links and 0 <= eject < s.links - s.network_links - s.injection_links):
+        if not (0 <= inject < s.links.injection and 0 <= eject < s.links.count - s.links.network - s.links.injection):
             raise IndexError(f"no lane {inject} -> {eject}")
-        if not 0 <= dst < s.nodes or packets < 1 or flits < 1 or last_flits < 1:
+        if not 0 <= dst < s.routes.nodes or packets < 1 or flits < 1 or last_flits < 1:
             raise ValueError(f"no message of {packets} packets of {flits} ({last_flits}) flits to node {dst}")
-        if plane < -1 or (plane < 0 and not s.ways) or (
-            (<int64_t> plane + 1) * s.routers * s.dims > len(self.arrays["own"])
+        if plane < -1 or (plane < 0 and not s.routes.ways) or (
+            (<int64_t> plane + 1) * s.routers.count * s.routes.dims > len(self.arrays["own"])
         ):
             raise IndexError(f"no plane {plane}")
-        if not 0 <= klass < s.classes:
+        if not 0 <= klass < s.config.classes:
             raise IndexError(f"no message class {klass}")
-        if s.attribution and not 0 <= tag < MOST_TAGS:
+        if s.config.attribution and not 0 <= tag < MOST_TAGS:
             raise IndexError(f"no traffic {tag} of {MOST_TAGS}")
         if at < s.now:
             raise ValueError(f"cycle {at} is past: it is {s.now}")
         index = new_message(s)
         if s.failed:
             raise MemoryError
-        m = &s.messages[index]
-        m.lane = s.network_links + inject
-        m.eject = s.network_links + s.injection_links + eject
-        m.exit = s.link[m.eject].src
+        m = &s.pools.messages[index]
+        m.lane = s.links.network + inject
+        m.eject = s.links.network + s.links.injection + eject
+        m.exit = s.links.link[m.eject].src
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
         m.opened = m.delivered = 0
         m.klass = klass
         m.tag = tag
         m.next = NONE
-        m.serial = s.serials
+        m.serial = s.stats.messages_sent
         m.at, m.first, m.last, m.hops = at, -1, -1, 0
-        s.serials += 1
+        s.stats.messages_sent += 1
         if self.team.divided:
             add_message(&self.team, index)
         else:
-            add_pending(s, index)
+            add_waiting(s, index)
         if s.failed:
             raise MemoryError
         return m.serial
@@ -106,7 +107,7 @@ cdef class Engine(Machine):
         return self._send(inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag)
 
     def send_many(self, inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag=0):
-        cdef int64_t first = self.s.serials
+        cdef int64_t first = self.s.stats.messages_sent
         columns = np.broadcast_arrays(inject, eject, dst, plane, packets, flits, last_flits, at, klass, tag)
         cdef int64_t[:, ::1] rows = np.ascontiguousarray(np.stack(columns, axis=-1).reshape(-1, 10), dtype=np.int64)
         cdef Py_ssize_t i
@@ -120,12 +121,12 @@ cdef class Engine(Machine):
         cdef int32_t number
         cdef int32_t parts = int(np.max(part_of, initial=0)) + 1
         cdef int16_t[::1] numbers = np.append(part_of, 0).astype(np.int16)   # never empty
-        if len(part_of) != self.s.routers or np.min(part_of, initial=0) < 0 or parts > MOST_PARTS:
+        if len(part_of) != self.s.routers.count or np.min(part_of, initial=0) < 0 or parts > MOST_PARTS:
             raise ValueError(f"each router is in a part, numbered from 0 to at most {MOST_PARTS - 1}")
         if not self.divisible:
             raise ValueError("attribution and a watched packet need all in one place")
         self._whole()
-        end_threads(team)
+        stop_workers(team)
         destroy_team(team)
         create_team(team, &self.s, &numbers[0], parts)
         arrays, deciding, self.scratch = self.arrays, self.deciding, []
@@ -137,7 +138,7 @@ cdef class Engine(Machine):
 
     @property
     def divisible(self):
-        return not self.s.attribution and self.s.watch_serial < 0
+        return not self.s.config.attribution and self.s.trace.watch_serial < 0
 
     @property
     def lookahead(self):
@@ -149,7 +150,7 @@ cdef class Engine(Machine):
 
     cdef int _whole(self) except -1:
         """Everything that moves in one place, to be looked at."""
-        unite(&self.team)
+        gather_state(&self.team)
         if self.s.failed:
             raise MemoryError
         return 0
@@ -157,7 +158,7 @@ cdef class Engine(Machine):
     cdef Reason _run(self, int64_t until, int64_t slack, int64_t window, bint apart) except *:
         cdef Reason reason
         if apart:
-            start_threads(&self.team)
+            start_workers(&self.team)
             with nogil:
                 reason = run_team(&self.team, until, slack, window)
         else:
@@ -176,8 +177,8 @@ cdef class Engine(Machine):
             while True:
                 reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)
                 self.check()
-                if s.delivered_count:
-                    until = min(until, s.delivered_at[0] + slack)
+                if s.arrivals.delivered_count:
+                    until = min(until, s.arrivals.delivered_at[0] + slack)
                 if reason not in (UNTIL, DELIVERED) or s.now >= until:
                     break
         else:
@@ -214,14 +215,14 @@ cdef class Engine(Machine):
 
     @property
     def router_visits(self):
-        return self.s.router_visits
+        return self.s.stats.router_visits
 
     @property
     def messages_pending(self):
-        return self.s.serials - self.s.messages_delivered
+        return self.s.stats.messages_sent - self.s.stats.messages_delivered
 
     def counters(self):
-        settle(&self.s)
+        settle_counters(&self.s)
         return {name: self.records["link"][name].copy() for name in COUNTERS}
 
     def buffer_max(self):
@@ -230,20 +231,20 @@ cdef class Engine(Machine):
     def totals(self):
         cdef State* s = &self.s
         return {
-            "messages": s.serials,
-            "messages_delivered": s.messages_delivered,
-            "packets": s.packets_delivered,
-            "flits": s.flits_delivered,
-            "router_visits": s.router_visits,
-            "latency_sum": s.latency_sum,
-            "network_latency_sum": s.network_latency_sum,
-            "hops_sum": s.hops_sum,
+            "messages": s.stats.messages_sent,
+            "messages_delivered": s.stats.messages_delivered,
+            "packets": s.stats.packets_delivered,
+            "flits": s.stats.flits_delivered,
+            "router_visits": s.stats.router_visits,
+            "latency_sum": s.stats.latency_sum,
+            "network_latency_sum": s.stats.network_latency_sum,
+            "hops_sum": s.stats.hops_sum,
         }
 
     def message_times(self, int message):
-        if self.s.recycling or not 0 <= message < self.s.serials:
+        if self.s.config.recycling or not 0 <= message < self.s.stats.messages_sent:
             raise IndexError(f"no message {message}")
-        cdef Message* m = &self.s.messages[message]
+        cdef Message* m = &self.s.pools.messages[message]
         return m.at, m.first, m.last
 
     def packets_left(self, messages):
@@ -251,18 +252,18 @@ cdef class Engine(Machine):
         cdef int64_t[:, ::1] left = np.empty((2, wanted.shape[0]), dtype=np.int64)
         cdef Message* m
         cdef Py_ssize_t i
-        if self.s.recycling:
+        if self.s.config.recycling:
             raise IndexError("messages that have arrived are forgotten")
         for i in range(wanted.shape[0]):
-            if not 0 <= wanted[i] < self.s.serials:
+            if not 0 <= wanted[i] < self.s.stats.messages_sent:
                 raise IndexError(f"no message {wanted[i]}")
-            m = &self.s.messages[wanted[i]]
+            m = &self.s.pools.messages[wanted[i]]
             left[0, i], left[1, i] = m.packets - m.opened, m.packets - m.delivered
         return np.asarray(left)
 
     @property
     def plain(self):
-        return bool(self.s.plain_lanes)
+        return bool(self.s.path.batch_lanes)
 
     def deliveries(self):
         return arrivals(&self.s)
@@ -271,7 +272,7 @@ cdef class Engine(Machine):
         return waits(&self.s)
 
     def splits(self):
-        if self.s.recycling or not self.s.attribution:
+        if self.s.config.recycling or not self.s.config.attribution:
             raise ValueError("the split of each message is kept with attribution, and without recycling")
         return splits(&self.s)
 
@@ -279,12 +280,12 @@ cdef class Engine(Machine):
         return stays(&self.s)
 
     def watch(self, int64_t message, int packet):
-        self.s.watch_serial = message
-        self.s.watch_packet = packet
+        self.s.trace.watch_serial = message
+        self.s.trace.watch_packet = packet
 
     @property
     def watching(self):
-        return self.s.watch_serial >= 0
+        return self.s.trace.watch_serial >= 0
 
     def watched(self):
         return notes(&self.s)
@@ -305,7 +306,7 @@ cdef class Engine(Machine):
         if deciding is None or deciding:
             found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
             found["fifo"] = np.array(
-                [(vc, packet) for vc in range(s.vcs) for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
+                [(vc, packet) for vc in range(s.vcs.count) for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
             found["pending"] = np.array(pending_messages(s), dtype=np.int64)
         return found
 
@@ -314,7 +315,7 @@ cdef class Engine(Machine):
         return {
             "arrays": dict(self.arrays),
             "records": {kind: records.view(np.uint8) for kind, records in self.records.items()},   # with what fills up
-            "state": taken(&self.s),
+            "state": save_state(&self.s),
             "skipped": self.skipped,
         }
 
@@ -326,7 +327,7 @@ cdef class Engine(Machine):
         for kind, values in snapshot["records"].items():
             self.records[kind].view(np.uint8)[:] = values
         self.skipped_before = snapshot["skipped"]
-        put_back(&self.s, snapshot["state"])
+        load_state(&self.s, snapshot["state"])
 
     # -- looking inside --
 
@@ -340,16 +341,16 @@ cdef class Engine(Machine):
         cdef State* s = &self.s
         names = [(kind, name) for kind, fields in DERIVED.items() for name in fields]
         kept = [self.records[kind][name].copy() for kind, name in names]
-        wants = self.arrays["wants"].copy()
-        masks = {name: self.arrays[name].copy() for name in ("busy", "blocked")}
-        rederive(s)
+        wants = self.arrays["requests"].copy()
+        masks = {name: self.arrays[name].copy() for name in ("busy_outputs", "blocked")}
+        rebuild_masks(s)
         for (kind, name), values in zip(names, kept, strict=True):
             # The last word of masks is nobody's: where credits go that nobody waits for.
-            same = (values[: s.words] if kind == "inputs" else values) == (
-                self.records[kind][name][: s.words] if kind == "inputs" else self.records[kind][name])
+            same = (values[: s.masks.words] if kind == "inputs" else values) == (
+                self.records[kind][name][: s.masks.words] if kind == "inputs" else self.records[kind][name])
             if not np.all(same):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
-        if (wants != self.arrays["wants"]).any():
+        if (wants != self.arrays["requests"]).any():
             raise AssertionError(f"masks of wanted outputs are wrong in cycle {s.now}")
         for name, values in masks.items():   # a link that can start from this cycle on may not have told so yet
             if (self.arrays[name] & ~values).any() or s.arrived and (self.arrays[name] != values).any():

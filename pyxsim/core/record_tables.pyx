@@ -4,9 +4,10 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from pyxsim.core.latency.latency_records cimport MOST_TAGS, PARTS, StayRow, Waited
+from pyxsim.core.latency.latency_records cimport MOST_TAGS, PARTS, StayRow, WaitEntry
 from pyxsim.core.state.sorting cimport sort_numbers
-from pyxsim.core.state.network_state cimport Arrival, Launch, State
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport Arrival, Launch
 
 from pyxsim.core.options import EVENTS
 
@@ -18,10 +19,10 @@ cdef object launches(State* s):
     """Rows (cycle, link, vc, message, packet, flit), in order of (cycle, link)."""
     cdef int64_t i
     cdef Launch* entry
-    rows = np.empty((s.log_count, 6), dtype=np.int64)
+    rows = np.empty((s.trace.launch_count, 6), dtype=np.int64)
     cdef int64_t[:, ::1] view = rows
-    for i in range(s.log_count):
-        entry = &s.log[i]
+    for i in range(s.trace.launch_count):
+        entry = &s.trace.launches[i]
         view[i, 0], view[i, 1], view[i, 2] = entry.cycle, entry.link, entry.vc
         view[i, 3], view[i, 4], view[i, 5] = entry.message, entry.packet, entry.flit
     return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
@@ -30,8 +31,8 @@ cdef object launches(State* s):
 cdef list notes(State* s):
     """Rows (cycle, event, link, vc, flit) of the watched packet, in order of the cycle."""
     cdef int64_t i
-    rows = [(s.notes[i].cycle, EVENTS[s.notes[i].what], s.notes[i].link, s.notes[i].vc, s.notes[i].flit)
-            for i in range(s.note_count)]
+    rows = [(s.trace.notes[i].cycle, EVENTS[s.trace.notes[i].what], s.trace.notes[i].link, s.trace.notes[i].vc, s.trace.notes[i].flit)
+            for i in range(s.trace.note_count)]
     return sorted(rows, key=lambda row: row[0])
 
 
@@ -39,20 +40,20 @@ cdef tuple take_delivered(State* s):
     """What was delivered since this was last asked for, in order of (cycle, message): its numbers and cycles, int64."""
     cdef int64_t i
     cdef int64_t begin = 0
-    cdef int64_t count = 0 if s.recycling else s.delivered_count
+    cdef int64_t count = 0 if s.config.recycling else s.arrivals.delivered_count
     cdef bint in_time = True
     messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
     cdef int64_t[::1] message = messages
     cdef int64_t[::1] cycle = cycles
     # They come cycle by cycle, but for those of parts, which come part by part.
     for i in range(1, count + 1):
-        if i == count or s.delivered_at[i] != s.delivered_at[begin]:
-            sort_numbers(&s.delivered[begin], i - begin)
-            in_time &= i == count or s.delivered_at[i] > s.delivered_at[begin]
+        if i == count or s.arrivals.delivered_at[i] != s.arrivals.delivered_at[begin]:
+            sort_numbers(&s.arrivals.delivered[begin], i - begin)
+            in_time &= i == count or s.arrivals.delivered_at[i] > s.arrivals.delivered_at[begin]
             begin = i
     for i in range(count):
-        message[i], cycle[i] = s.delivered[i], s.delivered_at[i]
-    s.delivered_count = 0
+        message[i], cycle[i] = s.arrivals.delivered[i], s.arrivals.delivered_at[i]
+    s.arrivals.delivered_count = 0
     if in_time:
         return messages, cycles
     order = np.lexsort((messages, cycles))
@@ -63,18 +64,18 @@ cdef dict arrivals(State* s):
     """Messages that have arrived since this was last asked for, in order of (last, serial)."""
     cdef int64_t i, part
     cdef Arrival* entry
-    rows = np.empty((s.arrival_count, len(ARRIVAL_COLUMNS) + PARTS), dtype=np.int64)
+    rows = np.empty((s.arrivals.record_count, len(ARRIVAL_COLUMNS) + PARTS), dtype=np.int64)
     cdef int64_t[:, ::1] view = rows
-    for i in range(s.arrival_count):
-        entry = &s.arrivals[i]
+    for i in range(s.arrivals.record_count):
+        entry = &s.arrivals.records[i]
         view[i, 0], view[i, 1], view[i, 2], view[i, 3] = entry.serial, entry.klass, entry.at, entry.first
         view[i, 4], view[i, 5], view[i, 6], view[i, 7] = entry.last, entry.hops, entry.packets, entry.flits
         for part in range(PARTS):
             view[i, 8 + part] = entry.parts[part]
-    s.arrival_count = 0
+    s.arrivals.record_count = 0
     rows = rows[np.lexsort((rows[:, 0], rows[:, 4]))]
     columns = {name: rows[:, place].copy() for place, name in enumerate(ARRIVAL_COLUMNS)}
-    if s.attribution:
+    if s.config.attribution:
         columns["parts"] = rows[:, len(ARRIVAL_COLUMNS) :].copy()
     return columns
 
@@ -83,11 +84,11 @@ cdef dict waits(State* s):
     """The table of waits, in order of link, victim, culprit and cause."""
     cdef int64_t i, part
     cdef int64_t count = 0
-    cdef Waited* entry
-    table = np.empty((s.books.table_count, 1 + 2 * PARTS), dtype=np.int64)
+    cdef WaitEntry* entry
+    table = np.empty((s.latency.table_count, 1 + 2 * PARTS), dtype=np.int64)
     cdef int64_t[:, ::1] view = table
-    for i in range(s.books.table_room):
-        entry = &s.books.table[i]
+    for i in range(s.latency.table_room):
+        entry = &s.latency.table[i]
         if entry.key:
             view[count, 0] = entry.key - 1
             for part in range(PARTS):
@@ -105,12 +106,12 @@ cdef dict waits(State* s):
 cdef object splits(State* s):
     """The parts of the latency of each message, in order of their numbers; -1: not delivered."""
     cdef int64_t i, part
-    rows = np.full((s.serials, PARTS), -1, dtype=np.int64)
+    rows = np.full((s.stats.messages_sent, PARTS), -1, dtype=np.int64)
     cdef int64_t[:, ::1] view = rows
-    for i in range(s.serials):
-        if s.messages[i].last >= 0:
+    for i in range(s.stats.messages_sent):
+        if s.pools.messages[i].last >= 0:
             for part in range(PARTS):
-                view[i, part] = s.books.messages[i].parts[part]
+                view[i, part] = s.latency.messages[i].parts[part]
     return rows
 
 
@@ -118,10 +119,10 @@ cdef object stays(State* s):
     """Rows (message, packet, link, parts) in order of message and packet, and of its way."""
     cdef int64_t i, part
     cdef StayRow* entry
-    rows = np.empty((s.books.log_count, 3 + PARTS), dtype=np.int64)
+    rows = np.empty((s.latency.log_count, 3 + PARTS), dtype=np.int64)
     cdef int64_t[:, ::1] view = rows
-    for i in range(s.books.log_count):
-        entry = &s.books.log[i]
+    for i in range(s.latency.log_count):
+        entry = &s.latency.log[i]
         view[i, 0], view[i, 1], view[i, 2] = entry.message, entry.packet, entry.link
         for part in range(PARTS):
             view[i, 3 + part] = entry.parts[part]

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.state.record_dtypes import SAME, UNMET
+from pyxsim.core.state.record_dtypes import COMPARED_ARRAYS, NOT_VISITED
 from tests.core.test_repeat import engine_of_ring
 
 CORE = Path(__file__).parents[2] / "pyxsim" / "core"
-RECORDS = ("Vc", "Out", "Range", "Link", "Router", "Packet", "Message", "Node", "Queued")
-BOOKS = (
-    *("VcBook", "VcMargin", "LinkBook", "LaneBook", "Owner", "MessageBook", "PacketBook"),
-    *("Stay", "Rider", "Waited"),
+RECORDS = ("InputVc", "OutputVc", "VcRange", "Link", "Router", "Packet", "Message", "FifoNode", "QueuedFlit")
+LATENCY_RECORDS = (
+    *("VcWait", "VcWaitDetail", "LinkWait", "LaneWait", "VcOwner", "MessageWait", "PacketWait"),
+    *("Stay", "QueuedMessage", "WaitEntry"),
 )
 
 # Flat arrays that decide and are not the same byte by byte.
-MET_ONE_BY_ONE = {"front", "calendar", "fifo"}
+VISITED_SINGLY = {"front_time", "calendar", "fifo"}
 IMPLIED = {
     "source_tail",  # by the head, as long as no message joins
     "pending",  # bounds the jump
@@ -29,7 +29,7 @@ IMPLIED = {
 
 def fields(record: str) -> list[str]:
     """The fields of a struct, as the C compiler is told them."""
-    files = ("state/network_state.pxd", "latency/latency_records.pxd")
+    files = ("state/records.pxd", "latency/latency_records.pxd")
     text = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
     found = re.search(rf"cdef struct {record}:\n((?:    .*\n|\n)+)", text)
     assert found is not None
@@ -38,13 +38,13 @@ def fields(record: str) -> list[str]:
     return [re.sub(r"\[.*?\]|[*\s]", "", name) for name in names]
 
 
-@pytest.mark.parametrize("record", [*RECORDS, *BOOKS])
-def test_every_field_is_met_or_is_known_not_to_matter(record: str) -> None:
+@pytest.mark.parametrize("record", [*RECORDS, *LATENCY_RECORDS])
+def test_every_field_is_visited_or_known_not_to_matter(record: str) -> None:
     files = ("fast_forward/visit_state.pyx", "fast_forward/visit_latency.pyx")
-    walk = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
-    unmet = {name for names in UNMET.get(record, {}).values() for name in names}
-    missing = {name for name in fields(record) if not re.search(rf"\.{name}\b", walk)}
-    assert missing == unmet
+    visitors = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
+    not_visited = {name for names in NOT_VISITED.get(record, {}).values() for name in names}
+    missing = {name for name in fields(record) if not re.search(rf"\.{name}\b", visitors)}
+    assert missing == not_visited
 
 
 def fixed(engine: Engine) -> set[str]:
@@ -61,5 +61,5 @@ def test_every_array_that_decides_is_compared() -> None:
     for n in range(4):
         engine.send(n, (n + 2) % 4, (n + 2) % 4, 0, 3, 5, 3, 0)
     names = {name for name in engine.state(True) if "." not in name}
-    assert names - fixed(engine) - set(SAME) <= MET_ONE_BY_ONE | IMPLIED
-    assert set(SAME) <= set(engine.state())
+    assert names - fixed(engine) - set(COMPARED_ARRAYS) <= VISITED_SINGLY | IMPLIED
+    assert set(COMPARED_ARRAYS) <= set(engine.state())

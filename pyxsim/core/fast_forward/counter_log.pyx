@@ -8,34 +8,35 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.fast_forward.detector_state cimport COUNTS, Orbit, Tape
-from pyxsim.core.state.network_state cimport NONE, Link, grown
-from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS, COUNT_MOST, CREDIT_BITS, SERIAL_BITS, count_asleep, settle
+from pyxsim.core.fast_forward.detector_state cimport COUNTS, PeriodDetector, CounterLog
+from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.records cimport NONE, Link
+from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS, COUNT_MOST, CREDIT_BITS, SERIAL_BITS, count_sleeping_stalls, settle_counters
 
 
 cdef enum:
     MOST_WORDS = 1 << 22     # 32 MiB
 
 
-cdef int64_t row_words(State* s) noexcept nogil:
+cdef int64_t words_per_cycle(State* s) noexcept nogil:
     """Words of a cycle: each counter of all links begins with a new one."""
-    return (<int64_t> s.network_links + 63) // 64 * COUNTS
+    return (<int64_t> s.links.network + 63) // 64 * COUNTS
 
 
-cdef bint note_row(State* s, uint64_t* bits) noexcept nogil:
+cdef bint log_row(State* s, uint64_t* bits) noexcept nogil:
     """What the counters have grown by since the last time. Tells whether that was more than a bit anywhere."""
-    cdef int64_t words = (s.network_links + 63) // 64
-    cdef int64_t* row = s.orbit.row
+    cdef int64_t words = (s.links.network + 63) // 64
+    cdef int64_t* row = s.detector.totals
     cdef int64_t i, flits, credit, vc, arbitration, serial, all_of
     cdef uint64_t small   # of all stalls the last ones: they are not added up for each cycle
     cdef uint64_t* at
     cdef Link* link
     cdef int64_t most = 0
-    count_asleep(s)
-    memset(bits, 0, row_words(s) * sizeof(uint64_t))
-    for i in range(s.network_links):
-        link = &s.link[i]
-        small = s.stalls[link.outlet]
+    count_sleeping_stalls(s)
+    memset(bits, 0, words_per_cycle(s) * sizeof(uint64_t))
+    for i in range(s.links.network):
+        link = &s.links.link[i]
+        small = s.stats.port_stalls[link.outlet]
         flits = link.flits - row[0]
         credit = link.stall_credit + <int64_t> (small >> CREDIT_BITS & COUNT_MOST) - row[1]
         vc = link.stall_vc + <int64_t> (small & COUNT_MOST) - row[2]
@@ -59,103 +60,103 @@ cdef bint note_row(State* s, uint64_t* bits) noexcept nogil:
     return most > 1
 
 
-cdef void stop_tape(State* s) noexcept nogil:
-    s.orbit.tape.first = NONE
-    s.orbit.sample_due = INT64_MAX
+cdef void stop_log(State* s) noexcept nogil:
+    s.detector.log.first = NONE
+    s.detector.sample_due = INT64_MAX
 
 
-cdef void start_tape(State* s) noexcept nogil:
+cdef void start_log(State* s) noexcept nogil:
     """From this cycle on."""
-    cdef Orbit* o = s.orbit
-    if not has_room(s, 0):
+    cdef PeriodDetector* o = s.detector
+    if not log_has_room(s, 0):
         return
-    note_row(s, o.tape.bits)
-    o.tape.first, o.tape.count = s.now, 0
+    log_row(s, o.log.bits)
+    o.log.first, o.log.count = s.now, 0
     o.sample_due = s.now + 1
 
 
-cdef bint tape_fits(State* s, int64_t cycles) noexcept nogil:
-    return (cycles + 1) * row_words(s) <= MOST_WORDS
+cdef bint log_fits(State* s, int64_t cycles) noexcept nogil:
+    return (cycles + 1) * words_per_cycle(s) <= MOST_WORDS
 
 
-cdef bint has_room(State* s, int64_t cycles) noexcept nogil:
+cdef bint log_has_room(State* s, int64_t cycles) noexcept nogil:
     """For one more."""
-    cdef Tape* tape = &s.orbit.tape
-    cdef int64_t need = (cycles + 1) * row_words(s)
+    cdef CounterLog* tape = &s.detector.log
+    cdef int64_t need = (cycles + 1) * words_per_cycle(s)
     cdef int64_t room = min(2 * need + 1024, MOST_WORDS)
     if need <= tape.room:
         return True
-    if not tape_fits(s, cycles):
+    if not log_fits(s, cycles):
         return False
-    tape.bits = <uint64_t*> grown(s, tape.bits, room, sizeof(uint64_t))
+    tape.bits = <uint64_t*> grow_array(s, tape.bits, room, sizeof(uint64_t))
     if s.failed:
         return False
     tape.room = room
     return True
 
 
-cdef void note_cycle(State* s) noexcept nogil:
+cdef void log_cycle(State* s) noexcept nogil:
     """A cycle is about to be visited: what was counted in the one before?"""
-    cdef Orbit* o = s.orbit
-    cdef int64_t count = o.tape.count
-    if o.tape.first == NONE or s.now < o.sample_due:
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t count = o.log.count
+    if o.log.first == NONE or s.now < o.sample_due:
         return
-    if s.now > o.sample_due or not has_room(s, count) or note_row(s, &o.tape.bits[count * row_words(s)]):
-        stop_tape(s)
+    if s.now > o.sample_due or not log_has_room(s, count) or log_row(s, &o.log.bits[count * words_per_cycle(s)]):
+        stop_log(s)
         return
-    o.tape.count += 1
-    o.noted += 1
+    o.log.count += 1
+    o.logged_cycles += 1
     o.sample_due += 1
 
 
-cdef uint64_t* bits_from(State* s, int64_t cycle) noexcept nogil:
+cdef uint64_t* logged_bits(State* s, int64_t cycle) noexcept nogil:
     """What was noted from a cycle on, up to now; NULL: nobody noted that."""
-    cdef Tape* tape = &s.orbit.tape
+    cdef CounterLog* tape = &s.detector.log
     if tape.first == NONE or cycle < tape.first or tape.first + tape.count != s.now:
         return NULL
-    return &tape.bits[(cycle - tape.first) * row_words(s)]
+    return &tape.bits[(cycle - tape.first) * words_per_cycle(s)]
 
 
 cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:
-    cdef int64_t words = (s.network_links + 63) // 64
+    cdef int64_t words = (s.links.network + 63) // 64
     cdef int64_t i, k
     cdef uint64_t rest
     for k in range(COUNTS):
         for i in range(words):
             rest = bits[k * words + i]
             while rest:
-                sums[k * s.network_links + i * 64 + lowest(rest)] += 1
+                sums[k * s.links.network + i * 64 + lowest(rest)] += 1
                 rest &= rest - 1
 
 
-cdef void sum_up(State* s, Plan* plan) noexcept nogil:
+cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
     """What a period of the plan counts, and what was counted up to the beginning of the one at hand."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t count = s.network_links
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t count = s.links.network
     cdef int64_t i
-    memset(o.whole, 0, COUNTS * count * sizeof(int64_t))
-    memset(o.begun, 0, COUNTS * count * sizeof(int64_t))
-    settle(s)
+    memset(o.period_totals, 0, COUNTS * count * sizeof(int64_t))
+    memset(o.base_totals, 0, COUNTS * count * sizeof(int64_t))
+    settle_counters(s)
     for i in range(plan.period):
-        if i == plan.place:
-            memcpy(o.begun, o.whole, COUNTS * count * sizeof(int64_t))
-        add_cycle(s, &plan.bits[i * row_words(s)], o.whole)
+        if i == plan.offset:
+            memcpy(o.base_totals, o.period_totals, COUNTS * count * sizeof(int64_t))
+        add_cycle(s, &plan.bits[i * words_per_cycle(s)], o.period_totals)
     for i in range(count):
-        o.begun[i] = s.link[i].flits - o.begun[i]
-        o.begun[count + i] = s.link[i].stall_credit - o.begun[count + i]
-        o.begun[2 * count + i] = s.link[i].stall_vc - o.begun[2 * count + i]
-        o.begun[3 * count + i] = s.link[i].stall_arbitration - o.begun[3 * count + i]
-        o.begun[4 * count + i] = s.link[i].stall_serial - o.begun[4 * count + i]
+        o.base_totals[i] = s.links.link[i].flits - o.base_totals[i]
+        o.base_totals[count + i] = s.links.link[i].stall_credit - o.base_totals[count + i]
+        o.base_totals[2 * count + i] = s.links.link[i].stall_vc - o.base_totals[2 * count + i]
+        o.base_totals[3 * count + i] = s.links.link[i].stall_arbitration - o.base_totals[3 * count + i]
+        o.base_totals[4 * count + i] = s.links.link[i].stall_serial - o.base_totals[4 * count + i]
     plan.summed = True
 
 
-cdef void totals_at(State* s, Plan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil:
+cdef void totals_at_cycles(State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil:
     """The totals at the beginning of some cycles of what is passed over: `rows`, int64[count, COUNTS, network links].
 
     `order`: of the cycles by their place in the period. The last one may be the end.
     """
-    cdef Orbit* o = s.orbit
-    cdef int64_t size = COUNTS * <int64_t> s.network_links
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t size = COUNTS * <int64_t> s.links.network
     cdef int64_t* sums = <int64_t*> calloc(size + 1, sizeof(int64_t))   # up to the place at hand
     cdef int64_t* row
     cdef int64_t i, k, cycle, rounds
@@ -164,14 +165,14 @@ cdef void totals_at(State* s, Plan* plan, int64_t* cycles, int64_t* order, int64
         s.failed = 1
         return
     if not plan.summed:
-        sum_up(s, plan)
+        sum_period(s, plan)
     for k in range(count):
-        cycle = plan.place + cycles[order[k]] - s.now
+        cycle = plan.offset + cycles[order[k]] - s.now
         rounds = cycle // plan.period
         while at < cycle - rounds * plan.period:
-            add_cycle(s, &plan.bits[at * row_words(s)], sums)
+            add_cycle(s, &plan.bits[at * words_per_cycle(s)], sums)
             at += 1
         row = &rows[order[k] * size]
         for i in range(size):
-            row[i] = o.begun[i] + rounds * o.whole[i] + sums[i]
+            row[i] = o.base_totals[i] + rounds * o.period_totals[i] + sums[i]
     free(sums)

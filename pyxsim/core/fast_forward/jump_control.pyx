@@ -4,51 +4,51 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pyxsim.core.fast_forward.period_detector cimport jump, make_orbit
-from pyxsim.core.fast_forward.counter_log cimport stop_tape, totals_at
+from pyxsim.core.fast_forward.period_detector cimport perform_jump, create_detector
+from pyxsim.core.fast_forward.counter_log cimport stop_log, totals_at_cycles
 
-from pyxsim.core.state.record_dtypes import COPIED, COUNTERS, SAME
+from pyxsim.core.state.record_dtypes import COPIED, COUNTERS, COMPARED_ARRAYS
 
 
 cdef int look_for_periods(State* s, dict arrays, dict records, int64_t until, int64_t window) except -1:
     """In the cycles before `until`, if that is to come; not where every step is told. `window`: as in run."""
     cdef int32_t i
     cdef uint8_t[::1] view
-    if s.tracing or s.watch_serial >= 0 or s.attribution > 1:
+    if s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution > 1:
         until = 0
-    if s.orbit == NULL and until > s.now:
-        blocks = [arrays[name] for name in SAME]
+    if s.detector == NULL and until > s.now:
+        blocks = [arrays[name] for name in COMPARED_ARRAYS]
         blocks += [records[name] if name in records else arrays[name] for name in COPIED]
         blocks = [block for block in blocks if block.size]
-        make_orbit(s, len([name for name in SAME if arrays[name].size]), len(blocks))
+        create_detector(s, len([name for name in COMPARED_ARRAYS if arrays[name].size]), len(blocks))
         for i, block in enumerate(blocks):
             view = block.view(np.uint8)
-            s.orbit.blocks[i].begin = &view[0]
-            s.orbit.blocks[i].size = view.shape[0]
-    if s.orbit != NULL:
+            s.detector.blocks[i].begin = &view[0]
+            s.detector.blocks[i].size = view.shape[0]
+    if s.detector != NULL:
         if until <= s.now:
-            stop_tape(s)
-        s.orbit.until, s.orbit.window = until, window
-        s.orbit.plan.end = 0
+            stop_log(s)
+        s.detector.until, s.detector.window = until, window
+        s.detector.plan.end = 0
     return 0
 
 
 cdef int64_t end_of_jump(State* s) noexcept:
-    return s.orbit.plan.end if s.orbit != NULL and s.orbit.plan.end else s.now
+    return s.detector.plan.end if s.detector != NULL and s.detector.plan.end else s.now
 
 
 cdef object totals_ahead(State* s, object cycles, int links):
     """The totals at the beginning of some cycles up to the end of the jump."""
     wanted = np.asarray(cycles, dtype=np.int64)
-    found = np.zeros((len(wanted), len(COUNTERS), s.network_links), np.int64)
+    found = np.zeros((len(wanted), len(COUNTERS), s.links.network), np.int64)
     if not len(wanted) or not links:
         return found[:, :, :links]
-    if not s.now <= wanted.min() <= wanted.max() <= end_of_jump(s) or s.orbit.plan.bits == NULL:
+    if not s.now <= wanted.min() <= wanted.max() <= end_of_jump(s) or s.detector.plan.bits == NULL:
         raise ValueError("no jump leads through these cycles, or nobody asked for what is counted on the way")
     cdef int64_t[::1] when = np.ascontiguousarray(wanted)
-    cdef int64_t[::1] order = np.argsort((s.orbit.plan.place + wanted - s.now) % s.orbit.plan.period).astype(np.int64)
+    cdef int64_t[::1] order = np.argsort((s.detector.plan.offset + wanted - s.now) % s.detector.plan.period).astype(np.int64)
     cdef int64_t[:, :, ::1] rows = found
-    totals_at(s, &s.orbit.plan, &when[0], &order[0], when.shape[0], &rows[0, 0, 0])
+    totals_at_cycles(s, &s.detector.plan, &when[0], &order[0], when.shape[0], &rows[0, 0, 0])
     if s.failed:
         raise MemoryError("the network's state does not fit into memory")
     return found[:, :, :links]
@@ -57,11 +57,11 @@ cdef object totals_ahead(State* s, object cycles, int links):
 cdef int skip_ahead(State* s) except -1:
     if end_of_jump(s) == s.now:
         raise ValueError("nothing can be skipped now")
-    jump(s)
+    perform_jump(s)
     if s.failed:
         raise MemoryError("the network's state does not fit into memory")
     return 0
 
 
 cdef int64_t skipped_cycles(State* s) noexcept:
-    return s.orbit.skipped if s.orbit != NULL else 0
+    return s.detector.skipped if s.detector != NULL else 0

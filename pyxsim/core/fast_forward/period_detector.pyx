@@ -16,17 +16,17 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from pyxsim.core.state.bits cimport set_bit
-from pyxsim.core.fast_forward.snapshot_copy cimport copy_records, copy_words
+from pyxsim.core.fast_forward.snapshot_copy cimport copy_records, copy_cost
 from pyxsim.core.router.random_draws cimport GOLDEN
-from pyxsim.core.router.interface cimport next_start
-from pyxsim.core.fast_forward.known_periods cimport free_loops, free_picture, go_round, keep_loop, loops_kept, note_counts, plan_round
-from pyxsim.core.fast_path.vc_masks cimport rederive
-from pyxsim.core.fast_forward.detector_state cimport COUNTS, LOOPS, PICTURES, RATES, Block, Loop, Orbit, Picture, Plan
-from pyxsim.core.fast_forward.visit_state cimport walk
-from pyxsim.core.state.network_state cimport KINDS, NONE, Slot
-from pyxsim.core.router.stall_counters cimport settle
-from pyxsim.core.fast_forward.counter_log cimport bits_from, note_cycle, start_tape, stop_tape, tape_fits
-from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, RECORD, Walk
+from pyxsim.core.router.interface cimport next_start_cycle
+from pyxsim.core.fast_forward.known_periods cimport free_known_periods, free_snapshot, jump_along_known_period, remember_period, periods_kept, record_counts, plan_known_period_jump
+from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
+from pyxsim.core.fast_forward.detector_state cimport COUNTS, MOST_PERIODS, MOST_SNAPSHOTS, RATES, ArrayBlock, KnownPeriod, PeriodDetector, StateSnapshot, JumpPlan
+from pyxsim.core.fast_forward.visit_state cimport visit_state
+from pyxsim.core.state.records cimport KINDS, NONE, CalendarSlot
+from pyxsim.core.router.stall_counters cimport settle_counters
+from pyxsim.core.fast_forward.counter_log cimport logged_bits, log_cycle, start_log, stop_log, log_fits
+from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, RECORD, Visitor
 
 
 cdef enum:
@@ -37,17 +37,17 @@ cdef enum:
     VISITS_PER_WORD = 8      # a word takes some 3 ns, a visit at least 50
     COPIED_AS_ONE = 8        # words that are copied in the time in which one is met
     ON_THE_WAY = 8           # pictures of a loop
-    FAR_APART = 12           # of all pictures, those that are taken later and later
+    LATE_SNAPSHOTS = 12           # of all pictures, those that are taken later and later
 
 
-cdef bint afforded(State* s, int64_t walks) noexcept nogil:
+cdef bint comparison_affordable(State* s, int64_t walks) noexcept nogil:
     """Another comparison with a picture. Who takes one wants to compare it, too."""
-    return s.orbit.spent + walks * s.orbit.size <= WORDS_AT_FIRST + s.router_visits // VISITS_PER_WORD
+    return s.detector.words_spent + walks * s.detector.snapshot_words <= WORDS_AT_FIRST + s.stats.router_visits // VISITS_PER_WORD
 
 
 cdef uint64_t fingerprint(State* s) noexcept nogil:
     """Of a few of the entries of this cycle."""
-    cdef Slot* slot = &s.slots[s.now & s.slot_mask]
+    cdef CalendarSlot* slot = &s.calendar.slots[s.now & s.calendar.slot_mask]
     cdef uint64_t sum = 0
     cdef int32_t* events
     cdef int32_t kind, count
@@ -63,112 +63,112 @@ cdef uint64_t fingerprint(State* s) noexcept nogil:
     return GOLDEN * sum
 
 
-cdef void forget(State* s) noexcept nogil:
+cdef void reset_detector(State* s) noexcept nogil:
     """What comes now has nothing to do with what was."""
-    cdef Orbit* o = s.orbit
+    cdef PeriodDetector* o = s.detector
     o.age = 0
-    o.due = FIRST_AGE
-    o.count = 0
-    o.again = 0
+    o.snapshot_due = FIRST_AGE
+    o.snapshot_count = 0
+    o.confirming = 0
     o.plan.end = 0
-    stop_tape(s)
+    stop_log(s)
 
 
 # --- pictures -------------------------------------------------------------------------------------------------------
 
-cdef void take_picture(State* s) noexcept nogil:
-    cdef Orbit* o = s.orbit
-    cdef Picture* p = &o.picture[o.count]
-    cdef Walk w
-    settle(s)
-    w.mode, w.picture, w.differs = RECORD, p, False
-    w.place = w.counted = 0
-    walk(s, &w)
+cdef void take_snapshot(State* s) noexcept nogil:
+    cdef PeriodDetector* o = s.detector
+    cdef StateSnapshot* p = &o.snapshot[o.snapshot_count]
+    cdef Visitor w
+    settle_counters(s)
+    w.mode, w.snapshot, w.differs = RECORD, p, False
+    w.position = w.counted = 0
+    visit_state(s, &w)
     if s.failed:
         return
-    p.same_count, p.counts_count = w.place, w.counted
+    p.same_count, p.counts_count = w.position, w.counted
     p.hash = o.hint
-    o.size = w.place + w.counted
-    o.spent += o.size
-    note_counts(s, p)
-    p.copied = o.period > 0 and loops_kept(s) > 0
+    o.snapshot_words = w.position + w.counted
+    o.words_spent += o.snapshot_words
+    record_counts(s, p)
+    p.copied = o.period > 0 and periods_kept(s) > 0
     if p.copied:
         copy_records(s, p)
-        o.spent += copy_words(s) // COPIED_AS_ONE
+        o.words_spent += copy_cost(s) // COPIED_AS_ONE
     if not s.failed:
-        o.count += 1
+        o.snapshot_count += 1
 
 
-cdef void take_next(State* s) noexcept nogil:
+cdef void take_due_snapshot(State* s) noexcept nogil:
     """A picture that is due."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t step = o.due >> 1
-    take_picture(s)
-    if o.period and o.count < PICTURES - FAR_APART:   # on the way through a period that is like the last one
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t step = o.snapshot_due >> 1
+    take_snapshot(s)
+    if o.period and o.snapshot_count < MOST_SNAPSHOTS - LATE_SNAPSHOTS:   # on the way through a period that is like the last one
         step = min(step, max(o.period // ON_THE_WAY, HASHED))
-    o.due += step
-    if o.count == 1:
-        begin_tape(s)
+    o.snapshot_due += step
+    if o.snapshot_count == 1:
+        begin_log(s)
 
 
-cdef void begin_tape(State* s) noexcept nogil:
+cdef void begin_log(State* s) noexcept nogil:
     """Where windows end in a period is known only when that is proved, but most are as long as those before. A cycle
     that is noted takes a seventh more: not more of them than were skipped."""
-    cdef Orbit* o = s.orbit
-    if o.period and o.window and o.noted <= o.skipped:
-        start_tape(s)
+    cdef PeriodDetector* o = s.detector
+    if o.period and o.window and o.logged_cycles <= o.skipped:
+        start_log(s)
 
 
-cdef bint compare(State* s, Walk* w, Picture* p, bint any_like) noexcept nogil:
-    cdef Orbit* o = s.orbit
-    settle(s)
-    w.mode, w.picture = COMPARE, p
-    w.differs, w.any_like = False, any_like
-    w.place = w.counted = 0
+cdef bint compare_with_snapshot(State* s, Visitor* w, StateSnapshot* p, bint any_like) noexcept nogil:
+    cdef PeriodDetector* o = s.detector
+    settle_counters(s)
+    w.mode, w.snapshot = COMPARE, p
+    w.differs, w.allow_similar = False, any_like
+    w.position = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
-    w.most, w.old, w.young = INT64_MAX, -INT64_MAX, INT64_MAX
+    w.max_periods, w.latest_fixed, w.earliest_moving = INT64_MAX, -INT64_MAX, INT64_MAX
     w.stuck, w.grows = 0, False
-    walk(s, w)
+    visit_state(s, w)
     o.deltas, o.deltas_room = w.deltas, w.deltas_room
-    o.spent += w.place + w.counted
-    return not (s.failed or w.differs or w.place != p.same_count or w.counted != p.counts_count)
+    o.words_spent += w.position + w.counted
+    return not (s.failed or w.differs or w.position != p.same_count or w.counted != p.counts_count)
 
 
-cdef bint is_again(State* s, int32_t number) noexcept nogil:
+cdef bint matches_snapshot(State* s, int32_t number) noexcept nogil:
     """Is the state that of a picture since the last disturbance, so that a period is proved, and may it be skipped?"""
-    cdef Orbit* o = s.orbit
-    cdef Picture* p = &o.picture[number]
-    cdef Walk w
-    if not compare(s, &w, p, False) or w.old > w.young:
+    cdef PeriodDetector* o = s.detector
+    cdef StateSnapshot* p = &o.snapshot[number]
+    cdef Visitor w
+    if not compare_with_snapshot(s, &w, p, False) or w.latest_fixed > w.earliest_moving:
         return False
-    if w.most == INT64_MAX or w.most < 0 or w.stuck:
+    if w.max_periods == INT64_MAX or w.max_periods < 0 or w.stuck:
         return False   # nothing is sent; or a message ends; or some packets stand still, which is for the watchdog
     o.period = s.now - p.cycle
-    o.latency = s.latency_sum - p.sums.latency
-    o.packets = s.packets_delivered - p.sums.packets
-    return plan_jump(s, number, w.most)
+    o.latency_growth = s.stats.latency_sum - p.sums.latency
+    o.packet_growth = s.stats.packets_delivered - p.sums.packets
+    return plan_jump(s, number, w.max_periods)
 
 
-cdef bint is_known(State* s) noexcept nogil:
+cdef bint matches_known_period(State* s) noexcept nogil:
     """Has the state been met in a loop, and may one go round there?"""
-    cdef Orbit* o = s.orbit
-    cdef Loop* loop
-    cdef Walk w
+    cdef PeriodDetector* o = s.detector
+    cdef KnownPeriod* loop
+    cdef Visitor w
     cdef int32_t i, number
-    for i in range(LOOPS):
-        loop = &o.loop[i]
+    for i in range(MOST_PERIODS):
+        loop = &o.known[i]
         for number in range(loop.count):
-            if loop.picture[number].hash == o.hint and afforded(s, 1) and compare(s, &w, &loop.picture[number], True):
-                return plan_round(s, loop, number, limit_of(s, loop.taped))
+            if loop.snapshot[number].hash == o.hint and comparison_affordable(s, 1) and compare_with_snapshot(s, &w, &loop.snapshot[number], True):
+                return plan_known_period_jump(s, loop, number, jump_limit(s, loop.logged))
     return False
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------
 
-cdef int64_t limit_of(State* s, bint taped) noexcept nogil:
+cdef int64_t jump_limit(State* s, bint taped) noexcept nogil:
     """The cycle that a jump may come to. Where it is not known what each cycle counts, no window ends on the way."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t limit = min(o.until, next_start(s))
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t limit = min(o.until, next_start_cycle(s))
     if o.window and not taped:
         limit = min(limit, (s.now // o.window + 1) * o.window - 1)
     return limit
@@ -176,40 +176,40 @@ cdef int64_t limit_of(State* s, bint taped) noexcept nogil:
 
 cdef bint plan_jump(State* s, int32_t number, int64_t most) noexcept nogil:
     """The state is that of a picture, and may be so `most` times more."""
-    cdef Orbit* o = s.orbit
-    cdef Plan* plan = &o.plan
-    cdef uint64_t* bits = bits_from(s, o.picture[number].cycle)
-    cdef int64_t limit = limit_of(s, bits != NULL)
-    if not o.again and limit < min(limit_of(s, True), s.now + most * o.period) and tape_fits(s, o.period):
+    cdef PeriodDetector* o = s.detector
+    cdef JumpPlan* plan = &o.plan
+    cdef uint64_t* bits = logged_bits(s, o.snapshot[number].cycle)
+    cdef int64_t limit = jump_limit(s, bits != NULL)
+    if not o.confirming and limit < min(jump_limit(s, True), s.now + most * o.period) and log_fits(s, o.period):
         # Once more, to note what is counted meanwhile.
-        o.again = 1
-        o.count = 0
-        o.due = o.age + max(o.period // ON_THE_WAY, HASHED)
-        take_picture(s)
-        start_tape(s)
+        o.confirming = 1
+        o.snapshot_count = 0
+        o.snapshot_due = o.age + max(o.period // ON_THE_WAY, HASHED)
+        take_snapshot(s)
+        start_log(s)
         return False
-    if o.picture[number].copied:
-        return plan_round(s, keep_loop(s, number, bits), 0, limit)
+    if o.snapshot[number].copied:
+        return plan_known_period_jump(s, remember_period(s, number, bits), 0, limit)
     plan.rounds = min(most, max(limit - s.now, 0) // o.period)
     plan.end = s.now + plan.rounds * o.period if plan.rounds else 0
-    plan.period, plan.place, plan.bits, plan.summed, plan.loop = o.period, 0, bits, False, NULL
+    plan.period, plan.offset, plan.bits, plan.summed, plan.loop = o.period, 0, bits, False, NULL
     return plan.rounds > 0
 
 
-cdef bint observe(State* s) noexcept nogil:
+cdef bint observe_cycle(State* s) noexcept nogil:
     """A cycle is about to be visited. True: a period is proved, and some of it may be skipped."""
-    cdef Orbit* o = s.orbit
-    cdef int64_t marks = s.joined + s.messages_delivered + s.draws
+    cdef PeriodDetector* o = s.detector
+    cdef int64_t marks = s.stats.messages_joined + s.stats.messages_delivered + s.routes.draws
     cdef uint64_t found
     cdef int32_t i
-    if o.seen == s.now:
+    if o.last_visited == s.now:
         return False
     o.plan.end = 0
-    note_cycle(s)
-    if marks != o.marks:
-        o.marks = marks
-        forget(s)
-    o.seen = s.now
+    log_cycle(s)
+    if marks != o.disturbances:
+        o.disturbances = marks
+        reset_detector(s)
+    o.last_visited = s.now
     o.age += 1
     if o.age <= FIRST_AGE - HASHED:
         return False
@@ -218,129 +218,129 @@ cdef bint observe(State* s) noexcept nogil:
         o.hash = (o.hash << 1) + found + <uint64_t> (s.now - o.hashed) * 0x2545F491
         o.hashed = s.now
     o.hint = o.hash + <uint64_t> (s.now - o.hashed) * <uint64_t> 0x9E3779B1
-    if o.age < FIRST_AGE or s.delivered_count:
+    if o.age < FIRST_AGE or s.arrivals.delivered_count:
         return False
-    if is_known(s):
+    if matches_known_period(s):
         return True
-    for i in range(o.count):
-        if o.picture[i].hash == o.hint and (o.again or afforded(s, 1)) and is_again(s, i):
+    for i in range(o.snapshot_count):
+        if o.snapshot[i].hash == o.hint and (o.confirming or comparison_affordable(s, 1)) and matches_snapshot(s, i):
             return True
     # A period that is simulated once more for them has all its pictures: without, a jump ends at its beginning only.
-    if o.age >= o.due and o.count < PICTURES and (o.again or afforded(s, 3)):
-        take_next(s)
+    if o.age >= o.snapshot_due and o.snapshot_count < MOST_SNAPSHOTS and (o.confirming or comparison_affordable(s, 3)):
+        take_due_snapshot(s)
     return False
 
 
 # --- jumps ----------------------------------------------------------------------------------------------------------
 
-cdef int64_t sum_of(int64_t periods, int64_t first, int64_t step) noexcept nogil:
+cdef int64_t arithmetic_sum(int64_t periods, int64_t first, int64_t step) noexcept nogil:
     """Over so many periods, what was `first` in the one that was proved and grows by `step` in each."""
     return periods * first + step * (periods * (periods + 1) // 2)
 
 
-cdef void turn_wheel(State* s, int64_t cycles) noexcept nogil:
+cdef void rotate_calendar(State* s, int64_t cycles) noexcept nogil:
     """What the calendar has for the cycles to come comes so many later."""
-    cdef int64_t size = s.slot_mask + 1
+    cdef int64_t size = s.calendar.slot_mask + 1
     cdef int64_t place
     cdef int32_t kind
-    cdef Slot* turned = <Slot*> malloc(size * sizeof(Slot))
+    cdef CalendarSlot* turned = <CalendarSlot*> malloc(size * sizeof(CalendarSlot))
     if turned == NULL:
         s.failed = 1
         return
     for place in range(size):
-        turned[(place + cycles) & s.slot_mask] = s.slots[place]
-    memcpy(s.slots, turned, size * sizeof(Slot))
+        turned[(place + cycles) & s.calendar.slot_mask] = s.calendar.slots[place]
+    memcpy(s.calendar.slots, turned, size * sizeof(CalendarSlot))
     free(turned)
-    for place in range(s.slot_words):
-        s.slot_used[place] = 0
+    for place in range(s.calendar.words):
+        s.calendar.used[place] = 0
     for place in range(size):
         for kind in range(KINDS):
-            if s.slots[place].count[kind]:
-                set_bit(s.slot_used, <int32_t> place)
+            if s.calendar.slots[place].count[kind]:
+                set_bit(s.calendar.used, <int32_t> place)
 
 
-cdef void pass_periods(State* s, int64_t periods) noexcept nogil:
+cdef void pass_whole_periods(State* s, int64_t periods) noexcept nogil:
     """Let whole periods pass. Counters grow by the same in each, but latencies of messages that began before it grow
     by its length, too."""
-    cdef Orbit* o = s.orbit
-    cdef Walk w
-    settle(s)
-    w.mode, w.picture, w.differs = ADVANCE, NULL, False
-    w.place = w.counted = 0
+    cdef PeriodDetector* o = s.detector
+    cdef Visitor w
+    settle_counters(s)
+    w.mode, w.snapshot, w.differs = ADVANCE, NULL, False
+    w.position = w.counted = 0
     w.deltas, w.deltas_room = o.deltas, o.deltas_room
     w.periods, w.cycles = periods, periods * o.period
-    walk(s, &w)
-    turn_wheel(s, w.cycles)
-    s.latency_sum += sum_of(periods, o.latency, o.packets * o.period)
+    visit_state(s, &w)
+    rotate_calendar(s, w.cycles)
+    s.stats.latency_sum += arithmetic_sum(periods, o.latency_growth, o.packet_growth * o.period)
     s.now += w.cycles
 
 
-cdef void jump(State* s) noexcept nogil:
+cdef void perform_jump(State* s) noexcept nogil:
     """What was planned."""
-    cdef Orbit* o = s.orbit
+    cdef PeriodDetector* o = s.detector
     cdef int64_t begin = s.now
     cdef bint round = o.plan.loop != NULL
     if round:
-        go_round(s)
+        jump_along_known_period(s)
     else:
-        pass_periods(s, o.plan.rounds)
+        pass_whole_periods(s, o.plan.rounds)
     if s.failed:
         return
-    rederive(s)
-    s.reported = s.now
-    s.changed = 1
-    o.seen = o.hashed = s.now
+    rebuild_masks(s)
+    s.stats.window_reported = s.now
+    s.stats.changed = 1
+    o.last_visited = o.hashed = s.now
     o.skipped += s.now - begin
     o.plan.end = 0
-    o.count = 0
-    stop_tape(s)
+    o.snapshot_count = 0
+    stop_log(s)
     if round:
-        o.due = INT64_MAX   # the loop is known
+        o.snapshot_due = INT64_MAX   # the loop is known
     else:
-        take_picture(s)
+        take_snapshot(s)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------
 
-cdef bint make_orbit(State* s, int32_t compared, int32_t blocks) except -1:
+cdef bint create_detector(State* s, int32_t compared, int32_t blocks) except -1:
     """Begin to look for periods. `blocks`: arrays that are copied; the first ones are compared byte by byte."""
-    s.orbit = <Orbit*> calloc(1, sizeof(Orbit))
-    if s.orbit == NULL:
+    s.detector = <PeriodDetector*> calloc(1, sizeof(PeriodDetector))
+    if s.detector == NULL:
         raise MemoryError
-    s.orbit.blocks = <Block*> calloc(blocks, sizeof(Block))
-    s.orbit.rates = <int64_t*> calloc(s.injection_links * RATES + 1, sizeof(int64_t))
-    s.orbit.senders = <int64_t*> calloc(s.injection_links + 1, sizeof(int64_t))
-    s.orbit.row = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
-    s.orbit.whole = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
-    s.orbit.begun = <int64_t*> calloc(s.network_links * COUNTS + 1, sizeof(int64_t))
-    if s.orbit.whole == NULL or s.orbit.begun == NULL:
+    s.detector.blocks = <ArrayBlock*> calloc(blocks, sizeof(ArrayBlock))
+    s.detector.rates = <int64_t*> calloc(s.links.injection * RATES + 1, sizeof(int64_t))
+    s.detector.sender_visit = <int64_t*> calloc(s.links.injection + 1, sizeof(int64_t))
+    s.detector.totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
+    s.detector.period_totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
+    s.detector.base_totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
+    if s.detector.period_totals == NULL or s.detector.base_totals == NULL:
         raise MemoryError
-    if s.orbit.blocks == NULL or s.orbit.rates == NULL or s.orbit.senders == NULL or s.orbit.row == NULL:
+    if s.detector.blocks == NULL or s.detector.rates == NULL or s.detector.sender_visit == NULL or s.detector.totals == NULL:
         raise MemoryError
-    s.orbit.compared, s.orbit.block_count = compared, blocks
-    s.orbit.size = WORDS_PER_VC * s.vcs
-    s.orbit.seen = NONE
-    s.orbit.marks = NONE
-    forget(s)
+    s.detector.compared, s.detector.block_count = compared, blocks
+    s.detector.snapshot_words = WORDS_PER_VC * s.vcs.count
+    s.detector.last_visited = NONE
+    s.detector.disturbances = NONE
+    reset_detector(s)
     return True
 
 
-cdef void free_orbit(State* s) noexcept:
+cdef void free_detector(State* s) noexcept:
     cdef int32_t i
-    if s.orbit == NULL:
+    if s.detector == NULL:
         return
-    for i in range(PICTURES):
-        free_picture(&s.orbit.picture[i])
-    free_loops(s)
-    free(s.orbit.tape.bits)
-    free(s.orbit.row)
-    free(s.orbit.whole)
-    free(s.orbit.begun)
-    free(s.orbit.blocks)
-    free(s.orbit.met)
-    free(s.orbit.order)
-    free(s.orbit.who)
-    free(s.orbit.deltas)
-    free(s.orbit.rates)
-    free(s.orbit.senders)
-    free(s.orbit)
+    for i in range(MOST_SNAPSHOTS):
+        free_snapshot(&s.detector.snapshot[i])
+    free_known_periods(s)
+    free(s.detector.log.bits)
+    free(s.detector.totals)
+    free(s.detector.period_totals)
+    free(s.detector.base_totals)
+    free(s.detector.blocks)
+    free(s.detector.visited_in)
+    free(s.detector.order)
+    free(s.detector.messages)
+    free(s.detector.deltas)
+    free(s.detector.rates)
+    free(s.detector.sender_visit)
+    free(s.detector)

@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.core.fast_forward.detector_state cimport Picture
+from pyxsim.core.fast_forward.detector_state cimport StateSnapshot
 from pyxsim.core.state.network_state cimport State
 
 
-cdef int64_t copy_words(State* s) noexcept nogil
-cdef void copy_records(State* s, Picture* p) noexcept nogil
-cdef void put_back(State* s, Picture* p) noexcept nogil
+cdef int64_t copy_cost(State* s) noexcept nogil
+cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil
+cdef void restore_records(State* s, StateSnapshot* p) noexcept nogil

@@ -20,24 +20,24 @@ from pyxsim.core.latency.latency_records cimport (
     SERIALISATION,
     SOURCE,
     WAITS,
-    LaneBook,
-    LinkBook,
-    MessageBook,
-    PacketBook,
-    Rider,
+    LaneWait,
+    LinkWait,
+    MessageWait,
+    PacketWait,
+    QueuedMessage,
     Stay,
-    VcBook,
-    VcMargin,
-    Waited,
+    VcWait,
+    VcWaitDetail,
+    WaitEntry,
 )
-from pyxsim.core.router.buffer cimport FRONT, last_packet, next_place, packet_at
+from pyxsim.core.router.buffer cimport FRONT, last_packet, next_packet_place, packet_at
 from pyxsim.core.fast_forward.detector_state cimport RATES
-from pyxsim.core.fast_forward.period_detector cimport sum_of
-from pyxsim.core.state.network_state cimport ACTIVE, NONE, Message, Node
-from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, both, clocks, counts, counts_int, grown_by, name, same
+from pyxsim.core.fast_forward.period_detector cimport arithmetic_sum
+from pyxsim.core.state.records cimport ACTIVE, NONE, FifoNode, Message
+from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, pack, visit_clock, visit_count, visit_count32, last_growth, visit_packet_identity, visit_equal
 
 
-cdef inline int32_t rate_of(int32_t part) noexcept nogil:
+cdef inline int32_t lane_rate(int32_t part) noexcept nogil:
     """Which rate of a lane a part of a stay at the source grows by, or NONE."""
     if part == SOURCE:
         return 0
@@ -48,129 +48,129 @@ cdef inline int32_t rate_of(int32_t part) noexcept nogil:
 
 # --- sources --------------------------------------------------------------------------------------------------------
 
-cdef void meet_lane_books(State* s, Walk* w) noexcept nogil:
+cdef void visit_lane_records(State* s, Visitor* w) noexcept nogil:
     cdef int32_t i
-    cdef LaneBook* b
+    cdef LaneWait* b
     cdef int64_t* rates
-    for i in range(s.injection_links):
-        b = &s.books.lane[i]
-        rates = &s.orbit.rates[i * RATES]
-        same(s, w, both(b.user, b.target))
-        same(s, w, both(b.after, b.by))
-        same(s, w, both(b.vc_by, b.credit_by))
-        same(s, w, b.other_by)
-        clocks(s, w, &b.since)
-        clocks(s, w, &b.busy_until)
-        clocks(s, w, &b.began)
-        clocks(s, w, &b.credit_over)
-        clocks(s, w, &b.vc_over)
-        counts(s, w, &b.no_vc)
+    for i in range(s.links.injection):
+        b = &s.latency.lane[i]
+        rates = &s.detector.rates[i * RATES]
+        visit_equal(s, w, pack(b.user, b.target))
+        visit_equal(s, w, pack(b.after, b.by))
+        visit_equal(s, w, pack(b.vc_by, b.credit_by))
+        visit_equal(s, w, b.other_by)
+        visit_clock(s, w, &b.since)
+        visit_clock(s, w, &b.busy_until)
+        visit_clock(s, w, &b.began)
+        visit_clock(s, w, &b.credit_over)
+        visit_clock(s, w, &b.vc_over)
+        visit_count(s, w, &b.no_vc)
         if w.mode == COMPARE:
-            rates[2] = grown_by(w)
-        counts(s, w, &b.no_credit)
+            rates[2] = last_growth(w)
+        visit_count(s, w, &b.no_credit)
         if w.mode == COMPARE:
-            rates[3] = grown_by(w)
+            rates[3] = last_growth(w)
         if w.differs:
             return
 
 
-cdef void meet_message_book(State* s, Walk* w, int32_t message) noexcept nogil:
-    cdef MessageBook* b = &s.books.messages[message]
-    cdef Message* m = &s.messages[message]
-    cdef int32_t lane = m.lane - s.network_links
-    cdef int64_t* rates = &s.orbit.rates[lane * RATES]
-    same(s, w, b.before)
-    same(s, w, b.first)
-    same(s, w, b.no_vc)
-    same(s, w, b.no_credit)
-    counts(s, w, &b.own)
+cdef void visit_message_record(State* s, Visitor* w, int32_t message) noexcept nogil:
+    cdef MessageWait* b = &s.latency.messages[message]
+    cdef Message* m = &s.pools.messages[message]
+    cdef int32_t lane = m.lane - s.links.network
+    cdef int64_t* rates = &s.detector.rates[lane * RATES]
+    visit_equal(s, w, b.before)
+    visit_equal(s, w, b.first)
+    visit_equal(s, w, b.no_vc)
+    visit_equal(s, w, b.no_credit)
+    visit_count(s, w, &b.own)
     if w.mode == COMPARE and not w.differs and m.opened:
-        if s.orbit.senders[lane] == s.orbit.walks:   # it is not the only one: whose are the entries of the table?
+        if s.detector.sender_visit[lane] == s.detector.visit_number:   # it is not the only one: whose are the entries of the table?
             w.differs = True
-        s.orbit.senders[lane] = s.orbit.walks
-        rates[1] = grown_by(w)
-        rates[0] = s.now - w.picture.cycle - rates[1] - rates[2] - rates[3]
+        s.detector.sender_visit[lane] = s.detector.visit_number
+        rates[1] = last_growth(w)
+        rates[0] = s.now - w.snapshot.cycle - rates[1] - rates[2] - rates[3]
     if w.mode == COMPARE and b.first >= 0:
-        w.old = max(w.old, b.first)
+        w.latest_fixed = max(w.latest_fixed, b.first)
 
 
-cdef void meet_stays(State* s, Walk* w, int32_t packet) noexcept nogil:
+cdef void visit_stays(State* s, Visitor* w, int32_t packet) noexcept nogil:
     """The stays of a packet that are over. The first is that at its source."""
-    cdef PacketBook* p = &s.books.packets[packet]
+    cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t index = p.first
     cdef int32_t i, rate
     cdef int64_t known, step
     cdef Stay* stay
     while index != NONE and not w.differs:
-        stay = &s.books.stays[index]
+        stay = &s.latency.stays[index]
         known = 0
         for i in range(PARTS):
             known = known * 2 + (stay.parts[i] != 0)
-        same(s, w, both(stay.link, known))
-        same(s, w, (<int64_t*> &stay.culprit[0])[0])
+        visit_equal(s, w, pack(stay.link, known))
+        visit_equal(s, w, (<int64_t*> &stay.culprit[0])[0])
         for i in range(PARTS):
-            counts(s, w, &stay.parts[i])
-            rate = rate_of(i) if index == p.first else NONE
+            visit_count(s, w, &stay.parts[i])
+            rate = lane_rate(i) if index == p.first else NONE
             if w.mode == COMPARE:
-                step = s.orbit.rates[(stay.link - s.network_links) * RATES + rate] if rate >= 0 else 0
-                if grown_by(w) != step:
+                step = s.detector.rates[(stay.link - s.links.network) * RATES + rate] if rate >= 0 else 0
+                if last_growth(w) != step:
                     w.differs = True
         index = stay.next
-    same(s, w, NONE)
+    visit_equal(s, w, NONE)
 
 
 # --- links ----------------------------------------------------------------------------------------------------------
 
-cdef Rider* rider_of(State* s, int32_t link, int64_t serial) noexcept nogil:
-    cdef int32_t rider = s.books.link[link].riders
-    while s.books.riders[rider].serial != serial:
-        rider = s.books.riders[rider].next
-    return &s.books.riders[rider]
+cdef QueuedMessage* queued_message_of(State* s, int32_t link, int64_t serial) noexcept nogil:
+    cdef int32_t rider = s.latency.link[link].riders
+    while s.latency.riders[rider].serial != serial:
+        rider = s.latency.riders[rider].next
+    return &s.latency.riders[rider]
 
 
-cdef void meet_link_book(State* s, Walk* w, int32_t number) noexcept nogil:
-    cdef LinkBook* b = &s.books.link[number]
+cdef void visit_link_record(State* s, Visitor* w, int32_t number) noexcept nogil:
+    cdef LinkWait* b = &s.latency.link[number]
     cdef int32_t rider = b.riders
-    cdef int32_t node = s.link[number].queue_head
+    cdef int32_t node = s.links.link[number].queue_head
     cdef bint seen = True
-    cdef Rider* r
-    cdef Node* n
-    cdef PacketBook* p
-    same(s, w, b.serial)
-    same(s, w, both(b.by, sending(s, number, b.packet)))
-    clocks(s, w, &b.at)
+    cdef QueuedMessage* r
+    cdef FifoNode* n
+    cdef PacketWait* p
+    visit_equal(s, w, b.serial)
+    visit_equal(s, w, pack(b.by, sending_vc(s, number, b.packet)))
+    visit_clock(s, w, &b.at)
     while rider != NONE and not w.differs:
-        r = &s.books.riders[rider]
-        same(s, w, r.serial)
-        same(s, w, both(r.flits, r.inside))
-        same(s, w, r.other_by)
+        r = &s.latency.riders[rider]
+        visit_equal(s, w, r.serial)
+        visit_equal(s, w, pack(r.flits, r.inside))
+        visit_equal(s, w, r.other_by)
         if r.inside:
             if w.mode != ADVANCE:   # what the next tail has waited in the queue
-                same(s, w, r.own + r.begun - r.base - s.now)
-            clocks(s, w, &r.begun)
-            counts(s, w, &r.base)
-        counts(s, w, &r.own)
+                visit_equal(s, w, r.own + r.begun - r.base - s.now)
+            visit_clock(s, w, &r.begun)
+            visit_count(s, w, &r.base)
+        visit_count(s, w, &r.own)
         rider = r.next
-    same(s, w, NONE)
+    visit_equal(s, w, NONE)
     while node != NONE and not w.differs:
-        n = &s.nodes_pool[node]
+        n = &s.pools.nodes[node]
         seen = seen and node != b.unseen
-        same(s, w, seen)
-        if s.queued_pool[node].flit == s.packets[n.packet].flits - 1:
-            p = &s.books.packets[n.packet]
-            clocks(s, w, &p.left)
-            same(s, w, p.spare)
+        visit_equal(s, w, seen)
+        if s.pools.queued[node].flit == s.pools.packets[n.packet].flits - 1:
+            p = &s.latency.packets[n.packet]
+            visit_clock(s, w, &p.left)
+            visit_equal(s, w, p.spare)
             if seen:
-                same(s, w, rider_of(s, number, p.serial).own - p.own)
-                same(s, w, p.queued)
-                counts(s, w, &p.own)
+                visit_equal(s, w, queued_message_of(s, number, p.serial).own - p.own)
+                visit_equal(s, w, p.queued)
+                visit_count(s, w, &p.own)
         node = n.next
 
 
-cdef int32_t sending(State* s, int32_t number, int32_t packet) noexcept nogil:
+cdef int32_t sending_vc(State* s, int32_t number, int32_t packet) noexcept nogil:
     """On which VC of a link the packet is being sent, or NONE: then another may have its record by now."""
     cdef int32_t vc
-    for vc in range(s.link[number].base, s.link[number].base + s.link[number].vcs):
+    for vc in range(s.links.link[number].base, s.links.link[number].base + s.links.link[number].vcs):
         if last_packet(s, vc) == packet:
             return vc
     return NONE
@@ -178,101 +178,101 @@ cdef int32_t sending(State* s, int32_t number, int32_t packet) noexcept nogil:
 
 # --- VCs ------------------------------------------------------------------------------------------------------------
 
-cdef void meet_vc_book(State* s, Walk* w, int32_t vc) noexcept nogil:
-    cdef VcBook* b = &s.books.vc[vc]
-    cdef VcMargin* m = &s.books.margin[vc]
+cdef void visit_vc_record(State* s, Visitor* w, int32_t vc) noexcept nogil:
+    cdef VcWait* b = &s.latency.vc[vc]
+    cdef VcWaitDetail* m = &s.latency.margin[vc]
     cdef bint grows = False
     cdef int64_t grown
     cdef int32_t i, place
-    same(s, w, s.books.owner[vc].serial)
-    same(s, w, both(s.books.owner[vc].by, b.sequence != 0))
+    visit_equal(s, w, s.latency.owner[vc].serial)
+    visit_equal(s, w, pack(s.latency.owner[vc].by, b.sequence != 0))
     if b.sequence == 0:   # nothing ever came
         return
-    same(s, w, both(b.coming, b.sequence - b.run))
-    same(s, w, both(b.doing, b.by))
-    same(s, w, both(b.whom, b.based))
-    same(s, w, b.serial)
-    same(s, w, both(m.target, m.target_before))
-    same(s, w, both(m.whom, m.front_by))
-    same(s, w, m.queue_by)
+    visit_equal(s, w, pack(b.coming, b.sequence - b.run))
+    visit_equal(s, w, pack(b.doing, b.by))
+    visit_equal(s, w, pack(b.whom, b.based))
+    visit_equal(s, w, b.serial)
+    visit_equal(s, w, pack(m.target, m.target_before))
+    visit_equal(s, w, pack(m.whom, m.front_by))
+    visit_equal(s, w, m.queue_by)
     for i in range(CAUSES):
-        same(s, w, both(b.culprit[i], b.cum[i] > b.base[i]))
-        counts(s, w, &b.cum[i])
-        grown = grown_by(w) if w.mode == COMPARE else 0
-        counts(s, w, &b.base[i])
-        if w.mode == COMPARE and grown_by(w) != grown:
+        visit_equal(s, w, pack(b.culprit[i], b.cum[i] > b.base[i]))
+        visit_count(s, w, &b.cum[i])
+        grown = last_growth(w) if w.mode == COMPARE else 0
+        visit_count(s, w, &b.base[i])
+        if w.mode == COMPARE and last_growth(w) != grown:
             grows = True
-            if grown_by(w):
+            if last_growth(w):
                 w.differs = True
-    clocks(s, w, &b.begun)
+    visit_clock(s, w, &b.begun)
     if w.mode == COMPARE:
-        grown = grown_by(w)
+        grown = last_growth(w)
         if grows and grown:
             w.differs = True   # the base is of a run that is over
-    clocks(s, w, &b.first)
-    if w.mode == COMPARE and (grows or grown_by(w) != grown):
+    visit_clock(s, w, &b.first)
+    if w.mode == COMPARE and (grows or last_growth(w) != grown):
         w.grows = True
-    clocks(s, w, &b.since)
-    clocks(s, w, &b.waited)
-    clocks(s, w, &m.noted)
-    clocks(s, w, &m.waited)
-    clocks(s, w, &m.aimed)
+    visit_clock(s, w, &b.since)
+    visit_clock(s, w, &b.waited)
+    visit_clock(s, w, &m.noted)
+    visit_clock(s, w, &m.waited)
+    visit_clock(s, w, &m.aimed)
     place = FRONT if b.place != NONE else NONE
     while place != NONE and not w.differs:
-        meet_arrived(s, w, vc, place)
-        place = next_place(s, vc, place) if place != b.place else NONE
-    same(s, w, NONE)
-    counts_int(s, w, &b.sequence)
-    counts_int(s, w, &b.run)
+        visit_arrived_packet(s, w, vc, place)
+        place = next_packet_place(s, vc, place) if place != b.place else NONE
+    visit_equal(s, w, NONE)
+    visit_count32(s, w, &b.sequence)
+    visit_count32(s, w, &b.run)
 
 
-cdef void meet_arrived(State* s, Walk* w, int32_t vc, int32_t place) noexcept nogil:
+cdef void visit_arrived_packet(State* s, Visitor* w, int32_t vc, int32_t place) noexcept nogil:
     """A packet whose head has come, and perhaps its tail."""
-    cdef VcBook* b = &s.books.vc[vc]
+    cdef VcWait* b = &s.latency.vc[vc]
     cdef int32_t packet = packet_at(s, vc, place)
-    cdef PacketBook* p = &s.books.packets[packet]
+    cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t i
-    name(s, w, packet)
-    if place != FRONT or s.vc[vc].state != ACTIVE:   # else it has a number in the next VC, or needs none
-        same(s, w, b.sequence - p.sequence)
-        counts_int(s, w, &p.sequence)
+    visit_packet_identity(s, w, packet)
+    if place != FRONT or s.vcs.input[vc].state != ACTIVE:   # else it has a number in the next VC, or needs none
+        visit_equal(s, w, b.sequence - p.sequence)
+        visit_count32(s, w, &p.sequence)
     if place == b.place and b.coming:
         return
-    clocks(s, w, &p.arrived)
+    visit_clock(s, w, &p.arrived)
     for i in range(CAUSES):
-        same(s, w, b.cum[i] - p.cum[i])
-        counts(s, w, &p.cum[i])
+        visit_equal(s, w, b.cum[i] - p.cum[i])
+        visit_count(s, w, &p.cum[i])
     for i in range(WAITS):
-        same(s, w, p.before[i] > 0)
-        counts(s, w, &p.before[i])
+        visit_equal(s, w, p.before[i] > 0)
+        visit_count(s, w, &p.before[i])
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
 
-cdef void meet_table(State* s, Walk* w) noexcept nogil:
+cdef void visit_wait_table(State* s, Visitor* w) noexcept nogil:
     """What is told of a source grows from packet to packet, and so the sum of it by more in every period."""
     cdef int64_t i, link, first
     cdef int32_t part, rate
     cdef int64_t step
-    cdef Waited* entry
-    same(s, w, s.books.table_count)
-    same(s, w, s.books.unexplained)
-    counts(s, w, &s.books.uneven)
-    if w.mode == COMPARE and w.grows and grown_by(w):
+    cdef WaitEntry* entry
+    visit_equal(s, w, s.latency.table_count)
+    visit_equal(s, w, s.latency.unexplained)
+    visit_count(s, w, &s.latency.uneven)
+    if w.mode == COMPARE and w.grows and last_growth(w):
         w.differs = True
-    for i in range(s.books.table_room):
-        entry = &s.books.table[i]
+    for i in range(s.latency.table_room):
+        entry = &s.latency.table[i]
         if entry.key == 0 or w.differs:
             continue
-        link = (entry.key - 1) // (MOST_TAGS + 1) // MOST_TAGS - s.network_links
+        link = (entry.key - 1) // (MOST_TAGS + 1) // MOST_TAGS - s.links.network
         first = w.counted
         for part in range(PARTS):
-            counts(s, w, &entry.packets[part])
+            visit_count(s, w, &entry.packets[part])
         for part in range(PARTS):
-            rate = rate_of(part) if 0 <= link < s.injection_links else NONE
+            rate = lane_rate(part) if 0 <= link < s.links.injection else NONE
             if w.mode == ADVANCE and rate >= 0:
-                step = w.deltas[first + part] * s.orbit.rates[link * RATES + rate]
-                entry.cycles[part] += sum_of(w.periods, w.deltas[w.counted], step)
+                step = w.deltas[first + part] * s.detector.rates[link * RATES + rate]
+                entry.cycles[part] += arithmetic_sum(w.periods, w.deltas[w.counted], step)
                 w.counted += 1
             else:
-                counts(s, w, &entry.cycles[part])
+                visit_count(s, w, &entry.cycles[part])

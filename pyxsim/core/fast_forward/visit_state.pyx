@@ -17,278 +17,278 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.state.bits cimport has_bit
-from pyxsim.core.router.buffer cimport FRONT, first_place, next_place, packet_at
+from pyxsim.core.router.buffer cimport FRONT, first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.random_draws cimport packet_key
-from pyxsim.core.fast_forward.detector_state cimport Member, Orbit
+from pyxsim.core.fast_forward.detector_state cimport MessageEntry, PeriodDetector
 from pyxsim.core.state.sorting cimport sort_numbers
 from pyxsim.core.fast_forward.visit_latency cimport (
-    meet_lane_books,
-    meet_link_book,
-    meet_message_book,
-    meet_stays,
-    meet_table,
-    meet_vc_book,
+    visit_lane_records,
+    visit_link_record,
+    visit_message_record,
+    visit_stays,
+    visit_wait_table,
+    visit_vc_record,
 )
-from pyxsim.core.state.network_state cimport (
+from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.records cimport (
     ACTIVE,
     HOLDING,
     IDLE,
     KINDS,
     NONE,
+    CalendarSlot,
+    InputVc,
     Link,
     Message,
-    Out,
+    OutputVc,
     Packet,
-    Queued,
+    QueuedFlit,
     Router,
-    Slot,
-    Vc,
-    grown,
 )
 from pyxsim.core.router.stall_counters cimport is_stalled
 from pyxsim.core.fast_forward.field_visitors cimport (
     ADVANCE,
     COMPARE,
     RECORD,
-    both,
-    counts,
-    counts_int,
-    grown_by,
-    has_room,
-    moves,
-    name,
-    same,
-    same_bytes,
-    shifts,
+    pack,
+    visit_count,
+    visit_count32,
+    last_growth,
+    word_room,
+    visit_deadline,
+    visit_packet_identity,
+    visit_equal,
+    visit_equal_bytes,
+    visit_time,
 )
 
 
 # --- packets and messages -------------------------------------------------------------------------------------------
 
-cdef bint alike(State* s, int32_t one, int32_t other) noexcept nogil:
+cdef bint interchangeable(State* s, int32_t one, int32_t other) noexcept nogil:
     """Are two messages the same but for their times, and for how many packets they have?"""
-    cdef Message* a = &s.messages[one]
-    cdef Message* b = &s.messages[other]
+    cdef Message* a = &s.pools.messages[one]
+    cdef Message* b = &s.pools.messages[other]
     return (a.lane == b.lane and a.eject == b.eject and a.dst == b.dst and a.plane == b.plane and a.flits == b.flits
             and a.last_flits == b.last_flits and a.klass == b.klass)
 
 
-cdef void number(State* s, Walk* w, int32_t message) noexcept nogil:
+cdef void number_message(State* s, Visitor* w, int32_t message) noexcept nogil:
     """Messages are numbered in the order in which a walk comes across them."""
-    cdef Orbit* o = s.orbit
-    cdef int32_t order = o.who_count
+    cdef PeriodDetector* o = s.detector
+    cdef int32_t order = o.message_count
     cdef int32_t like
-    if o.met[message] == o.walks:
+    if o.visited_in[message] == o.visit_number:
         return
-    if order == o.who_room:
-        o.who = <Member*> grown(s, o.who, 2 * order + 64, sizeof(Member))
+    if order == o.message_room:
+        o.messages = <MessageEntry*> grow_array(s, o.messages, 2 * order + 64, sizeof(MessageEntry))
         if s.failed:
             return
-        o.who_room = 2 * order + 64
-    o.met[message], o.order[message] = o.walks, order
-    o.who[order].message, o.who[order].rest = message, s.messages[message].packets - s.messages[message].opened
-    o.who_count += 1
+        o.message_room = 2 * order + 64
+    o.visited_in[message], o.order[message] = o.visit_number, order
+    o.messages[order].message, o.messages[order].unopened = message, s.pools.messages[message].packets - s.pools.messages[message].opened
+    o.message_count += 1
     if w.mode == COMPARE:
-        like = w.picture.who[order].message if order < w.picture.who_count else NONE
-        if like != message and (like == NONE or not w.any_like or not alike(s, message, like)):
+        like = w.snapshot.messages[order].message if order < w.snapshot.message_count else NONE
+        if like != message and (like == NONE or not w.allow_similar or not interchangeable(s, message, like)):
             w.differs = True
 
 
-cdef void number_messages(State* s, Walk* w) noexcept nogil:
+cdef void number_messages(State* s, Visitor* w) noexcept nogil:
     """Those at the heads of their source queues and behind them, and those with packets inside."""
     cdef int32_t i, _turn, message, place
-    s.orbit.walks += 1
-    s.orbit.who_count = 0
-    for i in range(s.injection_links * s.classes):
-        message = s.source_head[i]
+    s.detector.visit_number += 1
+    s.detector.message_count = 0
+    for i in range(s.links.injection * s.config.classes):
+        message = s.lanes.source_head[i]
         for _turn in range(2):
-            same(s, w, message != NONE)
+            visit_equal(s, w, message != NONE)
             if message != NONE:
-                number(s, w, message)
-                message = s.messages[message].next
-        same(s, w, message != NONE)
-    for i in range(s.vcs):
-        place = first_place(s, i)
+                number_message(s, w, message)
+                message = s.pools.messages[message].next
+        visit_equal(s, w, message != NONE)
+    for i in range(s.vcs.count):
+        place = first_packet_place(s, i)
         while place != NONE and not (w.differs or s.failed):
-            number(s, w, s.packets[packet_at(s, i, place)].message)
-            place = next_place(s, i, place)
+            number_message(s, w, s.pools.packets[packet_at(s, i, place)].message)
+            place = next_packet_place(s, i, place)
 
 
-cdef void meet_message(State* s, Walk* w, int32_t index) noexcept nogil:
+cdef void visit_message(State* s, Visitor* w, int32_t index) noexcept nogil:
     """A message with packets inside, or in its source queue."""
-    cdef Message* m = &s.messages[index]
+    cdef Message* m = &s.pools.messages[index]
     cdef int64_t opened
-    same(s, w, both(m.opened - m.delivered, m.first < 0))
+    visit_equal(s, w, pack(m.opened - m.delivered, m.first < 0))
     if w.differs:
         return
-    if s.attribution:
-        meet_message_book(s, w, index)
-    counts_int(s, w, &m.opened)
+    if s.config.attribution:
+        visit_message_record(s, w, index)
+    visit_count32(s, w, &m.opened)
     if w.mode == COMPARE and not w.differs:
-        opened = grown_by(w)
+        opened = last_growth(w)
         if opened > 0:   # its last packet may be another one, and is not part of a period, nor next to be opened in it
-            w.most = min(w.most, (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
+            w.max_periods = min(w.max_periods, (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
         elif m.opened > m.delivered:
             w.stuck = True
-    counts_int(s, w, &m.delivered)
-    counts(s, w, &m.hops)
+    visit_count32(s, w, &m.delivered)
+    visit_count(s, w, &m.hops)
 
 
-cdef void meet_packet(State* s, Walk* w, int32_t packet) noexcept nogil:
-    cdef Packet* p = &s.packets[packet]
-    same(s, w, both(p.flits, p.plane))
-    same(s, w, both(p.via, p.last))
-    same(s, w, both(p.hops, p.launched < 0))
+cdef void visit_packet(State* s, Visitor* w, int32_t packet) noexcept nogil:
+    cdef Packet* p = &s.pools.packets[packet]
+    visit_equal(s, w, pack(p.flits, p.plane))
+    visit_equal(s, w, pack(p.via, p.last))
+    visit_equal(s, w, pack(p.hops, p.launched < 0))
     if p.launched >= 0:
-        shifts(s, w, &p.launched, 1)
-    if s.attribution:
-        meet_stays(s, w, packet)
-    counts_int(s, w, &p.number)
+        visit_time(s, w, &p.launched, 1)
+    if s.config.attribution:
+        visit_stays(s, w, packet)
+    visit_count32(s, w, &p.number)
     if w.mode == ADVANCE:
-        p.key = 0 if not s.keyed else packet_key(s.seed, s.messages[p.message].serial, p.number)
+        p.key = 0 if not s.routes.uses_draws else packet_key(s.config.seed, s.pools.messages[p.message].serial, p.number)
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------
 
-cdef void meet_vc(State* s, Walk* w, int32_t vc) noexcept nogil:
-    cdef Vc* v = &s.vc[vc]
-    cdef Out* out = &s.out[vc]
-    cdef Link* link = &s.link[v.link]
-    cdef int32_t place = first_place(s, vc)
-    same(s, w, both(out.credit, v.occupancy))
-    same(s, w, both(s.ranges[vc].next, s.ranges[vc].requester))
-    if s.attribution:
-        meet_vc_book(s, w, vc)
+cdef void visit_vc(State* s, Visitor* w, int32_t vc) noexcept nogil:
+    cdef InputVc* v = &s.vcs.input[vc]
+    cdef OutputVc* out = &s.vcs.output[vc]
+    cdef Link* link = &s.links.link[v.link]
+    cdef int32_t place = first_packet_place(s, vc)
+    visit_equal(s, w, pack(out.credit, v.occupancy))
+    visit_equal(s, w, pack(s.vcs.ranges[vc].next, s.vcs.ranges[vc].requester))
+    if s.config.attribution:
+        visit_vc_record(s, w, vc)
     if out.src == NONE and link.dst != NONE:   # a lane
-        same(s, w, out.send_left)
-        if has_bit(&s.opened[link.word], vc - link.base):
-            name(s, w, out.send_packet)
+        visit_equal(s, w, out.send_left)
+        if has_bit(&s.lanes.opened[link.word], vc - link.base):
+            visit_packet_identity(s, w, out.send_packet)
     if place == NONE:
-        same(s, w, NONE)
+        visit_equal(s, w, NONE)
         return
-    same(s, w, both(v.left, v.state | v.many << 8))
+    visit_equal(s, w, pack(v.left, v.state | v.multi << 8))
     if v.state != IDLE:
-        same(s, w, both(v.want, v.hold))
-        same(s, w, v.row)
-        if s.plain:
-            shifts(s, w, &v.ready, s.ticks)
+        visit_equal(s, w, pack(v.out_link, v.out_vc))
+        visit_equal(s, w, v.range_row)
+        if s.path.batch_path:
+            visit_time(s, w, &v.ready, s.config.ticks)
         else:
-            moves(s, w, &v.ready, s.ticks)
-            shifts(s, w, &s.front[vc], s.ticks)
+            visit_deadline(s, w, &v.ready, s.config.ticks)
+            visit_time(s, w, &s.vcs.front_time[vc], s.config.ticks)
     while place != NONE and not w.differs:
-        name(s, w, packet_at(s, vc, place))
+        visit_packet_identity(s, w, packet_at(s, vc, place))
         # A packet stands in several VCs. It is met where its head is.
         if not (place == FRONT and v.router != NONE and v.state & (HOLDING | ACTIVE)):
-            meet_packet(s, w, packet_at(s, vc, place))
-        place = next_place(s, vc, place)
-    same(s, w, NONE)
+            visit_packet(s, w, packet_at(s, vc, place))
+        place = next_packet_place(s, vc, place)
+    visit_equal(s, w, NONE)
 
 
-cdef void meet_link(State* s, Walk* w, int32_t number) noexcept nogil:
-    cdef Link* link = &s.link[number]
+cdef void visit_link(State* s, Visitor* w, int32_t number) noexcept nogil:
+    cdef Link* link = &s.links.link[number]
     cdef int32_t index = link.queue_head
-    cdef Queued* queued
-    moves(s, w, &link.free, link.den)
-    if s.attribution:
-        meet_link_book(s, w, number)
-    same(s, w, link.launch_pointer)
-    same(s, w, both(link.pool_left, link.stalled))
+    cdef QueuedFlit* queued
+    visit_deadline(s, w, &link.free, link.den)
+    if s.config.attribution:
+        visit_link_record(s, w, number)
+    visit_equal(s, w, link.launch_pointer)
+    visit_equal(s, w, pack(link.pool_left, link.stalled))
     if index != NONE:
-        shifts(s, w, &link.queued_since, 1)
+        visit_time(s, w, &link.queued_since, 1)
     while index != NONE and not w.differs:
-        queued = &s.queued_pool[index]
-        name(s, w, s.nodes_pool[index].packet)
-        same(s, w, both(queued.vc, queued.kind))
-        shifts(s, w, &queued.at, 1)
-        index = s.nodes_pool[index].next
-    same(s, w, NONE)
-    counts(s, w, &link.flits)
-    counts(s, w, &link.stall_vc)
-    counts(s, w, &link.stall_credit)
-    counts(s, w, &link.stall_serial)
-    counts(s, w, &link.stall_arbitration)
+        queued = &s.pools.queued[index]
+        visit_packet_identity(s, w, s.pools.nodes[index].packet)
+        visit_equal(s, w, pack(queued.vc, queued.kind))
+        visit_time(s, w, &queued.at, 1)
+        index = s.pools.nodes[index].next
+    visit_equal(s, w, NONE)
+    visit_count(s, w, &link.flits)
+    visit_count(s, w, &link.stall_vc)
+    visit_count(s, w, &link.stall_credit)
+    visit_count(s, w, &link.stall_serial)
+    visit_count(s, w, &link.stall_arbitration)
 
 
-cdef void meet_router(State* s, Walk* w, int32_t number) noexcept nogil:
-    cdef Router* r = &s.router[number]
-    same(s, w, r.unrouted)
+cdef void visit_router_record(State* s, Visitor* w, int32_t number) noexcept nogil:
+    cdef Router* r = &s.routers.router[number]
+    visit_equal(s, w, r.unrouted)
     if is_stalled(s, r):   # at which ports is met as an array
-        shifts(s, w, &r.looked, 1)
+        visit_time(s, w, &r.looked, 1)
 
 
 # --- the calendar ---------------------------------------------------------------------------------------------------
 
-cdef void meet_entries(State* s, Walk* w, int32_t* entries, int64_t count) noexcept nogil:
+cdef void visit_calendar_entries(State* s, Visitor* w, int32_t* entries, int64_t count) noexcept nogil:
     """Entries of one cycle, in whatever order: sorted only where the order is not the same, either."""
     cdef int64_t words = (count * sizeof(int32_t) + 7) >> 3
-    cdef int64_t place = w.place
+    cdef int64_t place = w.position
     cdef int64_t size = count * sizeof(int32_t)
-    same(s, w, count)
-    if w.mode == ADVANCE or w.differs or not has_room(s, w, words):
+    visit_equal(s, w, count)
+    if w.mode == ADVANCE or w.differs or not word_room(s, w, words):
         return
-    place = w.place
-    w.place += words
+    place = w.position
+    w.position += words
     if w.mode == RECORD:
-        memcpy(&w.picture.same[place], entries, size)
-    elif memcmp(&w.picture.same[place], entries, size):
-        sort_numbers(<int32_t*> &w.picture.same[place], count)
+        memcpy(&w.snapshot.same[place], entries, size)
+    elif memcmp(&w.snapshot.same[place], entries, size):
+        sort_numbers(<int32_t*> &w.snapshot.same[place], count)
         sort_numbers(entries, count)
-        w.differs = memcmp(&w.picture.same[place], entries, size) != 0
+        w.differs = memcmp(&w.snapshot.same[place], entries, size) != 0
 
 
-cdef void meet_calendar(State* s, Walk* w) noexcept nogil:
+cdef void visit_calendar(State* s, Visitor* w) noexcept nogil:
     cdef int64_t offset, place
     cdef int32_t kind
-    cdef Slot* slot
-    for offset in range(s.slot_mask + 1):
-        place = (s.now + offset) & s.slot_mask
-        slot = &s.slots[place]
+    cdef CalendarSlot* slot
+    for offset in range(s.calendar.slot_mask + 1):
+        place = (s.now + offset) & s.calendar.slot_mask
+        slot = &s.calendar.slots[place]
         for kind in range(KINDS):
             if slot.count[kind] and not w.differs:
-                same(s, w, both(offset, kind))
-                meet_entries(s, w, slot.events[kind], slot.count[kind])
+                visit_equal(s, w, pack(offset, kind))
+                visit_calendar_entries(s, w, slot.events[kind], slot.count[kind])
 
 
 # --- all of it ------------------------------------------------------------------------------------------------------
 
-cdef void walk(State* s, Walk* w) noexcept nogil:
+cdef void visit_state(State* s, Visitor* w) noexcept nogil:
     """The counters have to be settled. `s.now` is the cycle before the jump."""
     cdef int32_t i
-    if s.orbit.met_room < s.message_room:
-        s.orbit.met = <int64_t*> grown(s, s.orbit.met, s.message_room, sizeof(int64_t))
-        s.orbit.order = <int32_t*> grown(s, s.orbit.order, s.message_room, sizeof(int32_t))
+    if s.detector.visited_room < s.pools.message_room:
+        s.detector.visited_in = <int64_t*> grow_array(s, s.detector.visited_in, s.pools.message_room, sizeof(int64_t))
+        s.detector.order = <int32_t*> grow_array(s, s.detector.order, s.pools.message_room, sizeof(int32_t))
         if s.failed:
             return
-        for i in range(s.orbit.met_room, s.message_room):
-            s.orbit.met[i] = s.orbit.order[i] = 0
-        s.orbit.met_room = s.message_room
-    same(s, w, s.in_flight)
-    for i in range(s.orbit.compared):
-        same_bytes(s, w, s.orbit.blocks[i].begin, s.orbit.blocks[i].size)
-    if s.attribution:
-        meet_lane_books(s, w)
+        for i in range(s.detector.visited_room, s.pools.message_room):
+            s.detector.visited_in[i] = s.detector.order[i] = 0
+        s.detector.visited_room = s.pools.message_room
+    visit_equal(s, w, s.in_flight)
+    for i in range(s.detector.compared):
+        visit_equal_bytes(s, w, s.detector.blocks[i].begin, s.detector.blocks[i].size)
+    if s.config.attribution:
+        visit_lane_records(s, w)
     number_messages(s, w)
-    for i in range(s.orbit.who_count):
+    for i in range(s.detector.message_count):
         if w.differs or s.failed:
             return
-        meet_message(s, w, s.orbit.who[i].message)
-    for i in range(s.routers):
-        meet_router(s, w, i)
+        visit_message(s, w, s.detector.messages[i].message)
+    for i in range(s.routers.count):
+        visit_router_record(s, w, i)
         if w.differs:
             return
-    for i in range(s.links):
-        meet_link(s, w, i)
+    for i in range(s.links.count):
+        visit_link(s, w, i)
         if w.differs:
             return
-    for i in range(s.vcs):
-        meet_vc(s, w, i)
+    for i in range(s.vcs.count):
+        visit_vc(s, w, i)
         if w.differs or s.failed:
             return
-    meet_calendar(s, w)
-    counts(s, w, &s.router_visits)
-    counts(s, w, &s.packets_delivered)
-    counts(s, w, &s.flits_delivered)
-    counts(s, w, &s.network_latency_sum)
-    counts(s, w, &s.hops_sum)
-    if s.attribution:
-        meet_table(s, w)
+    visit_calendar(s, w)
+    visit_count(s, w, &s.stats.router_visits)
+    visit_count(s, w, &s.stats.packets_delivered)
+    visit_count(s, w, &s.stats.flits_delivered)
+    visit_count(s, w, &s.stats.network_latency_sum)
+    visit_count(s, w, &s.stats.hops_sum)
+    if s.config.attribution:
+        visit_wait_table(s, w)

@@ -7,125 +7,126 @@ Only heads that want the same range as another one in the same cycle are settled
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.router.arbiter cimport distance
-from pyxsim.core.fast_path.batch_lists cimport Batch, Seen
+from pyxsim.core.fast_path.batch_lists cimport RouterBatch, RouterRequests
 from pyxsim.core.state.bits cimport lowest, seldom
 from pyxsim.core.router.buffer cimport push_packet
 from pyxsim.core.parallel.mailbox cimport post
-from pyxsim.core.state.network_state cimport HEAD, HOLDING, NONE, Bounds, Inputs, Link, Out, Range, State, Vc
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport HEAD, HOLDING, NONE, InputVc, Link, OutputVc, RouterBounds, VcMasks, VcRange
 from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS
 
 
-cdef inline void ask(State* s, Batch* b) noexcept nogil:
+cdef inline void collect_vc_requests(State* s, RouterBatch* b) noexcept nogil:
     """All heads of all routers, in one flat loop. The first one that asks for a range is listed to be granted one of
     its VCs, the others apart: they have rivals, or there is no VC for them."""
     cdef int32_t i = 0
-    cdef int32_t asks = 0
-    cdef int32_t others = 0
+    cdef int32_t requested = 0
+    cdef int32_t contenders = 0
     cdef int32_t vc, before, first
-    cdef Range* range_of
-    cdef uint64_t bits, some, more
-    cdef Seen* seen
-    cdef Vc* v
+    cdef VcRange* vc_range
+    cdef uint64_t bits, has_free, more
+    cdef RouterRequests* requests
+    cdef InputVc* v
     b.heads[b.head_count] = 0
     bits = b.heads[0]
     while i < b.head_count:
-        seen = &b.seen[b.with_heads[i]]
-        vc = s.bounds[seen.router].base + s.input_at[lowest(bits)]
-        v = &s.vc[vc]
-        if not seldom(v.want == NONE):
-            range_of = &s.ranges[v.hold]
-            some = (s.unheld[range_of.word] & range_of.mask) != 0
-            seen.asked |= some
-            before = range_of.pick
-            first = <int32_t> some & (before >> 31)   # nobody asked before: NONE
-            range_of.pick = asks if first else before
-            b.ask[asks] = vc
-            b.other[others] = vc
-            b.other_at[others] = b.with_heads[i]
-            asks += first
-            others += 1 - first
+        requests = &b.requests[b.with_heads[i]]
+        vc = s.routers.bounds[requests.router].base + s.masks.vc_at_bit[lowest(bits)]
+        v = &s.vcs.input[vc]
+        if not seldom(v.out_link == NONE):
+            vc_range = &s.vcs.ranges[v.out_vc]
+            has_free = (s.vcs.unheld[vc_range.word] & vc_range.mask) != 0
+            requests.asked |= has_free
+            before = vc_range.pick
+            first = <int32_t> has_free & (before >> 31)   # nobody asked before: NONE
+            vc_range.pick = requested if first else before
+            b.request[requested] = vc
+            b.contender[contenders] = vc
+            b.contender_at[contenders] = b.with_heads[i]
+            requested += first
+            contenders += 1 - first
         bits &= bits - 1
         more = -<uint64_t> (bits != 0)
         i += bits == 0
         bits |= b.heads[i] & ~more
-    b.ask_count, b.other_count = asks, others
+    b.request_count, b.contender_count = requested, contenders
 
 
 cdef inline void count_once(State* s, Link* wire, uint64_t* counted, int32_t shift) noexcept nogil:
     """A cause counts once for each output, however many heads it hinders."""
-    s.stalls[wire.outlet] += (~counted[0] >> wire.out_port & 1) << shift
+    s.stats.port_stalls[wire.outlet] += (~counted[0] >> wire.out_port & 1) << shift
     counted[0] |= <uint64_t> 1 << wire.out_port
 
 
-cdef inline void settle(State* s, Batch* b) noexcept nogil:
+cdef inline void resolve_va_conflicts(State* s, RouterBatch* b) noexcept nogil:
     """Of several heads that ask for a range the one that is nearest behind its pointer stays in the list."""
     cdef int32_t i, k, vc, pointer
-    cdef Range* range_of
-    cdef Vc* v
+    cdef VcRange* vc_range
+    cdef InputVc* v
     cdef Link* wire
-    cdef Seen* seen
-    cdef Bounds* r
-    for i in range(b.other_count):
-        vc = b.other[i]
-        v = &s.vc[vc]
-        seen = &b.seen[b.other_at[i]]
-        wire = &s.link[v.want]
-        range_of = &s.ranges[v.hold]
-        k = range_of.pick
+    cdef RouterRequests* requests
+    cdef RouterBounds* r
+    for i in range(b.contender_count):
+        vc = b.contender[i]
+        v = &s.vcs.input[vc]
+        requests = &b.requests[b.contender_at[i]]
+        wire = &s.links.link[v.out_link]
+        vc_range = &s.vcs.ranges[v.out_vc]
+        k = vc_range.pick
         if k == NONE:
-            count_once(s, wire, &seen.no_vc, 0)
+            count_once(s, wire, &requests.no_vc, 0)
             continue
-        r = &s.bounds[v.router]
-        pointer = range_of.requester
-        if distance(vc - r.base, pointer, r.input_vcs) < distance(b.ask[k] - r.base, pointer, r.input_vcs):
-            b.ask[k] = vc
-        count_once(s, wire, &seen.lost, ARBITRATION_BITS)   # one of the two loses
+        r = &s.routers.bounds[v.router]
+        pointer = vc_range.requester
+        if distance(vc - r.base, pointer, r.input_vcs) < distance(b.request[k] - r.base, pointer, r.input_vcs):
+            b.request[k] = vc
+        count_once(s, wire, &requests.lost, ARBITRATION_BITS)   # one of the two loses
 
 
-cdef inline void grant_all(State* s, Batch* b, bint unit) noexcept nogil:
+cdef inline void grant_vcs(State* s, RouterBatch* b, bint unit) noexcept nogil:
     """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
     cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
-    cdef Vc* v
-    cdef Bounds* r
-    cdef Range* range_of
-    cdef Out* out
-    cdef Inputs* inputs
-    for i in range(b.ask_count):
-        vc = b.ask[i]
-        v = &s.vc[vc]
-        r = &s.bounds[v.router]
-        range_of = &s.ranges[v.hold]
-        range_of.pick = NONE
-        unheld = s.unheld[range_of.word] & range_of.mask
-        later = unheld & (~(<uint64_t> 0) << (range_of.next & 63)) & -<uint64_t> (range_of.next < 64)
+    cdef InputVc* v
+    cdef RouterBounds* r
+    cdef VcRange* vc_range
+    cdef OutputVc* out
+    cdef VcMasks* inputs
+    for i in range(b.request_count):
+        vc = b.request[i]
+        v = &s.vcs.input[vc]
+        r = &s.routers.bounds[v.router]
+        vc_range = &s.vcs.ranges[v.out_vc]
+        vc_range.pick = NONE
+        unheld = s.vcs.unheld[vc_range.word] & vc_range.mask
+        later = unheld & (~(<uint64_t> 0) << (vc_range.next & 63)) & -<uint64_t> (vc_range.next < 64)
         number = lowest(later | (unheld & -<uint64_t> (later == 0)))
-        target = range_of.base + number
-        s.unheld[range_of.word] &= ~(<uint64_t> 1 << number)
-        range_of.next = number + 1
+        target = vc_range.base + number
+        s.vcs.unheld[vc_range.word] &= ~(<uint64_t> 1 << number)
+        vc_range.next = number + 1
         number = vc - r.base + 1
-        range_of.requester = number & -<int32_t> (number < r.input_vcs)
-        if s.receiver != NULL and s.receiver[v.want] != s.part:
-            post(s, s.receiver[v.want], 0, target, v.packet, HEAD)
+        vc_range.requester = number & -<int32_t> (number < r.input_vcs)
+        if s.part.receiver != NULL and s.part.receiver[v.out_link] != s.part.number:
+            post(s, s.part.receiver[v.out_link], 0, target, v.packet, HEAD)
         else:
             push_packet(s, target, v.packet)
-        v.hold = target
+        v.out_vc = target
         v.state = HOLDING
-        out = &s.out[target]
-        out.holder = v.spot
-        bit = <uint64_t> 1 << (v.spot & 63)
-        inputs = &s.inputs[v.router]
+        out = &s.vcs.output[target]
+        out.holder = v.mask_bit
+        bit = <uint64_t> 1 << (v.mask_bit & 63)
+        inputs = &s.masks.inputs[v.router]
         inputs.heads &= ~bit
         inputs.holding |= bit
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
-        s.wants[range_of.outlet] |= bit
-        s.out_at[v.spot] = <uint8_t> (range_of.outlet - r.out_start)
+        s.masks.requests[vc_range.outlet] |= bit
+        s.masks.out_at[v.mask_bit] = <uint8_t> (vc_range.outlet - r.out_start)
         if not unit:
-            s.blocked[v.router] |= bit & -<uint64_t> (s.free_from[range_of.outlet] > s.now)
+            s.masks.blocked[v.router] |= bit & -<uint64_t> (s.masks.free_from[vc_range.outlet] > s.now)
 
 
-cdef inline void allocate(State* s, Batch* b, bint unit) noexcept nogil:
+cdef inline void allocate_vcs_batch(State* s, RouterBatch* b, bint unit) noexcept nogil:
     """VA. Who gets a VC now may go from the next cycle on."""
-    ask(s, b)
-    settle(s, b)
-    grant_all(s, b, unit)
+    collect_vc_requests(s, b)
+    resolve_va_conflicts(s, b)
+    grant_vcs(s, b, unit)

@@ -8,11 +8,11 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 
 cdef enum:
     # What the first packet of a VC does in a cycle: it moves or is in the pipeline, or it waits. A lane may be silent.
-    RUNS = 0
+    MOVING = 0
     NO_VC = 1
     NO_CREDIT = 2
-    BUSY = 3         # the link is
-    LOST = 4
+    LINK_BUSY = 3         # the link is
+    LOST_ARBITRATION = 4
     CAUSES = 4       # of waiting
     SILENT = 5
 
@@ -30,11 +30,11 @@ cdef enum:
 
 cdef enum:
     WAITS = 5        # vc, credit, link, arbitration, queue: the causes that may lie before the tail's arrival
-    NOBODY = -1
+    NO_TRAFFIC = -1
     MOST_TAGS = 32   # as in options.py
 
 
-cdef struct VcBook:
+cdef struct VcWait:
     # --- what every flit touches: one cache line ---
     int64_t cum[CAUSES]      # cycles waited, by cause, in waits that are over
     int64_t since            # from here on it does what it does, for this culprit
@@ -55,7 +55,7 @@ cdef struct VcBook:
     int32_t run              # that of the run at the front
 
 
-cdef struct VcMargin:
+cdef struct VcWaitDetail:
     # What is seldom looked at.
     int64_t noted            # when the last wait for credits was over
     int64_t waited           # VcBook.waited and whom, as they were before
@@ -67,7 +67,7 @@ cdef struct VcMargin:
     int8_t queue_by          # and of the last one before this run
 
 
-cdef struct LinkBook:
+cdef struct LinkWait:
     int64_t serial           # the message whose flit started last
     int64_t at               # with an output queue: when
     int32_t packet
@@ -77,20 +77,20 @@ cdef struct LinkBook:
     int32_t by               # the traffic of that message
 
 
-cdef struct Owner:
+cdef struct VcOwner:
     # Whose packet holds an output VC, or did last.
     int64_t serial           # message
     int32_t by               # traffic
 
 
-cdef struct Rival:
+cdef struct Contender:
     # A flit that asks for the switch in this tick, or has won it; or a head that asks for an output VC.
     int32_t vc
     int32_t packet
     int32_t link             # which output
 
 
-cdef struct LaneBook:
+cdef struct LaneWait:
     int64_t since            # everything before is reckoned
     int64_t busy_until       # the flit that started last is being sent up to here
     int64_t began            # of the wait `after` it
@@ -107,7 +107,7 @@ cdef struct LaneBook:
     int8_t other_by          # the traffic of the last other message whose flits were sent
 
 
-cdef struct MessageBook:
+cdef struct MessageWait:
     int64_t parts[PARTS]     # of the packet that completed it
     int64_t first            # when it was the first of its source queue
     int64_t own              # cycles in which its lane sent a flit of it
@@ -116,7 +116,7 @@ cdef struct MessageBook:
     int32_t before           # the traffic of the message before it in its queue
 
 
-cdef struct PacketBook:
+cdef struct PacketWait:
     int64_t serial           # message; here, as the messages themselves may be far away
     int32_t by               # traffic
     int32_t sequence         # the run of its head
@@ -139,7 +139,7 @@ cdef struct Stay:
     int32_t next
 
 
-cdef struct Rider:
+cdef struct QueuedMessage:
     # A message with flits in an output queue.
     int64_t serial
     int64_t own              # cycles in which its flits were those that started last, up to the last launch
@@ -151,7 +151,7 @@ cdef struct Rider:
     int32_t next
 
 
-cdef struct Waited:
+cdef struct WaitEntry:
     # An entry of the table of all waits: on a link, of a victim, for a culprit. Key 0: a free place.
     int64_t key
     int64_t cycles[PARTS]
@@ -165,27 +165,27 @@ cdef struct StayRow:
     int64_t parts[PARTS]
 
 
-cdef struct Books:
+cdef struct LatencyState:
     int64_t pipeline         # what a head takes in a router up to its link, alone
-    VcBook* vc               # [vcs]
-    VcMargin* margin         # [vcs]
-    LinkBook* link           # [links]
-    LaneBook* lane           # [lanes]
-    Owner* owner             # [vcs] of their upstream ends
-    Rival* rivals            # scratch: who asks in this tick
+    VcWait* vc               # [vcs]
+    VcWaitDetail* margin         # [vcs]
+    LinkWait* link           # [links]
+    LaneWait* lane           # [lanes]
+    VcOwner* owner             # [vcs] of their upstream ends
+    Contender* rivals            # scratch: who asks in this tick
     int32_t rival_count
-    Rival* winners           # scratch: and who won the switch
+    Contender* winners           # scratch: and who won the switch
     int32_t winner_count
     int32_t* lost_to         # scratch [vcs]: the lowest output VC that another input VC got
-    PacketBook* packets      # as state.packets
+    PacketWait* packets      # as state.packets
     int32_t packet_room
-    MessageBook* messages    # as state.messages
+    MessageWait* messages    # as state.messages
     int32_t message_room
     Stay* stays
     int32_t stay_room, stay_free
-    Rider* riders
+    QueuedMessage* riders
     int32_t rider_room, rider_free
-    Waited* table            # open addressing
+    WaitEntry* table            # open addressing
     int64_t table_room, table_count
     StayRow* log
     int64_t log_room, log_count

@@ -1,4 +1,4 @@
-"""Where the parts of a latency are written down: see latency_totals.pyx. Call these only if `State.attribution`."""
+"""Where the parts of a latency are written down: see latency_totals.pyx. Call these only if `State.config.attribution`."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -6,10 +6,10 @@ from pyxsim.core.latency.latency_records cimport Stay
 from pyxsim.core.state.network_state cimport State
 
 
-cdef bint books_fit(State* s) noexcept nogil
-cdef void open_books(State* s, int32_t packet, int32_t message) noexcept nogil
+cdef bint grow_wait_records(State* s) noexcept nogil
+cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept nogil
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil
-cdef int32_t new_rider(State* s) noexcept nogil
-cdef void free_rider(State* s, int32_t rider) noexcept nogil
-cdef void settle_packet(State* s, int32_t packet, int64_t t) noexcept nogil
-cdef void free_books(State* s) noexcept
+cdef int32_t new_queued_message(State* s) noexcept nogil
+cdef void free_queued_message(State* s, int32_t rider) noexcept nogil
+cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil
+cdef void free_latency_records(State* s) noexcept

@@ -9,100 +9,101 @@ from libc.stdlib cimport calloc, free
 from pyxsim.core.latency.latency_records cimport (
     HOPS,
     MOST_TAGS,
-    NOBODY,
+    NO_TRAFFIC,
     PARTS,
     SERIALISATION,
-    MessageBook,
-    PacketBook,
-    Rider,
+    MessageWait,
+    PacketWait,
+    QueuedMessage,
     Stay,
     StayRow,
-    Waited,
+    WaitEntry,
 )
 from pyxsim.core.router.random_draws cimport mix
-from pyxsim.core.state.network_state cimport NONE, Message, grown
+from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.records cimport NONE, Message
 
 
-cdef bint books_fit(State* s) noexcept nogil:
+cdef bint grow_wait_records(State* s) noexcept nogil:
     """There is a book for every packet and every message that there is a record of."""
-    if s.books.packet_room < s.packet_room:
-        s.books.packets = <PacketBook*> grown(s, s.books.packets, s.packet_room, sizeof(PacketBook))
+    if s.latency.packet_room < s.pools.packet_room:
+        s.latency.packets = <PacketWait*> grow_array(s, s.latency.packets, s.pools.packet_room, sizeof(PacketWait))
         if s.failed:
             return False
-        s.books.packet_room = s.packet_room
-    if s.books.message_room < s.message_room:
-        s.books.messages = <MessageBook*> grown(s, s.books.messages, s.message_room, sizeof(MessageBook))
+        s.latency.packet_room = s.pools.packet_room
+    if s.latency.message_room < s.pools.message_room:
+        s.latency.messages = <MessageWait*> grow_array(s, s.latency.messages, s.pools.message_room, sizeof(MessageWait))
         if s.failed:
             return False
-        s.books.message_room = s.message_room
+        s.latency.message_room = s.pools.message_room
     return True
 
 
-cdef void open_books(State* s, int32_t packet, int32_t message) noexcept nogil:
+cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept nogil:
     """A packet of a message has just been made."""
-    cdef PacketBook* p
-    if books_fit(s):
-        p = &s.books.packets[packet]
-        p.serial, p.by = s.messages[message].serial, s.messages[message].tag
+    cdef PacketWait* p
+    if grow_wait_records(s):
+        p = &s.latency.packets[packet]
+        p.serial, p.by = s.pools.messages[message].serial, s.pools.messages[message].tag
         p.first, p.last = NONE, NONE
 
 
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
     """The next stay of a packet, all of it still to be told; NULL and `failed`: no memory."""
-    cdef PacketBook* p = &s.books.packets[packet]
+    cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t index, room
     cdef int32_t i
     cdef Stay* stay
-    if s.books.stay_free == NONE:
-        room = s.books.stay_room * 2 + 1024
-        s.books.stays = <Stay*> grown(s, s.books.stays, room, sizeof(Stay))
+    if s.latency.stay_free == NONE:
+        room = s.latency.stay_room * 2 + 1024
+        s.latency.stays = <Stay*> grow_array(s, s.latency.stays, room, sizeof(Stay))
         if s.failed:
             return NULL
-        for index in range(s.books.stay_room, room):
-            s.books.stays[index].next = index + 1
-        s.books.stays[room - 1].next = NONE
-        s.books.stay_free = s.books.stay_room
-        s.books.stay_room = room
-    index = s.books.stay_free
-    stay = &s.books.stays[index]
-    s.books.stay_free = stay.next
+        for index in range(s.latency.stay_room, room):
+            s.latency.stays[index].next = index + 1
+        s.latency.stays[room - 1].next = NONE
+        s.latency.stay_free = s.latency.stay_room
+        s.latency.stay_room = room
+    index = s.latency.stay_free
+    stay = &s.latency.stays[index]
+    s.latency.stay_free = stay.next
     for i in range(PARTS):
         stay.parts[i] = 0
-        stay.culprit[i] = NOBODY
+        stay.culprit[i] = NO_TRAFFIC
     stay.link, stay.next = link, NONE
     if p.last == NONE:
         p.first = index
     else:
-        s.books.stays[p.last].next = index
+        s.latency.stays[p.last].next = index
     p.last = index
     return stay
 
 
-cdef int32_t new_rider(State* s) noexcept nogil:
+cdef int32_t new_queued_message(State* s) noexcept nogil:
     cdef int32_t rider, room
-    if s.books.rider_free == NONE:
-        room = s.books.rider_room * 2 + 64
-        s.books.riders = <Rider*> grown(s, s.books.riders, room, sizeof(Rider))
+    if s.latency.rider_free == NONE:
+        room = s.latency.rider_room * 2 + 64
+        s.latency.riders = <QueuedMessage*> grow_array(s, s.latency.riders, room, sizeof(QueuedMessage))
         if s.failed:
             return NONE
-        for rider in range(s.books.rider_room, room):
-            s.books.riders[rider].next = rider + 1
-        s.books.riders[room - 1].next = NONE
-        s.books.rider_free = s.books.rider_room
-        s.books.rider_room = room
-    rider = s.books.rider_free
-    s.books.rider_free = s.books.riders[rider].next
+        for rider in range(s.latency.rider_room, room):
+            s.latency.riders[rider].next = rider + 1
+        s.latency.riders[room - 1].next = NONE
+        s.latency.rider_free = s.latency.rider_room
+        s.latency.rider_room = room
+    rider = s.latency.rider_free
+    s.latency.rider_free = s.latency.riders[rider].next
     return rider
 
 
-cdef void free_rider(State* s, int32_t rider) noexcept nogil:
-    s.books.riders[rider].next = s.books.rider_free
-    s.books.rider_free = rider
+cdef void free_queued_message(State* s, int32_t rider) noexcept nogil:
+    s.latency.riders[rider].next = s.latency.rider_free
+    s.latency.rider_free = rider
 
 
 # --- the table of waits ---------------------------------------------------------------------------------------------
 
-cdef inline Waited* place_of(Waited* table, int64_t room, int64_t key) noexcept nogil:
+cdef inline WaitEntry* table_slot(WaitEntry* table, int64_t room, int64_t key) noexcept nogil:
     """Where a key is, or belongs."""
     cdef int64_t place = <int64_t> (mix(<uint64_t> key) & <uint64_t> (room - 1))
     while table[place].key and table[place].key != key:
@@ -110,45 +111,45 @@ cdef inline Waited* place_of(Waited* table, int64_t room, int64_t key) noexcept 
     return &table[place]
 
 
-cdef bint enlarge(State* s) noexcept nogil:
-    cdef int64_t room = s.books.table_room * 2 if s.books.table_room else 1024
-    cdef Waited* table = <Waited*> calloc(room, sizeof(Waited))
+cdef bint enlarge_table(State* s) noexcept nogil:
+    cdef int64_t room = s.latency.table_room * 2 if s.latency.table_room else 1024
+    cdef WaitEntry* table = <WaitEntry*> calloc(room, sizeof(WaitEntry))
     cdef int64_t i
     if table == NULL:
         s.failed = 1
         return False
-    for i in range(s.books.table_room):
-        if s.books.table[i].key:
-            place_of(table, room, s.books.table[i].key)[0] = s.books.table[i]
-    free(s.books.table)
-    s.books.table, s.books.table_room = table, room
+    for i in range(s.latency.table_room):
+        if s.latency.table[i].key:
+            table_slot(table, room, s.latency.table[i].key)[0] = s.latency.table[i]
+    free(s.latency.table)
+    s.latency.table, s.latency.table_room = table, room
     return True
 
 
-cdef inline Waited* entry_of(State* s, int32_t link, int32_t victim, int32_t culprit) noexcept nogil:
+cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, int32_t culprit) noexcept nogil:
     """Its entry in the table, new or old; NULL and `failed`: no memory."""
     cdef int64_t key = 1 + culprit + 1 + (MOST_TAGS + 1) * (victim + <int64_t> MOST_TAGS * link)
-    cdef Waited* entry
-    if 2 * s.books.table_count >= s.books.table_room and not enlarge(s):
+    cdef WaitEntry* entry
+    if 2 * s.latency.table_count >= s.latency.table_room and not enlarge_table(s):
         return NULL
-    entry = place_of(s.books.table, s.books.table_room, key)
+    entry = table_slot(s.latency.table, s.latency.table_room, key)
     if entry.key == 0:
         entry.key = key
-        s.books.table_count += 1
+        s.latency.table_count += 1
     return entry
 
 
-cdef void book(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept nogil:
+cdef void add_stay(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept nogil:
     """Add a stay to the table, and to the parts of its packet."""
-    cdef int32_t culprit = NOBODY - 1
+    cdef int32_t culprit = NO_TRAFFIC - 1
     cdef int32_t i, by
-    cdef Waited* entry = NULL
+    cdef WaitEntry* entry = NULL
     for i in range(PARTS):
         if not stay.parts[i]:
             continue
         by = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
         if by != culprit:
-            entry = entry_of(s, stay.link, victim, by)
+            entry = table_entry_of(s, stay.link, victim, by)
             if s.failed:
                 return
             culprit = by
@@ -157,32 +158,32 @@ cdef void book(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept no
         parts[i] += stay.parts[i]
 
 
-cdef void keep(State* s, int32_t packet, Stay* stay) noexcept nogil:
+cdef void log_stay(State* s, int32_t packet, Stay* stay) noexcept nogil:
     """A row of `stays()`."""
     cdef int64_t room
     cdef StayRow* row
     cdef int32_t i
-    if s.books.log_count == s.books.log_room:
-        room = s.books.log_room * 2 + 256
-        s.books.log = <StayRow*> grown(s, s.books.log, room, sizeof(StayRow))
+    if s.latency.log_count == s.latency.log_room:
+        room = s.latency.log_room * 2 + 256
+        s.latency.log = <StayRow*> grow_array(s, s.latency.log, room, sizeof(StayRow))
         if s.failed:
             return
-        s.books.log_room = room
-    row = &s.books.log[s.books.log_count]
-    s.books.log_count += 1
-    row.message = s.messages[s.packets[packet].message].serial
-    row.packet = s.packets[packet].number
+        s.latency.log_room = room
+    row = &s.latency.log[s.latency.log_count]
+    s.latency.log_count += 1
+    row.message = s.pools.messages[s.pools.packets[packet].message].serial
+    row.packet = s.pools.packets[packet].number
     row.link = stay.link
     for i in range(PARTS):
         row.parts[i] = stay.parts[i]
 
 
-cdef void settle_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
+cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     """A packet has been consumed: its stays are booked. The last packet tells of its message."""
-    cdef Message* message = &s.messages[s.packets[packet].message]
-    cdef PacketBook* p = &s.books.packets[packet]
-    cdef MessageBook* m = &s.books.messages[s.packets[packet].message]
-    cdef bint kept = s.attribution > 1 or message.serial == s.watch_serial
+    cdef Message* message = &s.pools.messages[s.pools.packets[packet].message]
+    cdef PacketWait* p = &s.latency.packets[packet]
+    cdef MessageWait* m = &s.latency.messages[s.pools.packets[packet].message]
+    cdef bint kept = s.config.attribution > 1 or message.serial == s.trace.watch_serial
     cdef int64_t told = 0
     cdef int32_t i, index
     cdef int64_t parts[PARTS]
@@ -191,28 +192,28 @@ cdef void settle_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
         parts[i] = 0
     index = p.first
     while index != NONE:
-        stay = &s.books.stays[index]
-        book(s, stay, message.tag, parts)
+        stay = &s.latency.stays[index]
+        add_stay(s, stay, message.tag, parts)
         if kept:
-            keep(s, packet, stay)
+            log_stay(s, packet, stay)
         if s.failed:
             return
         index = stay.next
-    s.books.stays[p.last].next = s.books.stay_free
-    s.books.stay_free = p.first
+    s.latency.stays[p.last].next = s.latency.stay_free
+    s.latency.stay_free = p.first
     for i in range(PARTS):
         told += parts[i]
     if told != t - message.at:
-        s.books.unexplained += 1
+        s.latency.unexplained += 1
     if message.delivered == message.packets:
         for i in range(PARTS):
             m.parts[i] = parts[i]
 
 
-cdef void free_books(State* s) noexcept:
-    free(s.books.packets)
-    free(s.books.messages)
-    free(s.books.stays)
-    free(s.books.riders)
-    free(s.books.table)
-    free(s.books.log)
+cdef void free_latency_records(State* s) noexcept:
+    free(s.latency.packets)
+    free(s.latency.messages)
+    free(s.latency.stays)
+    free(s.latency.riders)
+    free(s.latency.table)
+    free(s.latency.log)

@@ -7,7 +7,7 @@ known when the epoch before is planned. Deliveries are: their last flits are on 
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyxsim.core.router.buffer cimport first_place, next_place, packet_at
+from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport next_scheduled
 from pyxsim.core.cycle cimport (
     DEADLOCK,
@@ -17,14 +17,15 @@ from pyxsim.core.cycle cimport (
     UNTIL,
     WINDOW,
     Reason,
-    arrivals,
-    evaluate,
+    process_arrivals,
+    evaluate_cycle,
 )
-from pyxsim.core.router.interface cimport next_start
-from pyxsim.core.parallel.mailbox cimport take_in
+from pyxsim.core.router.interface cimport next_start_cycle
+from pyxsim.core.parallel.mailbox cimport receive_parcels
 from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part
-from pyxsim.core.state.network_state cimport LAST, NONE, Message, Outbox, Packet, Slot, State, grown
-from pyxsim.core.router.stall_counters cimport add_up
+from pyxsim.core.state.network_state cimport State, grow_array
+from pyxsim.core.state.records cimport LAST, NONE, CalendarSlot, Message, Outbox, Packet
+from pyxsim.core.router.stall_counters cimport flush_port_stalls
 
 
 cdef enum:
@@ -41,31 +42,31 @@ cdef void run_part(Team* team, int32_t number) noexcept nogil:
     cdef int32_t other
     cdef int64_t following
     for other in range(team.parts):
-        take_in(s, &team.part[other].boxes[(team.parts - parity) + number])
-    s.outboxes = &part.boxes[parity]
+        receive_parcels(s, &team.part[other].boxes[(team.parts - parity) + number])
+    s.part.outboxes = &part.boxes[parity]
     while True:
         if not s.arrived:
             if s.now == team.end and not team.arrive:
                 return
-            if arrivals(s):
+            if process_arrivals(s):
                 part.visited = s.now
             s.arrived = 1
         if s.now == team.end:
             return
-        if part.awake or next_start(s) <= s.now:
+        if part.awake or next_start_cycle(s) <= s.now:
             part.visited = s.now
-        part.awake = evaluate(s)
+        part.awake = evaluate_cycle(s)
         following = s.now + 1
         if not part.awake:
-            following = min(following_of(s), team.end)
+            following = min(next_event_cycle(s), team.end)
         s.now = following
         s.arrived = 0
 
 
-cdef inline int64_t following_of(State* s) noexcept nogil:
+cdef inline int64_t next_event_cycle(State* s) noexcept nogil:
     """The next cycle in which a part that sleeps has something to do by itself."""
     cdef int64_t following = next_scheduled(s)
-    return next_start(s) if following == NONE else min(following, next_start(s))
+    return next_start_cycle(s) if following == NONE else min(following, next_start_cycle(s))
 
 
 # --- when they have met ---------------------------------------------------------------------------------------------
@@ -82,30 +83,30 @@ cdef struct Summary:
     int64_t delivered        # the first delivery of this call
 
 
-cdef Summary sum_up(Team* team) noexcept nogil:
+cdef Summary summarise(Team* team) noexcept nogil:
     """What the parts are, together."""
     cdef Summary found
     cdef int32_t number, other
     cdef State* s
     cdef Outbox* box
     found.awake = found.failed = 0
-    found.changed, found.scheduled, found.in_flight = team.whole.changed, 0, team.whole.in_flight
+    found.changed, found.scheduled, found.in_flight = team.whole.stats.changed, 0, team.whole.in_flight
     found.visited = 0
     found.following = found.pending = found.delivered = INT64_MAX
-    if team.whole.delivered_count:   # by a call before, and not asked for: the debug build calls in every cycle
-        found.delivered = team.whole.delivered_at[0]
+    if team.whole.arrivals.delivered_count:   # by a call before, and not asked for: the debug build calls in every cycle
+        found.delivered = team.whole.arrivals.delivered_at[0]
     for number in range(team.parts):
         s = &team.part[number].state
         found.awake |= team.part[number].awake
         found.failed |= s.failed
-        found.changed |= s.changed
+        found.changed |= s.stats.changed
         found.scheduled |= next_scheduled(s) != NONE
         found.in_flight += s.in_flight
         found.visited = max(found.visited, team.part[number].visited)
-        found.following = min(found.following, following_of(s))
-        found.pending = min(found.pending, next_start(s))
-        if s.delivered_count:
-            found.delivered = min(found.delivered, s.delivered_at[0])
+        found.following = min(found.following, next_event_cycle(s))
+        found.pending = min(found.pending, next_start_cycle(s))
+        if s.arrivals.delivered_count:
+            found.delivered = min(found.delivered, s.arrivals.delivered_at[0])
         for other in range(team.parts):
             box = &team.part[number].boxes[team.parity * team.parts + other]
             found.scheduled |= box.soonest < INT64_MAX
@@ -113,16 +114,16 @@ cdef Summary sum_up(Team* team) noexcept nogil:
     return found
 
 
-cdef void begin_call(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
+cdef void begin_run(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
     cdef State* s = team.whole
     cdef int32_t number
     team.start, team.stop, team.slack, team.window = s.now, until, slack, window
-    team.boundary = (s.reported // window + 1) * window if window else INT64_MAX
+    team.boundary = (s.stats.window_reported // window + 1) * window if window else INT64_MAX
     for number in range(team.parts):
         team.part[number].visited = s.now
 
 
-cdef void end_call(Team* team, Reason reason, int64_t now, int32_t arrived) noexcept nogil:
+cdef void end_run(Team* team, Reason reason, int64_t now, int32_t arrived) noexcept nogil:
     team.reason, team.done = reason, 1
     set_time(team, now)
     team.whole.arrived = arrived
@@ -135,23 +136,23 @@ cdef void set_time(Team* team, int64_t now) noexcept nogil:
         team.part[number].state.now = now
 
 
-cdef void decide(Team* team) noexcept nogil:
+cdef void decide_next_epoch(Team* team) noexcept nogil:
     """The loop of cycle.pyx between two cycles, for all parts at once: does the call end? If not, the next epoch."""
     cdef int64_t now = team.part[0].state.now
     cdef int32_t arrived = team.part[0].state.arrived
-    cdef Summary all = sum_up(team)
+    cdef Summary all = summarise(team)
     team.whole.now = now
     team.done = 0   # not before: of the last call's end some may not have heard until they came here
     if all.failed:
-        end_call(team, NO_MEMORY, now, arrived)
+        end_run(team, NO_MEMORY, now, arrived)
         return
     if now > team.start and not all.awake and not all.scheduled and all.visited < now:
         # Nothing has been going on since the cycle after `visited`.
         if all.in_flight:
-            end_call(team, DEADLOCK, all.visited + 1, 0)
+            end_run(team, DEADLOCK, all.visited + 1, 0)
             return
         if all.pending == INT64_MAX:
-            end_call(team, NOTHING_LEFT, all.visited + 1, 0)
+            end_run(team, NOTHING_LEFT, all.visited + 1, 0)
             return
     if all.delivered != INT64_MAX:
         team.stop = min(team.stop, all.delivered + team.slack)
@@ -161,26 +162,26 @@ cdef void decide(Team* team) noexcept nogil:
             now = team.boundary
         set_time(team, now)
     if not arrived and now >= team.boundary:
-        team.whole.reported = now
+        team.whole.stats.window_reported = now
         if all.changed or all.in_flight:
-            forget_changes(team)
-            end_call(team, WINDOW, now, 0)
+            clear_changed(team)
+            end_run(team, WINDOW, now, 0)
             return
         team.boundary = (now // team.window + 1) * team.window
     if arrived and now >= team.stop:
-        end_call(team, DELIVERED if all.delivered != INT64_MAX else UNTIL, now, 1)
+        end_run(team, DELIVERED if all.delivered != INT64_MAX else UNTIL, now, 1)
         return
-    plan(team, &all, now, arrived)
+    plan_epoch(team, &all, now, arrived)
 
 
-cdef void forget_changes(Team* team) noexcept nogil:
+cdef void clear_changed(Team* team) noexcept nogil:
     cdef int32_t number
-    team.whole.changed = 0
+    team.whole.stats.changed = 0
     for number in range(team.parts):
-        team.part[number].state.changed = 0
+        team.part[number].state.stats.changed = 0
 
 
-cdef void plan(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
+cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
     """The next epoch: as long as what crosses cuts allows, unless the call could end before, or in it."""
     cdef int64_t length = min(team.across, LONGEST_EPOCH)
     cdef int64_t end, first
@@ -188,7 +189,7 @@ cdef void plan(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept 
         length = min(length, team.ejection + team.slack)
     end = now + length
     team.arrive = 0
-    if all.pending < end and not has_later(team, end - 1):
+    if all.pending < end and not has_later_event(team, end - 1):
         # All could come to a standstill in it, and then a message start: that is a deadlock before, and no more after.
         end = now + 1
     if all.delivered == INT64_MAX and now + team.slack < end:
@@ -199,15 +200,15 @@ cdef void plan(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept 
         end, team.arrive = max(team.stop, now), 1
     if team.boundary <= end:
         end, team.arrive = max(team.boundary, now + 1), 0
-    if end >= team.whole.flush:   # counts of all routers: nobody counts now
-        add_up(team.whole)
+    if end >= team.whole.stats.flush_due:   # counts of all routers: nobody counts now
+        flush_port_stalls(team.whole)
     team.end = end
     team.parity ^= 1
     team.epochs += 1
     share_packets(team, end - now)
 
 
-cdef bint has_later(Team* team, int64_t cycle) noexcept nogil:
+cdef bint has_later_event(Team* team, int64_t cycle) noexcept nogil:
     """Is there an entry of the calendar in this cycle or later?"""
     cdef int32_t number, other
     cdef State* s
@@ -221,7 +222,7 @@ cdef bint has_later(Team* team, int64_t cycle) noexcept nogil:
         now, s.now = s.now, cycle
         found = next_scheduled(s)
         s.now = now
-        if found != NONE and found <= now + s.slot_mask:
+        if found != NONE and found <= now + s.calendar.slot_mask:
             return True
     return False
 
@@ -231,11 +232,11 @@ cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nog
     cdef int64_t cycle
     cdef int32_t number, i
     cdef State* s
-    cdef Slot* slot
+    cdef CalendarSlot* slot
     for cycle in range(begin, end):
         for number in range(team.parts):
             s = &team.part[number].state
-            slot = &s.slots[cycle & s.slot_mask]
+            slot = &s.calendar.slots[cycle & s.calendar.slot_mask]
             for i in range(slot.count[<int32_t> LAST]):
                 if may_complete(s, slot.events[<int32_t> LAST][i], <int32_t> (cycle - begin) + 1):
                     return cycle
@@ -244,16 +245,16 @@ cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nog
 
 cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
     """Can a message be complete at a sink when so many more packets have come, at the most?"""
-    cdef int32_t place = first_place(s, vc)
+    cdef int32_t place = first_packet_place(s, vc)
     cdef int32_t _packet
     cdef Message* m
     for _packet in range(packets):
         if place == NONE:
             return False
-        m = &s.messages[s.packets[packet_at(s, vc, place)].message]
+        m = &s.pools.messages[s.pools.packets[packet_at(s, vc, place)].message]
         if m.packets - m.delivered <= packets:
             return True
-        place = next_place(s, vc, place)
+        place = next_packet_place(s, vc, place)
     return False
 
 
@@ -266,16 +267,16 @@ cdef void share_packets(Team* team, int64_t cycles) noexcept nogil:
     """
     cdef int32_t number
     for number in range(team.parts):
-        while spare_of(team, number, cycles) < 0 and not team.part[number].state.failed:
-            get_packets(team, number, cycles)
+        while spare_packets(team, number, cycles) < 0 and not team.part[number].state.failed:
+            obtain_packets(team, number, cycles)
 
 
-cdef inline int64_t spare_of(Team* team, int32_t number, int64_t cycles) noexcept nogil:
+cdef inline int64_t spare_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
     """How many records a part has more than it may need in so many cycles."""
-    return team.part[number].state.packet_spare - team.part[number].lanes * cycles
+    return team.part[number].state.pools.packet_spare - team.part[number].lanes * cycles
 
 
-cdef void get_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
+cdef void obtain_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
     """Half of what the part with most can spare, at the most; where that is little, new ones."""
     cdef State* s = &team.part[number].state
     cdef State* giver
@@ -284,20 +285,20 @@ cdef void get_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil
     cdef int32_t most = number
     cdef int64_t count, _packet
     for other in range(team.parts):
-        if spare_of(team, other, cycles) > spare_of(team, most, cycles):
+        if spare_packets(team, other, cycles) > spare_packets(team, most, cycles):
             most = other
-    count = min(spare_of(team, most, cycles) // 2, wanted)
+    count = min(spare_packets(team, most, cycles) // 2, wanted)
     if count < wanted // 2:
         grow_packets(team, number, wanted)
         return
     giver = &team.part[most].state
     for _packet in range(count):
-        packet = giver.packet_free
-        giver.packet_free = s.packets[packet].next
-        s.packets[packet].next = s.packet_free
-        s.packet_free = packet
-    giver.packet_spare -= <int32_t> count
-    s.packet_spare += <int32_t> count
+        packet = giver.pools.packet_free
+        giver.pools.packet_free = s.pools.packets[packet].next
+        s.pools.packets[packet].next = s.pools.packet_free
+        s.pools.packet_free = packet
+    giver.pools.packet_spare -= <int32_t> count
+    s.pools.packet_spare += <int32_t> count
 
 
 cdef void grow_packets(Team* team, int32_t number, int64_t wanted) noexcept nogil:
@@ -305,15 +306,15 @@ cdef void grow_packets(Team* team, int32_t number, int64_t wanted) noexcept nogi
     cdef State* s = &team.part[number].state
     cdef State* other
     cdef int32_t i
-    cdef int32_t room = s.packet_room + max(s.packet_room, <int32_t> wanted)
-    s.packets = <Packet*> grown(s, s.packets, room, sizeof(Packet))
+    cdef int32_t room = s.pools.packet_room + max(s.pools.packet_room, <int32_t> wanted)
+    s.pools.packets = <Packet*> grow_array(s, s.pools.packets, room, sizeof(Packet))
     if s.failed:
         return
-    for i in range(s.packet_room, room):
-        s.packets[i].next = s.packet_free
-        s.packet_free = i
-    s.packet_spare += room - s.packet_room
-    team.whole.packets, team.whole.packet_room = s.packets, room
+    for i in range(s.pools.packet_room, room):
+        s.pools.packets[i].next = s.pools.packet_free
+        s.pools.packet_free = i
+    s.pools.packet_spare += room - s.pools.packet_room
+    team.whole.pools.packets, team.whole.pools.packet_room = s.pools.packets, room
     for i in range(team.parts):
         other = &team.part[i].state
-        other.packets, other.packet_room = s.packets, room
+        other.pools.packets, other.pools.packet_room = s.pools.packets, room

@@ -2,8 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.core.state.network_state cimport Event, Outbox, State
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport Event, Outbox
 
 
 cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil
-cdef void take_in(State* s, Outbox* box) noexcept nogil
+cdef void receive_parcels(State* s, Outbox* box) noexcept nogil

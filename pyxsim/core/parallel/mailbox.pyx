@@ -8,17 +8,18 @@ from libc.stdint cimport INT64_MAX
 
 from pyxsim.core.router.buffer cimport push_packet
 from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.state.network_state cimport NONE, Parcel, grown
+from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.records cimport NONE, Parcel
 
 
 cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil:
     """`packet`: one that was granted the VC, whatever the cycle and the kind; NONE: an entry of the calendar."""
-    cdef Outbox* box = &s.outboxes[to]
+    cdef Outbox* box = &s.part.outboxes[to]
     cdef Parcel* parcel
     cdef int32_t room
     if box.count == box.room:
         room = box.room * 2 + 64
-        box.parcels = <Parcel*> grown(s, box.parcels, room, sizeof(Parcel))
+        box.parcels = <Parcel*> grow_array(s, box.parcels, room, sizeof(Parcel))
         if s.failed:
             return
         box.room = room
@@ -30,7 +31,7 @@ cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, 
         box.latest = max(box.latest, cycle)
 
 
-cdef void take_in(State* s, Outbox* box) noexcept nogil:
+cdef void receive_parcels(State* s, Outbox* box) noexcept nogil:
     cdef int32_t i
     cdef Parcel* parcel
     for i in range(box.count):

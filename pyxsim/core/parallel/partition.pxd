@@ -8,7 +8,8 @@ calendar, FIFO nodes, masks of who is awake, messages that wait for their cycle,
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from pyxsim.core.cycle cimport Reason
-from pyxsim.core.state.network_state cimport Outbox, State
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport Outbox
 
 
 cdef enum:
@@ -63,7 +64,7 @@ cdef struct Team:
 
 cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) except -1
 cdef void destroy_team(Team* team) noexcept
-cdef void divide(Team* team) noexcept nogil
-cdef void unite(Team* team) noexcept nogil
-cdef void collect(Team* team) noexcept nogil
+cdef void distribute_state(Team* team) noexcept nogil
+cdef void gather_state(Team* team) noexcept nogil
+cdef void collect_totals(Team* team) noexcept nogil
 cdef void add_message(Team* team, int32_t message) noexcept nogil

@@ -7,5 +7,5 @@ from pyxsim.core.parallel.partition cimport Team
 
 
 cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil
-cdef int start_threads(Team* team) except -1
-cdef void end_threads(Team* team) noexcept
+cdef int start_workers(Team* team) except -1
+cdef void stop_workers(Team* team) noexcept

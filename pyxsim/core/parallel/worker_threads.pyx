@@ -16,8 +16,8 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
 from pyxsim.core.parallel.atomics cimport add, getpid, load, pause, sched_yield, swap
-from pyxsim.core.parallel.epoch cimport begin_call, decide, run_part
-from pyxsim.core.parallel.partition cimport Part, collect, divide
+from pyxsim.core.parallel.epoch cimport begin_run, decide_next_epoch, run_part
+from pyxsim.core.parallel.partition cimport Part, collect_totals, distribute_state
 
 
 cdef enum:
@@ -25,31 +25,31 @@ cdef enum:
     YIELDS = 50
 
 
-cdef struct Place:
+cdef struct WorkerStart:
     # What a new thread is told.
     Team* team
     int32_t number
 
 
-cdef void meet(Team* team, int32_t number) noexcept nogil:
+cdef void barrier_wait(Team* team, int32_t number) noexcept nogil:
     """Wait for all others; the last to come decides how it goes on."""
     cdef int before = load(&team.round)
     cdef int32_t other
     if add(&team.there, 1) < team.parts:
-        wait(team, &team.part[number], before)
+        wait_for_round(team, &team.part[number], before)
         return
     team.there = 0
     if team.leave:   # told to all here, so that they leave after the same meeting
         team.over = 1
     else:
-        decide(team)
+        decide_next_epoch(team)
     swap(&team.round, before + 1)
     for other in range(team.parts):
         if swap(&team.part[other].asleep, 0):
             PyThread_release_lock(team.part[other].lock)
 
 
-cdef void wait(Team* team, Part* part, int before) noexcept nogil:
+cdef void wait_for_round(Team* team, Part* part, int before) noexcept nogil:
     """Until the meeting is over."""
     cdef int32_t _turn
     for _turn in range(LOOKS):
@@ -67,14 +67,14 @@ cdef void wait(Team* team, Part* part, int before) noexcept nogil:
         PyThread_acquire_lock(part.lock, WAIT_LOCK)
 
 
-cdef void serve(void* told) noexcept nogil:
+cdef void worker_main(void* told) noexcept nogil:
     """What a thread other than the caller's does, all its life."""
-    cdef Place* place = <Place*> told
+    cdef WorkerStart* place = <WorkerStart*> told
     cdef Team* team = place.team
     cdef int32_t number = place.number
     free(place)
     while True:
-        meet(team, number)
+        barrier_wait(team, number)
         if team.over:
             break
         if not team.done:
@@ -84,21 +84,21 @@ cdef void serve(void* told) noexcept nogil:
 
 cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
     """As run_cycles."""
-    divide(team)
-    begin_call(team, until, slack, window)
+    distribute_state(team)
+    begin_run(team, until, slack, window)
     while True:
-        meet(team, 0)
+        barrier_wait(team, 0)
         if team.done:
             break
         run_part(team, 0)
-    collect(team)
+    collect_totals(team)
     return team.reason
 
 
-cdef int start_threads(Team* team) except -1:
+cdef int start_workers(Team* team) except -1:
     """Unless they are there. A process that was forked has none of its parent's."""
     cdef int32_t number
-    cdef Place* place
+    cdef WorkerStart* place
     if team.started and team.process == getpid():
         return 0
     team.there = team.left = team.leave = team.over = 0
@@ -110,23 +110,23 @@ cdef int start_threads(Team* team) except -1:
                 raise MemoryError
             PyThread_acquire_lock(team.part[number].lock, WAIT_LOCK)
     for number in range(1, team.parts):
-        place = <Place*> malloc(sizeof(Place))
+        place = <WorkerStart*> malloc(sizeof(WorkerStart))
         if place == NULL:
             raise MemoryError
         place.team, place.number = team, number
-        if <long> PyThread_start_new_thread(serve, place) == -1:
+        if <long> PyThread_start_new_thread(worker_main, place) == -1:
             raise RuntimeError("can't start new thread")
         team.started += 1
     return 0
 
 
-cdef void end_threads(Team* team) noexcept:
+cdef void stop_workers(Team* team) noexcept:
     cdef int32_t number
     if team.started and team.process == getpid():
         team.leave = 1
         with nogil:
             add(&team.there, team.parts - 1 - team.started)   # those that could not be started
-            meet(team, 0)
+            barrier_wait(team, 0)
             while load(&team.left) < team.started:
                 sched_yield()
     for number in range(team.parts):

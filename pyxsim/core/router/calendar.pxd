@@ -10,22 +10,23 @@ VCs or commute, so their order in the slot does not matter.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state.network_state cimport Event, Slot, State
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport CalendarSlot, Event
 
 
 cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) noexcept nogil:
-    cdef int64_t place = cycle & s.slot_mask
-    cdef Slot* slot = &s.slots[place]
+    cdef int64_t place = cycle & s.calendar.slot_mask
+    cdef CalendarSlot* slot = &s.calendar.slots[place]
     cdef int32_t count = slot.count[<int32_t> kind]
     if count == slot.room[<int32_t> kind]:
-        enlarge(s, slot, kind)
+        enlarge_slot(s, slot, kind)
         if s.failed:
             return
     slot.events[<int32_t> kind][count] = number
     slot.count[<int32_t> kind] = count + 1
     if count == 0:
-        s.slot_used[place >> 6] |= (<uint64_t> 1) << (place & 63)
+        s.calendar.used[place >> 6] |= (<uint64_t> 1) << (place & 63)
 
 
-cdef void enlarge(State* s, Slot* slot, Event kind) noexcept nogil
+cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil
 cdef int64_t next_scheduled(State* s) noexcept nogil

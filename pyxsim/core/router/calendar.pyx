@@ -3,26 +3,27 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.state.network_state cimport NONE, grown
+from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.records cimport NONE
 
 
-cdef void enlarge(State* s, Slot* slot, Event kind) noexcept nogil:
+cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil:
     """More room for one kind of entries of a slot."""
     cdef int32_t room = slot.room[<int32_t> kind] * 2 if slot.room[<int32_t> kind] else 16
-    slot.events[<int32_t> kind] = <int32_t*> grown(s, slot.events[<int32_t> kind], room, sizeof(int32_t))
+    slot.events[<int32_t> kind] = <int32_t*> grow_array(s, slot.events[<int32_t> kind], room, sizeof(int32_t))
     if not s.failed:
         slot.room[<int32_t> kind] = room
 
 
 cdef int64_t next_scheduled(State* s) noexcept nogil:
     """The first cycle from `now` on with an entry, or NONE."""
-    cdef int64_t place = s.now & s.slot_mask
+    cdef int64_t place = s.now & s.calendar.slot_mask
     cdef int32_t word = <int32_t> (place >> 6)
     cdef int32_t _turn
-    cdef uint64_t bits = s.slot_used[word] >> (place & 63) << (place & 63)
-    for _turn in range(s.slot_words + 1):
+    cdef uint64_t bits = s.calendar.used[word] >> (place & 63) << (place & 63)
+    for _turn in range(s.calendar.words + 1):
         if bits:
-            return s.now + (((<int64_t> word * 64 + lowest(bits)) - place) & s.slot_mask)
-        word = word + 1 if word + 1 < s.slot_words else 0
-        bits = s.slot_used[word]
+            return s.now + (((<int64_t> word * 64 + lowest(bits)) - place) & s.calendar.slot_mask)
+        word = word + 1 if word + 1 < s.calendar.words else 0
+        bits = s.calendar.used[word]
     return NONE

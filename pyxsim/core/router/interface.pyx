@@ -9,19 +9,20 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.router.arbiter cimport after, first_from
 from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
-from pyxsim.core.router.buffer cimport vcs_of
+from pyxsim.core.router.buffer cimport link_vc_mask
 from pyxsim.core.router.link cimport (
-    available,
+    link_available,
     has_credits,
-    kind_of,
-    needed,
-    release_vc,
+    arrival_event,
+    credits_needed,
+    free_output_vc,
     send_flit,
-    take_slots,
-    told,
+    consume_credits,
+    is_observed,
 )
-from pyxsim.core.latency.source_waits cimport rests, sends
-from pyxsim.core.state.network_state cimport NONE, Arrival, Message, Packet, grown, rank_of
+from pyxsim.core.latency.source_waits cimport lane_visited, flit_launches
+from pyxsim.core.state.network_state cimport grow_array, priority_rank
+from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
@@ -29,78 +30,78 @@ from pyxsim.core.state.network_state cimport NONE, Arrival, Message, Packet, gro
 # Most are sent in the order in which they start: they stand in a list. Those that start before the last one of it stand
 # in a binary heap by (at, number). The next one is the first of the two.
 
-cdef void add_pending(State* s, int32_t message) noexcept nogil:
+cdef void add_waiting(State* s, int32_t message) noexcept nogil:
     cdef int32_t place, parent
-    if s.next_message == NONE or s.messages[s.last_message].at <= s.messages[message].at:
-        if s.next_message == NONE:
-            s.next_message = message
+    if s.waiting.first == NONE or s.pools.messages[s.waiting.last].at <= s.pools.messages[message].at:
+        if s.waiting.first == NONE:
+            s.waiting.first = message
         else:
-            s.messages[s.last_message].next = message
-        s.last_message = message
+            s.pools.messages[s.waiting.last].next = message
+        s.waiting.last = message
         return
-    if s.pending_count == s.pending_room:
-        s.pending = <int32_t*> grown(s, s.pending, s.pending_room * 2 + 64, sizeof(int32_t))
+    if s.waiting.heap_count == s.waiting.heap_room:
+        s.waiting.heap = <int32_t*> grow_array(s, s.waiting.heap, s.waiting.heap_room * 2 + 64, sizeof(int32_t))
         if s.failed:
             return
-        s.pending_room = s.pending_room * 2 + 64
-    place = s.pending_count
-    s.pending_count += 1
+        s.waiting.heap_room = s.waiting.heap_room * 2 + 64
+    place = s.waiting.heap_count
+    s.waiting.heap_count += 1
     while place:
         parent = (place - 1) >> 1
-        if not sooner(s, message, s.pending[parent]):
+        if not starts_before(s, message, s.waiting.heap[parent]):
             break
-        s.pending[place] = s.pending[parent]
+        s.waiting.heap[place] = s.waiting.heap[parent]
         place = parent
-    s.pending[place] = message
+    s.waiting.heap[place] = message
 
 
-cdef int32_t pop_pending(State* s) noexcept nogil:
-    cdef int32_t top = s.pending[0]
+cdef int32_t pop_heap(State* s) noexcept nogil:
+    cdef int32_t top = s.waiting.heap[0]
     cdef int32_t last, place, child
-    s.pending_count -= 1
-    last = s.pending[s.pending_count]
+    s.waiting.heap_count -= 1
+    last = s.waiting.heap[s.waiting.heap_count]
     place = 0
     while True:
         child = 2 * place + 1
-        if child >= s.pending_count:
+        if child >= s.waiting.heap_count:
             break
-        if child + 1 < s.pending_count and sooner(s, s.pending[child + 1], s.pending[child]):
+        if child + 1 < s.waiting.heap_count and starts_before(s, s.waiting.heap[child + 1], s.waiting.heap[child]):
             child += 1
-        if not sooner(s, s.pending[child], last):
+        if not starts_before(s, s.waiting.heap[child], last):
             break
-        s.pending[place] = s.pending[child]
+        s.waiting.heap[place] = s.waiting.heap[child]
         place = child
-    s.pending[place] = last
+    s.waiting.heap[place] = last
     return top
 
 
 # --- a lane in one cycle --------------------------------------------------------------------------------------------
 
-cdef int32_t free_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
+cdef int32_t free_vc_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
     """The first free VC of a virtual network with credits for a packet of so many flits, at or after the pointer."""
-    cdef uint64_t* mask = vcs_of(s.unheld, s, link)
-    cdef int32_t low = s.low[s.link[link].range + vnet]
-    cdef int32_t high = s.high[s.link[link].range + vnet]
-    cdef int32_t start = s.open_pointer[(link - s.network_links) * s.vnets + vnet]
-    cdef int32_t wanted = needed(s, flits, True)
+    cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
+    cdef int32_t low = s.links.low[s.links.link[link].range + vnet]
+    cdef int32_t high = s.links.high[s.links.link[link].range + vnet]
+    cdef int32_t start = s.lanes.open_pointer[(link - s.links.network) * s.config.vnets + vnet]
+    cdef int32_t wanted = credits_needed(s, flits, True)
     cdef int32_t turn, pick
     if start < low or start >= high:
         start = low
     for turn in range(2):
         pick = next_bit(mask, start if turn == 0 else low, high if turn == 0 else start)
         while pick >= 0:
-            if has_credits(s, s.link[link].base + pick, wanted):
+            if has_credits(s, s.links.link[link].base + pick, wanted):
                 return pick
             pick = next_bit(mask, pick + 1, high if turn == 0 else start)
     return -1
 
 
-cdef int32_t opens(State* s, int32_t link, int32_t klass) noexcept nogil:
+cdef int32_t vc_to_open(State* s, int32_t link, int32_t klass) noexcept nogil:
     """The VC on which the class may open a packet now, or -1."""
-    cdef int32_t queue = (link - s.network_links) * s.classes + klass
-    if s.source_head[queue] == NONE or (s.open_count[queue] and not s.interleaved):
+    cdef int32_t queue = (link - s.links.network) * s.config.classes + klass
+    if s.lanes.source_head[queue] == NONE or (s.lanes.open_count[queue] and not s.config.interleaved):
         return -1
-    return free_from(s, link, s.class_vnet[klass], next_flits(s, &s.messages[s.source_head[queue]]))
+    return free_vc_from(s, link, s.config.class_vnet[klass], next_packet_flits(s, &s.pools.messages[s.lanes.source_head[queue]]))
 
 
 cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nogil:
@@ -108,15 +109,15 @@ cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nog
     cdef int32_t best = NONE
     cdef int32_t klass, turn, vc
     cdef int32_t start
-    if s.classes == 1:
-        number[0] = opens(s, link, 0)
+    if s.config.classes == 1:
+        number[0] = vc_to_open(s, link, 0)
         return NONE if number[0] < 0 else 0
-    start = s.class_pointer[link - s.network_links]
-    for turn in range(s.classes):
-        klass = start + turn if start + turn < s.classes else start + turn - s.classes
-        if best != NONE and s.class_rank[klass] >= s.class_rank[best]:
+    start = s.lanes.class_pointer[link - s.links.network]
+    for turn in range(s.config.classes):
+        klass = start + turn if start + turn < s.config.classes else start + turn - s.config.classes
+        if best != NONE and s.config.class_rank[klass] >= s.config.class_rank[best]:
             continue
-        vc = opens(s, link, klass)
+        vc = vc_to_open(s, link, klass)
         if vc >= 0:
             best = klass
             number[0] = vc
@@ -126,25 +127,25 @@ cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nog
 cdef inline bint can_launch(State* s, int32_t vc) noexcept nogil:
     """Has the VC of an open packet the credits for its next flit?"""
     cdef int32_t flits
-    if s.flow == 0:
+    if s.config.flow == 0:
         return has_credits(s, vc, 1)
-    flits = s.packets[s.out[vc].send_packet].flits
-    return has_credits(s, vc, needed(s, flits, s.out[vc].send_left == flits))
+    flits = s.pools.packets[s.vcs.output[vc].send_packet].flits
+    return has_credits(s, vc, credits_needed(s, flits, s.vcs.output[vc].send_left == flits))
 
 
 cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     """The VC whose packet launches a flit next, -1: none can. Ordered lanes do not pass a packet that has no credit."""
-    cdef uint64_t* opened = vcs_of(s.opened, s, link)
-    cdef int32_t base = s.link[link].base
-    cdef int32_t pointer = s.link[link].launch_pointer
-    cdef int32_t count = s.link[link].vcs
+    cdef uint64_t* opened = link_vc_mask(s.lanes.opened, s, link)
+    cdef int32_t base = s.links.link[link].base
+    cdef int32_t pointer = s.links.link[link].launch_pointer
+    cdef int32_t count = s.links.link[link].vcs
     cdef int32_t best = -1
     cdef int64_t rank
     cdef int64_t least = INT64_MAX
     cdef int32_t turn, pick, stop
-    if not s.priorities and pointer < count and has_bit(opened, pointer) and can_launch(s, base + pointer):
+    if not s.config.priorities and pointer < count and has_bit(opened, pointer) and can_launch(s, base + pointer):
         return pointer   # most of the time: on with the packet of last time
-    if s.ordered:
+    if s.config.ordered:
         pick = first_from(opened, pointer, 0, count)
         return pick if pick >= 0 and can_launch(s, base + pick) else -1
     for turn in range(2):
@@ -152,9 +153,9 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
         pick = next_bit(opened, pointer if turn == 0 else 0, stop)
         while pick >= 0:
             if can_launch(s, base + pick):
-                if not s.priorities:
+                if not s.config.priorities:
                     return pick
-                rank = rank_of(s, s.out[base + pick].send_packet)
+                rank = priority_rank(s, s.vcs.output[base + pick].send_packet)
                 if rank < least:
                     best, least = pick, rank
             pick = next_bit(opened, pick + 1, stop)
@@ -162,26 +163,26 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
 
 
 cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcept nogil:
-    cdef int32_t vc = s.link[link].base + number
-    cdef int32_t packet = s.out[vc].send_packet
-    cdef Packet* p = &s.packets[packet]
+    cdef int32_t vc = s.links.link[link].base + number
+    cdef int32_t packet = s.vcs.output[vc].send_packet
+    cdef Packet* p = &s.pools.packets[packet]
     cdef int32_t flit
     if p.launched < 0:
-        begins(s, p, t)
+        packet_starts(s, p, t)
     s.in_flight += 1
-    s.out[vc].send_left -= 1
-    flit = p.flits - s.out[vc].send_left - 1
-    if s.attribution:
-        sends(s, link, packet, s.out[vc].send_left == 0, t)
-    take_slots(s, vc, needed(s, p.flits, flit == 0))
-    s.changed = 1
-    send_flit(s, vc, link, kind_of(s, link, flit == 0, s.out[vc].send_left == 0), packet, flit, t, t, told(s))
+    s.vcs.output[vc].send_left -= 1
+    flit = p.flits - s.vcs.output[vc].send_left - 1
+    if s.config.attribution:
+        flit_launches(s, link, packet, s.vcs.output[vc].send_left == 0, t)
+    consume_credits(s, vc, credits_needed(s, p.flits, flit == 0))
+    s.stats.changed = 1
+    send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t, is_observed(s))
     # Stay with a packet until its tail is launched, then turn to the next VC.
-    s.link[link].launch_pointer = number if s.out[vc].send_left else after(number, s.link[link].vcs)
-    if s.out[vc].send_left == 0:
-        clear_bit(vcs_of(s.opened, s, link), number)
-        s.open_count[(link - s.network_links) * s.classes + s.messages[p.message].klass] -= 1
-        release_vc(s, vc)
+    s.links.link[link].launch_pointer = number if s.vcs.output[vc].send_left else after(number, s.links.link[link].vcs)
+    if s.vcs.output[vc].send_left == 0:
+        clear_bit(link_vc_mask(s.lanes.opened, s, link), number)
+        s.lanes.open_count[(link - s.links.network) * s.config.classes + s.pools.messages[p.message].klass] -= 1
+        free_output_vc(s, vc)
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
@@ -192,25 +193,25 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef bint idle = klass == NONE
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)
-    if available(s, link, t):
+    if link_available(s, link, t):
         pick = next_to_launch(s, link)
         if pick >= 0:
             launch_flit(s, link, pick, t)
             idle = False
-    if s.attribution:
-        rests(s, link, klass, t)
+    if s.config.attribution:
+        lane_visited(s, link, klass, t)
     if idle:
-        clear_bit(s.lane_active, link - s.network_links)
+        clear_bit(s.lanes.active, link - s.links.network)
 
 
 # --- a sink ---------------------------------------------------------------------------------------------------------
 
-cdef void more_delivered(State* s) noexcept nogil:
-    cdef int32_t room = s.delivered_room * 2 + 64
-    s.delivered = <int32_t*> grown(s, s.delivered, room, sizeof(int32_t))
-    s.delivered_at = <int64_t*> grown(s, s.delivered_at, room, sizeof(int64_t))
+cdef void grow_delivered(State* s) noexcept nogil:
+    cdef int32_t room = s.arrivals.delivered_room * 2 + 64
+    s.arrivals.delivered = <int32_t*> grow_array(s, s.arrivals.delivered, room, sizeof(int32_t))
+    s.arrivals.delivered_at = <int64_t*> grow_array(s, s.arrivals.delivered_at, room, sizeof(int64_t))
     if not s.failed:
-        s.delivered_room = room
+        s.arrivals.delivered_room = room
 
 
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
@@ -218,16 +219,16 @@ cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     cdef int64_t room
     cdef Arrival* a
     cdef int32_t i
-    if s.arrival_count == s.arrival_room:
-        room = s.arrival_room * 2 + 1024
-        s.arrivals = <Arrival*> grown(s, s.arrivals, room, sizeof(Arrival))
+    if s.arrivals.record_count == s.arrivals.record_room:
+        room = s.arrivals.record_room * 2 + 1024
+        s.arrivals.records = <Arrival*> grow_array(s, s.arrivals.records, room, sizeof(Arrival))
         if s.failed:
             return
-        s.arrival_room = room
-    a = &s.arrivals[s.arrival_count]
-    s.arrival_count += 1
+        s.arrivals.record_room = room
+    a = &s.arrivals.records[s.arrivals.record_count]
+    s.arrivals.record_count += 1
     a.serial, a.klass, a.at, a.first, a.last = m.serial, m.klass, m.at, m.first, m.last
     a.hops, a.packets = m.hops, m.packets
     a.flits = <int64_t> (m.packets - 1) * m.flits + m.last_flits
     for i in range(8):
-        a.parts[i] = s.books.messages[index].parts[i] if s.attribution else 0
+        a.parts[i] = s.latency.messages[index].parts[i] if s.config.attribution else 0

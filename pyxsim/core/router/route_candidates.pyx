@@ -7,23 +7,23 @@ shorter expected delay, queue times hops, of a minimal way and one through a ran
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.router.random_draws cimport DRAW_VIA, DRAW_WAY, draw
-from pyxsim.core.router.link cimport in_use
-from pyxsim.core.router.route_computation cimport entry_of
-from pyxsim.core.state.network_state cimport NONE, VIA_ANY, VIA_NONE, Packet
+from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.route_computation cimport first_table_entry
+from pyxsim.core.state.records cimport NONE, VIA_ANY, VIA_NONE, Packet
 
 
-cdef int32_t drawn_via(State* s, Packet* p, int32_t router, int32_t kind) noexcept nogil:
+cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind) noexcept nogil:
     """The intermediate NPU: any, or one of the box between source and destination."""
     cdef int32_t dim, mine, goal, size, steps, direction, digit
     cdef int64_t node
-    s.draws += 1
+    s.routes.draws += 1
     if kind == VIA_ANY:
-        return draw(p.key, 0, DRAW_VIA, s.nodes)
+        return draw(p.key, 0, DRAW_VIA, s.routes.nodes)
     node = 0
-    for dim in range(s.dims):
-        mine = s.digits[<int64_t> s.resident[router] * s.dims + dim]
-        goal = s.digits[<int64_t> p.dst * s.dims + dim]
-        size = s.wrap[dim]
+    for dim in range(s.routes.dims):
+        mine = s.routes.digits[<int64_t> s.routes.resident[router] * s.routes.dims + dim]
+        goal = s.routes.digits[<int64_t> p.dst * s.routes.dims + dim]
+        size = s.routes.wrap[dim]
         steps = goal - mine
         direction = 1
         if size > 0:
@@ -37,54 +37,54 @@ cdef int32_t drawn_via(State* s, Packet* p, int32_t router, int32_t kind) noexce
         digit = mine + direction * draw(p.key, dim, DRAW_VIA, steps + 1)
         if size > 0:
             digit = (digit + size) % size
-        node += digit * s.stride[dim]
+        node += digit * s.routes.stride[dim]
     return <int32_t> node
 
 
-cdef int64_t leg(State* s, int32_t plane, int32_t router, int32_t goal, int32_t* first) noexcept nogil:
+cdef int64_t count_hops(State* s, int32_t plane, int32_t router, int32_t goal, int32_t* first) noexcept nogil:
     """Links from a router to an NPU; `first` becomes the first of them if it is NONE yet."""
     cdef int64_t hops = 0
     cdef int64_t entry = 0
     cdef int32_t link
-    while router != s.home[goal] and hops <= s.routers:
-        link = entry_of(s, plane, router, goal, &entry)
+    while router != s.routes.home[goal] and hops <= s.routers.count:
+        link = first_table_entry(s, plane, router, goal, &entry)
         if link == NONE:
             break
         if first[0] == NONE:
             first[0] = link
-        router = s.link[link].dst
+        router = s.links.link[link].dst
         hops += 1
     return hops
 
 
-cdef void choose_way(State* s, Packet* p, int32_t router) noexcept nogil:
+cdef void choose_route_candidate(State* s, Packet* p, int32_t router) noexcept nogil:
     cdef int32_t way, via, first
     cdef int32_t best = 0
     cdef int32_t best_via = NONE
     cdef int64_t hops, cost
     cdef int64_t least = INT64_MAX
-    if s.choose == 0:
-        if s.ways > 1:
-            best = draw(p.key, 0, DRAW_WAY, s.ways)
-            s.draws += 1
-        if s.way_via[best] != VIA_NONE:
-            best_via = drawn_via(s, p, router, s.way_via[best])
+    if s.routes.choose == 0:
+        if s.routes.ways > 1:
+            best = draw(p.key, 0, DRAW_WAY, s.routes.ways)
+            s.routes.draws += 1
+        if s.routes.way_via[best] != VIA_NONE:
+            best_via = draw_intermediate(s, p, router, s.routes.way_via[best])
     else:
-        for way in range(s.ways):
+        for way in range(s.routes.ways):
             via = NONE
             first = NONE
             hops = 0
-            if s.way_via[way] != VIA_NONE:
-                via = drawn_via(s, p, router, s.way_via[way])
-                hops = leg(s, s.way_first[way], router, via, &first)
-            hops += leg(s, s.way_last[way], router if via == NONE else s.home[via], p.dst, &first)
-            cost = s.way_bias[way] + (in_use(s, first) * hops if first != NONE else 0)
+            if s.routes.way_via[way] != VIA_NONE:
+                via = draw_intermediate(s, p, router, s.routes.way_via[way])
+                hops = count_hops(s, s.routes.way_first[way], router, via, &first)
+            hops += count_hops(s, s.routes.way_last[way], router if via == NONE else s.routes.home[via], p.dst, &first)
+            cost = s.routes.way_bias[way] + (flits_in_use(s, first) * hops if first != NONE else 0)
             if cost < least:
                 best, best_via, least = way, via, cost
-    p.last = s.way_last[best]
-    if best_via != NONE and s.home[best_via] != router:
+    p.last = s.routes.way_last[best]
+    if best_via != NONE and s.routes.home[best_via] != router:
         p.via = best_via
-        p.plane = s.way_first[best]
+        p.plane = s.routes.way_first[best]
     else:
         p.via = NONE
         p.plane = p.last

@@ -11,20 +11,20 @@ from libc.stdint cimport INT64_MAX
 
 from pyxsim.core.state.bits cimport clear_bit
 from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.router.route_computation cimport find_routes
-from pyxsim.core.state.network_state cimport WAKE
-from pyxsim.core.router.stall_counters cimport begin_look, end_look, next_tick
+from pyxsim.core.router.route_computation cimport compute_pending_routes
+from pyxsim.core.state.records cimport WAKE
+from pyxsim.core.router.stall_counters cimport begin_visit, end_visit, next_tick
 from pyxsim.core.router.switch_allocator cimport allocate_switch
 from pyxsim.core.router.vc_allocator cimport allocate_vcs
 
 
-cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
+cdef int64_t evaluate_tick(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
     """One tick. Returns the next one in which there may be something to do; INT64_MAX: none by itself."""
     cdef int64_t again = INT64_MAX
     cdef int64_t switch_again
-    if s.router[router].unrouted:
-        find_routes(s, router, u)
-    if s.va:
+    if s.routers.router[router].unrouted:
+        compute_pending_routes(s, router, u)
+    if s.config.va:
         again = allocate_vcs(s, router, u)
     switch_again = allocate_switch(s, router, t, u)
     return switch_again if switch_again < again else again
@@ -33,15 +33,15 @@ cdef int64_t step(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil
 cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
     cdef int64_t again
     cdef int32_t tick
-    begin_look(s, router, t)
-    again = step(s, router, t, t * s.ticks)
-    for tick in range(1, s.ticks):
+    begin_visit(s, router, t)
+    again = evaluate_tick(s, router, t, t * s.config.ticks)
+    for tick in range(1, s.config.ticks):
         next_tick(s, router)
-        again = step(s, router, t, t * s.ticks + tick)
-    end_look(s, router)
-    if s.ticks > 1 and again != INT64_MAX:
-        again //= s.ticks
+        again = evaluate_tick(s, router, t, t * s.config.ticks + tick)
+    end_visit(s, router)
+    if s.config.ticks > 1 and again != INT64_MAX:
+        again //= s.config.ticks
     if again > t + 1:
-        clear_bit(s.router_active, router)
+        clear_bit(s.routers.active, router)
         if again != INT64_MAX:
             schedule(s, again, router, WAKE)

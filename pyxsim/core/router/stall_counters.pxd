@@ -3,7 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.state.bits cimport any_bit, set_bit
-from pyxsim.core.state.network_state cimport STALL_CREDIT, STALL_VC, Link, Router, State
+from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.records cimport STALL_CREDIT, STALL_VC, Link, Router
 
 
 cdef enum:
@@ -14,30 +15,30 @@ cdef enum:
     ARBITRATION_BITS = 48
 
 
-cdef inline void stall(State* s, int32_t out, int32_t cause) noexcept nogil:
+cdef inline void count_stall(State* s, int32_t out, int32_t cause) noexcept nogil:
     """A flit wants this link and cannot have it in this tick."""
-    cdef Link* link = &s.link[out]
-    if s.masked:   # the switch puts it together with what it finds itself
+    cdef Link* link = &s.links.link[out]
+    if s.path.bitmask_sa:   # the switch puts it together with what it finds itself
         if cause == STALL_VC:
-            s.no_vc |= (<uint64_t> 1) << link.out_port
+            s.scratch.no_vc |= (<uint64_t> 1) << link.out_port
         elif cause == STALL_CREDIT:
-            s.no_credit |= (<uint64_t> 1) << link.out_port
+            s.scratch.no_credit |= (<uint64_t> 1) << link.out_port
         else:
-            s.lost |= (<uint64_t> 1) << link.out_port
+            s.scratch.lost |= (<uint64_t> 1) << link.out_port
         return
     link.stalled |= <unsigned char> cause
-    set_bit(&s.stalled_ports[s.router[link.src].port_word], link.out_port)
+    set_bit(&s.stats.stalled_ports[s.routers.router[link.src].port_word], link.out_port)
 
 
 cdef inline bint is_stalled(State* s, Router* r) noexcept nogil:
     """Whether a flit stalled at any output in the last cycle that was looked at."""
-    return any_bit(&s.stalled_ports[r.port_word], r.port_words)
+    return any_bit(&s.stats.stalled_ports[r.port_word], r.port_words)
 
 
-cdef void begin_look(State* s, int32_t router, int64_t t) noexcept nogil
+cdef void begin_visit(State* s, int32_t router, int64_t t) noexcept nogil
 cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, int64_t t) noexcept nogil
 cdef void next_tick(State* s, int32_t router) noexcept nogil
-cdef void end_look(State* s, int32_t router) noexcept nogil
-cdef void add_up(State* s) noexcept nogil
-cdef void count_asleep(State* s) noexcept nogil
-cdef void settle(State* s) noexcept nogil
+cdef void end_visit(State* s, int32_t router) noexcept nogil
+cdef void flush_port_stalls(State* s) noexcept nogil
+cdef void count_sleeping_stalls(State* s) noexcept nogil
+cdef void settle_counters(State* s) noexcept nogil

@@ -9,11 +9,12 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.router.arbiter cimport after, distance
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.router.buffer cimport bit_of, empty_word, filled_word, inputs_of, next_input, number_of, vc_at
-from pyxsim.core.router.crossbar cimport follow_tail, traverse
-from pyxsim.core.router.link cimport available, available_at, has_credits, needed, told
-from pyxsim.core.router.matching cimport match
-from pyxsim.core.state.network_state cimport (
+from pyxsim.core.router.buffer cimport mask_bit_of, clear_filled_word, next_filled_word, masks_of, next_masked_vc, vc_number, vc_at_mask_bit
+from pyxsim.core.router.crossbar cimport finish_packet, traverse_switch
+from pyxsim.core.router.link cimport link_available, link_available_at, has_credits, credits_needed, is_observed
+from pyxsim.core.router.matching cimport match_requests
+from pyxsim.core.state.network_state cimport note_event, reserve_requests
+from pyxsim.core.state.records cimport (
     ACTIVE,
     AGE,
     BID_SHIFT,
@@ -27,17 +28,15 @@ from pyxsim.core.state.network_state cimport (
     STALL_VC,
     WASTED,
     InPort,
+    InputVc,
     Link,
     Packet,
     Request,
     Router,
-    Vc,
-    note,
-    requests_fit,
 )
-from pyxsim.core.router.stall_counters cimport stall
+from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.router.vc_allocator cimport free_vc
-from pyxsim.core.latency.router_waits cimport asks, is_hindered, lose_switch
+from pyxsim.core.latency.router_waits cimport record_contender, record_stall, record_sa_losers
 
 
 cdef enum:
@@ -45,220 +44,220 @@ cdef enum:
 
 
 cdef inline Packet* front_packet(State* s, int32_t vc) noexcept nogil:
-    return &s.packets[s.vc[vc].packet]
+    return &s.pools.packets[s.vcs.input[vc].packet]
 
 
-cdef inline bint has_its_credits(State* s, int32_t vc) noexcept nogil:
+cdef inline bint has_required_credits(State* s, int32_t vc) noexcept nogil:
     """Has the VC that the front flit's packet holds the credits which that flit needs?"""
-    cdef int32_t flits = front_packet(s, vc).flits if s.flow else 0
-    return has_credits(s, s.vc[vc].hold, needed(s, flits, s.vc[vc].state == HOLDING))
+    cdef int32_t flits = front_packet(s, vc).flits if s.config.flow else 0
+    return has_credits(s, s.vcs.input[vc].out_vc, credits_needed(s, flits, s.vcs.input[vc].state == HOLDING))
 
 
-cdef inline int32_t hindrance(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
+cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Why a front flit cannot ask for the switch: 0 if it can, a Stall, or -1 if its time has not come."""
-    cdef Vc* v = &s.vc[vc]
-    cdef int32_t out = v.want
+    cdef InputVc* v = &s.vcs.input[vc]
+    cdef int32_t out = v.out_link
     cdef int32_t pick
     if v.ready > u:
         return -1
     if v.state & (HOLDING | ACTIVE):
-        if s.out[v.hold].credit <= 0 or s.flow:
-            if not has_its_credits(s, vc):
+        if s.vcs.output[v.out_vc].credit <= 0 or s.config.flow:
+            if not has_required_credits(s, vc):
                 return STALL_CREDIT
-    elif s.va or out == NONE:
+    elif s.config.va or out == NONE:
         return -1   # a matter of VA
     else:
-        pick = free_vc(s, out, s.low[v.row], s.high[v.row], front_packet(s, vc).flits)
+        pick = free_vc(s, out, s.links.low[v.range_row], s.links.high[v.range_row], front_packet(s, vc).flits)
         if pick < 0:
             return STALL_VC if pick == -1 else STALL_CREDIT
-    if not s.link[out].queued and not available(s, out, t):
+    if not s.links.link[out].queued and not link_available(s, out, t):
         return STALL_SERIAL
     return 0
 
 
-cdef inline bint bids(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
+cdef inline bint bids_for_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Speculation: does the head ask for the switch in the tick in which it asks for a VC?"""
-    if not s.speculative or s.bid[vc] != u:
+    if not s.config.speculative or s.vcs.bid[vc] != u:
         return False
-    return s.link[s.bid_link[vc]].queued or available(s, s.bid_link[vc], t)
+    return s.links.link[s.vcs.bid_link[vc]].queued or link_available(s, s.vcs.bid_link[vc], t)
 
 
-cdef inline bint bid_holds(State* s, int32_t vc) noexcept nogil:
+cdef inline bint bid_succeeds(State* s, int32_t vc) noexcept nogil:
     """A bid that won the switch: did VA grant it a VC of that link, with the credits?"""
-    return s.vc[vc].state == HOLDING and s.vc[vc].want == s.bid_link[vc] and has_its_credits(s, vc)
+    return s.vcs.input[vc].state == HOLDING and s.vcs.input[vc].out_link == s.vcs.bid_link[vc] and has_required_credits(s, vc)
 
 
-cdef void tell_hindrance(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
+cdef void record_stall_cause(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
     """Note why a front flit could not ask, and when it may."""
     cdef int64_t when
     if cause > 0:
-        stall(s, s.vc[vc].want, cause)
+        count_stall(s, s.vcs.input[vc].out_link, cause)
         if cause == STALL_SERIAL:
-            when = available_at(s, s.vc[vc].want) * s.ticks
+            when = link_available_at(s, s.vcs.input[vc].out_link) * s.config.ticks
             if when < again[0]:
                 again[0] = when
-    elif s.vc[vc].ready > u and s.vc[vc].ready < again[0]:
-        again[0] = s.vc[vc].ready
+    elif s.vcs.input[vc].ready > u and s.vcs.input[vc].ready < again[0]:
+        again[0] = s.vcs.input[vc].ready
 
 
-cdef inline void can_go(State* s, int32_t out) noexcept nogil:
+cdef inline void count_eligible(State* s, int32_t out) noexcept nogil:
     """Some flit could go to this output."""
-    if s.link[out].eligible == 0:
-        s.able[s.able_count] = out
-        s.able_count += 1
-    s.link[out].eligible += 1
+    if s.links.link[out].eligible == 0:
+        s.scratch.eligible_outputs[s.scratch.eligible_count] = out
+        s.scratch.eligible_count += 1
+    s.links.link[out].eligible += 1
 
 
 cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
     """Front flits ask for the switch; the winners leave."""
     cdef int64_t again = INT64_MAX
     cdef int32_t asked, i, out
-    s.able_count = 0
-    if s.sa_allocator == INPUT_FIRST:
-        asked = inputs_first(s, router, t, u, &again)
+    s.scratch.eligible_count = 0
+    if s.config.sa_allocator == INPUT_FIRST:
+        asked = allocate_input_first(s, router, t, u, &again)
     else:
-        asked = by_matrix(s, router, t, u, &again)
+        asked = allocate_by_matrix(s, router, t, u, &again)
     # Whoever was eligible and is still here lost, to another flit of its own input or at the output.
-    for i in range(s.able_count):
-        out = s.able[i]
-        if s.link[out].eligible:
-            stall(s, out, STALL_ARBITRATION)
-            s.link[out].eligible = 0
-    if s.attribution:
-        if s.books.rival_count > s.books.winner_count or s.speculative:
-            lose_switch(s)
-        s.books.rival_count = 0
-        s.books.winner_count = 0
+    for i in range(s.scratch.eligible_count):
+        out = s.scratch.eligible_outputs[i]
+        if s.links.link[out].eligible:
+            count_stall(s, out, STALL_ARBITRATION)
+            s.links.link[out].eligible = 0
+    if s.config.attribution:
+        if s.latency.rival_count > s.latency.winner_count or s.config.speculative:
+            record_sa_losers(s)
+        s.latency.rival_count = 0
+        s.latency.winner_count = 0
     return u + 1 if asked else again
 
 
-cdef inline int32_t input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
+cdef inline int32_t switch_input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Where the pointers are of the input of the switch that serves an input VC."""
-    cdef int32_t part = number_of(s, vc) % s.parts if s.parts > 1 else 0
-    return s.vc[vc].port * s.parts + part
+    cdef int32_t part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
+    return s.vcs.input[vc].port * s.config.input_speedup + part
 
 
-cdef inline void move_past(State* s, int32_t router, int32_t vc) noexcept nogil:
+cdef inline void advance_input_pointer(State* s, int32_t router, int32_t vc) noexcept nogil:
     """The VC pointer of an input goes past the VC that was granted. It need not wrap: distances are reckoned round."""
-    s.in_pointer[input_of(s, router, vc)] = number_of(s, vc) + 1
+    s.arbiters.in_pointer[switch_input_of(s, router, vc)] = vc_number(s, vc) + 1
 
 
-cdef void leave(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
+cdef void send_front_flit(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """The flit at the front of a VC has won."""
-    cdef InPort* port = &s.in_port[s.vc[vc].port]
-    s.router_visits += 1
-    if traverse(s, port, inputs_of(s, vc), bit_of(s, vc), vc, t, u, False, told(s), False, False):
-        follow_tail(s, vc, t, u, False, told(s))
-    empty_word(s, r, vc)
+    cdef InPort* port = &s.ports.input[s.vcs.input[vc].port]
+    s.stats.router_visits += 1
+    if traverse_switch(s, port, masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False, is_observed(s), False, False):
+        finish_packet(s, vc, t, u, False, is_observed(s))
+    clear_filled_word(s, r, vc)
 
 
-cdef void waste(State* s, int32_t vc, int32_t out) noexcept nogil:
+cdef void note_wasted_bid(State* s, int32_t vc, int32_t out) noexcept nogil:
     """A bid won the switch for nothing."""
-    if s.watch_serial >= 0:
-        note(s, s.vc[vc].packet, s.now, WASTED, out, NONE, 0)
+    if s.trace.watch_serial >= 0:
+        note_event(s, s.vcs.input[vc].packet, s.now, WASTED, out, NONE, 0)
 
 
 # --- separable, input first -----------------------------------------------------------------------------------------
 
-cdef int32_t inputs_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
-    cdef Router* r = &s.router[router]
+cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    cdef Router* r = &s.routers.router[router]
     cdef int32_t asked = 0
     cdef int32_t i, out, pick, word, vc, port
-    cdef int32_t ports = (r.in_end - r.in_start) * s.parts
+    cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
     cdef int32_t* pointer
     cdef uint64_t bits
     # Input VCs stand in order of their ports: a port is done when a VC of another one comes.
     port = NONE
-    word = filled_word(r, 0)
+    word = next_filled_word(r, 0)
     while word < r.words:
-        bits = s.inputs[r.word + word].occupied
+        bits = s.masks.inputs[r.word + word].occupied
         while bits:
-            vc = vc_at(s, r, word * 64 + lowest(bits))
+            vc = vc_at_mask_bit(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
-            if s.vc[vc].port != port:
+            if s.vcs.input[vc].port != port:
                 if port != NONE:
-                    asked = offer(s, r, port, u, asked)
-                port = s.vc[vc].port
-                if s.ordered:
-                    find_oldest(s, vc)
-            consider(s, r, vc, t, u, again)
-        word = filled_word(r, word + 1)
+                    asked = request_outputs(s, r, port, u, asked)
+                port = s.vcs.input[vc].port
+                if s.config.ordered:
+                    find_oldest_vcs(s, vc)
+            consider_vc(s, r, vc, t, u, again)
+        word = next_filled_word(r, word + 1)
     if port != NONE:
-        asked = offer(s, r, port, u, asked)
+        asked = request_outputs(s, r, port, u, asked)
     for i in range(asked):
-        out = s.touched[i]
-        pick = s.link[out].pick_vc
-        s.link[out].pick_vc = NONE
-        if s.speculative and s.bid[pick] == u:
-            if not bid_holds(s, pick):
-                waste(s, pick, out)
+        out = s.scratch.requested_outputs[i]
+        pick = s.links.link[out].pick_vc
+        s.links.link[out].pick_vc = NONE
+        if s.config.speculative and s.vcs.bid[pick] == u:
+            if not bid_succeeds(s, pick):
+                note_wasted_bid(s, pick, out)
                 continue
         else:
-            s.link[out].eligible -= 1
-        pointer = &s.out_pointer[r.out_start + s.link[out].out_port]
-        if s.step_arbiter:
+            s.links.link[out].eligible -= 1
+        pointer = &s.arbiters.out_pointer[r.out_start + s.links.link[out].out_port]
+        if s.config.step_arbiter:
             pointer[0] = after(pointer[0], ports)
         else:
-            pointer[0] = after(s.link[out].pick_port, ports)
-            move_past(s, router, pick)
-        leave(s, r, pick, t, u)
+            pointer[0] = after(s.links.link[out].pick_port, ports)
+            advance_input_pointer(s, router, pick)
+        send_front_flit(s, r, pick, t, u)
     return asked
 
 
-cdef inline void consider(State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again) noexcept nogil:
     """One VC of an input: is it the best so far that may ask for the switch? If it may not, note why."""
-    cdef Vc* v = &s.vc[vc]
+    cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t cause, part
     cdef int64_t key
     if v.state == IDLE:   # store-and-forward: the packet is not complete
         return
-    part = number_of(s, vc) % s.parts if s.parts > 1 else 0
-    key = s.rank[vc] if s.priorities else 0
-    if s.speculative and bids(s, vc, t, u):
+    part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
+    key = s.vcs.rank[vc] if s.config.priorities else 0
+    if s.config.speculative and bids_for_switch(s, vc, t, u):
         key += (<int64_t> 1) << BID_SHIFT
     else:
-        cause = hindrance(s, vc, t, u)
-        if s.ordered and cause >= 0 and s.oldest[v.want] != vc:
+        cause = stall_cause(s, vc, t, u)
+        if s.config.ordered and cause >= 0 and s.scratch.oldest[v.out_link] != vc:
             cause = STALL_ARBITRATION   # behind an older packet
         if cause:
-            if s.attribution:
-                is_hindered(s, vc, cause)
-            tell_hindrance(s, vc, cause, u, again)
+            if s.config.attribution:
+                record_stall(s, vc, cause)
+            record_stall_cause(s, vc, cause, u, again)
             return
-        if s.attribution:
-            asks(s, vc)
-        can_go(s, v.want)
-    key += distance(number_of(s, vc), s.in_pointer[v.port * s.parts + part], MOST_VCS)
-    if s.part_pick[part] == NONE or key < s.part_key[part]:
-        s.part_pick[part] = vc
-        s.part_key[part] = key
+        if s.config.attribution:
+            record_contender(s, vc)
+        count_eligible(s, v.out_link)
+    key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * s.config.input_speedup + part], MOST_VCS)
+    if s.scratch.best_vc[part] == NONE or key < s.scratch.best_key[part]:
+        s.scratch.best_vc[part] = vc
+        s.scratch.best_key[part] = key
 
 
-cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t asked) noexcept nogil:
+cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u, int32_t asked) noexcept nogil:
     """An input port is done: what each of its inputs picked asks its output."""
-    cdef int32_t ports = (r.in_end - r.in_start) * s.parts
+    cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
     cdef int32_t part, pick, out, number, place, pointer
     cdef int64_t key
     cdef bint bid
     cdef Link* link
-    for part in range(s.parts):
-        pick = s.part_pick[part]
+    for part in range(s.config.input_speedup):
+        pick = s.scratch.best_vc[part]
         if pick == NONE:
             continue
-        s.part_pick[part] = NONE
-        if s.step_arbiter:
-            place = port * s.parts + part
-            s.in_pointer[place] = after(s.in_pointer[place], s.link[s.vc[pick].link].vcs)
-        bid = s.speculative and s.bid[pick] == u
-        out = s.bid_link[pick] if bid else s.vc[pick].want
-        link = &s.link[out]
-        number = (port - r.in_start) * s.parts + part
-        pointer = s.out_pointer[r.out_start + link.out_port]
-        key = (s.rank[pick] if s.priorities else 0) + distance(number, pointer, ports)
+        s.scratch.best_vc[part] = NONE
+        if s.config.step_arbiter:
+            place = port * s.config.input_speedup + part
+            s.arbiters.in_pointer[place] = after(s.arbiters.in_pointer[place], s.links.link[s.vcs.input[pick].link].vcs)
+        bid = s.config.speculative and s.vcs.bid[pick] == u
+        out = s.vcs.bid_link[pick] if bid else s.vcs.input[pick].out_link
+        link = &s.links.link[out]
+        number = (port - r.in_start) * s.config.input_speedup + part
+        pointer = s.arbiters.out_pointer[r.out_start + link.out_port]
+        key = (s.vcs.rank[pick] if s.config.priorities else 0) + distance(number, pointer, ports)
         if bid:
             key += (<int64_t> 1) << BID_SHIFT
         if link.pick_vc == NONE:
-            s.touched[asked] = out
+            s.scratch.requested_outputs[asked] = out
             asked += 1
         elif key >= link.pick_key:
             continue
@@ -268,113 +267,113 @@ cdef inline int32_t offer(State* s, Router* r, int32_t port, int64_t u, int32_t 
     return asked
 
 
-cdef void find_oldest(State* s, int32_t first) noexcept nogil:
+cdef void find_oldest_vcs(State* s, int32_t first) noexcept nogil:
     """For every output that is wanted at the input port of this VC: the VC with the earliest front time."""
-    cdef Router* r = &s.router[s.vc[first].router]
-    cdef uint64_t* occupied = &s.inputs[r.word].occupied
-    cdef int32_t begin = s.link[s.vc[first].link].vc_offset
-    cdef int32_t end = begin + s.link[s.vc[first].link].vcs
+    cdef Router* r = &s.routers.router[s.vcs.input[first].router]
+    cdef uint64_t* occupied = &s.masks.inputs[r.word].occupied
+    cdef int32_t begin = s.links.link[s.vcs.input[first].link].vc_offset
+    cdef int32_t end = begin + s.links.link[s.vcs.input[first].link].vcs
     cdef int32_t place, vc, out
-    place = next_input(occupied, begin, end)
+    place = next_masked_vc(occupied, begin, end)
     while place >= 0:
-        out = s.vc[r.base + place].want
+        out = s.vcs.input[r.base + place].out_link
         if out != NONE:
-            s.oldest[out] = NONE
-        place = next_input(occupied, place + 1, end)
-    place = next_input(occupied, begin, end)
+            s.scratch.oldest[out] = NONE
+        place = next_masked_vc(occupied, place + 1, end)
+    place = next_masked_vc(occupied, begin, end)
     while place >= 0:
         vc = r.base + place
-        out = s.vc[vc].want
-        if s.vc[vc].state == IDLE or out == NONE:
-            place = next_input(occupied, place + 1, end)
+        out = s.vcs.input[vc].out_link
+        if s.vcs.input[vc].state == IDLE or out == NONE:
+            place = next_masked_vc(occupied, place + 1, end)
             continue
-        if s.oldest[out] == NONE or s.front[vc] < s.front[s.oldest[out]]:
-            s.oldest[out] = vc
-        place = next_input(occupied, place + 1, end)
+        if s.scratch.oldest[out] == NONE or s.vcs.front_time[vc] < s.vcs.front_time[s.scratch.oldest[out]]:
+            s.scratch.oldest[out] = vc
+        place = next_masked_vc(occupied, place + 1, end)
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
-cdef int32_t by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
-    cdef Router* r = &s.router[router]
+cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    cdef Router* r = &s.routers.router[router]
     cdef int32_t asked = 0
     cdef int32_t i, word, vc, cause, found
     cdef uint64_t bits
     cdef Request* request
-    word = filled_word(r, 0)
+    word = next_filled_word(r, 0)
     while word < r.words:
-        bits = s.inputs[r.word + word].occupied
+        bits = s.masks.inputs[r.word + word].occupied
         while bits:
-            vc = vc_at(s, r, word * 64 + lowest(bits))
+            vc = vc_at_mask_bit(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
-            if s.vc[vc].state == IDLE:
+            if s.vcs.input[vc].state == IDLE:
                 continue
-            if s.speculative and bids(s, vc, t, u):
-                asked = add_request(s, router, vc, s.bid_link[vc], True, asked)
+            if s.config.speculative and bids_for_switch(s, vc, t, u):
+                asked = add_switch_request(s, router, vc, s.vcs.bid_link[vc], True, asked)
                 continue
-            cause = hindrance(s, vc, t, u)
+            cause = stall_cause(s, vc, t, u)
             if cause == 0:
-                if s.attribution:
-                    asks(s, vc)
-                can_go(s, s.vc[vc].want)
-                asked = add_request(s, router, vc, s.vc[vc].want, False, asked)
+                if s.config.attribution:
+                    record_contender(s, vc)
+                count_eligible(s, s.vcs.input[vc].out_link)
+                asked = add_switch_request(s, router, vc, s.vcs.input[vc].out_link, False, asked)
             else:
-                if s.attribution:
-                    is_hindered(s, vc, cause)
-                tell_hindrance(s, vc, cause, u, again)
+                if s.config.attribution:
+                    record_stall(s, vc, cause)
+                record_stall_cause(s, vc, cause, u, again)
             if s.failed:
                 return asked
-        word = filled_word(r, word + 1)
+        word = next_filled_word(r, word + 1)
     if not asked:
         return 0
-    found = match(
-        s, asked, s.sa_allocator, s.sa_iterations, (r.in_end - r.in_start) * s.parts, r.out_end - r.out_start,
-        s.sa_grant, s.accept_pointer, &s.sa_wave[router],
+    found = match_requests(
+        s, asked, s.config.sa_allocator, s.config.sa_iterations, (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start,
+        s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router],
     )
     for i in range(found):
-        request = &s.requests[s.matched[i]]
+        request = &s.matching.requests[s.matching.granted[i]]
         if request.empty:
-            waste(s, request.vc, request.out_id)
+            note_wasted_bid(s, request.vc, request.out_id)
             continue
         if not request.target:
-            s.link[request.out_id].eligible -= 1
-        move_past(s, router, request.vc)
-        leave(s, r, request.vc, t, u)
+            s.links.link[request.out_id].eligible -= 1
+        advance_input_pointer(s, router, request.vc)
+        send_front_flit(s, r, request.vc, t, u)
     return asked
 
 
-cdef int32_t add_request(State* s, int32_t router, int32_t vc, int32_t out, bint bid, int32_t asked) noexcept nogil:
+cdef int32_t add_switch_request(State* s, int32_t router, int32_t vc, int32_t out, bint bid, int32_t asked) noexcept nogil:
     """A VC asks for an output. Of several of one input that ask for the same, the best one stands for it."""
-    cdef Vc* v = &s.vc[vc]
-    cdef int32_t in_id = input_of(s, router, vc)
-    cdef int32_t pointer = s.in_pointer[in_id]
+    cdef InputVc* v = &s.vcs.input[vc]
+    cdef int32_t in_id = switch_input_of(s, router, vc)
+    cdef int32_t pointer = s.arbiters.in_pointer[in_id]
     cdef int32_t place
-    cdef int64_t rank = s.rank[vc] if s.priorities else 0
+    cdef int64_t rank = s.vcs.rank[vc] if s.config.priorities else 0
     cdef Request* r
-    if s.sa_allocator == AGE:
-        rank += s.messages[front_packet(s, vc).message].at
+    if s.config.sa_allocator == AGE:
+        rank += s.pools.messages[front_packet(s, vc).message].at
     if bid:
         rank += (<int64_t> 1) << BID_SHIFT
-    if not requests_fit(s, asked + 1):
+    if not reserve_requests(s, asked + 1):
         return asked
     place = asked
-    while place and s.vc[s.requests[place - 1].vc].port == v.port:
+    while place and s.vcs.input[s.matching.requests[place - 1].vc].port == v.port:
         place -= 1
-        r = &s.requests[place]
+        r = &s.matching.requests[place]
         if r.in_id == in_id and r.out_id == out:
             if rank < r.rank or (
                 rank == r.rank
-                and distance(number_of(s, vc), pointer, MOST_VCS) < distance(number_of(s, r.vc), pointer, MOST_VCS)
+                and distance(vc_number(s, vc), pointer, MOST_VCS) < distance(vc_number(s, r.vc), pointer, MOST_VCS)
             ):
-                r.vc, r.rank, r.target, r.empty = vc, rank, bid, bid and not bid_holds(s, vc)
+                r.vc, r.rank, r.target, r.empty = vc, rank, bid, bid and not bid_succeeds(s, vc)
             return asked
-    r = &s.requests[asked]
-    r.i = in_id - s.router[router].in_start * s.parts
-    r.o = s.link[out].out_port
+    r = &s.matching.requests[asked]
+    r.i = in_id - s.routers.router[router].in_start * s.config.input_speedup
+    r.o = s.links.link[out].out_port
     r.in_id = in_id
     r.out_id = out
     r.vc = vc
     r.target = bid
-    r.empty = bid and not bid_holds(s, vc)
+    r.empty = bid and not bid_succeeds(s, vc)
     r.rank = rank
     return asked + 1

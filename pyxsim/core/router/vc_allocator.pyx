@@ -7,74 +7,74 @@ meanwhile; INT64_MAX if only an arrival can change anything.
 from libc.stdint cimport INT64_MAX
 
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.router.buffer cimport next_input, vc_at
+from pyxsim.core.router.buffer cimport next_masked_vc, vc_at_mask_bit
 from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
-from pyxsim.core.router.link cimport in_use
-from pyxsim.core.router.matching cimport match
-from pyxsim.core.router.route_computation cimport aim, offers
-from pyxsim.core.state.network_state cimport (
+from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.matching cimport match_requests
+from pyxsim.core.router.route_computation cimport set_candidate, all_candidates
+from pyxsim.core.state.network_state cimport reserve_requests
+from pyxsim.core.state.records cimport (
     AGE,
     ESCAPE_SHIFT,
     ROTATING,
     STALL_CREDIT,
     STALL_VC,
     WAITING,
+    InputVc,
     Request,
     Router,
-    Vc,
-    requests_fit,
 )
-from pyxsim.core.latency.router_waits cimport is_behind, lacks_vc, lose_matrix
+from pyxsim.core.latency.router_waits cimport waits_behind, waits_for_vc, record_va_losers_matrix
 
 
-cdef void finds_none(State* s, int32_t vc, int32_t count) noexcept nogil:
+cdef void count_no_vc_stall(State* s, int32_t vc, int32_t count) noexcept nogil:
     """No VC counts as free for this head, of the range wanted or of its many candidates, which are in `found_link`."""
     cdef int32_t i
-    if not s.vc[vc].many:
-        stall(s, s.vc[vc].want, STALL_VC)
+    if not s.vcs.input[vc].multi:
+        count_stall(s, s.vcs.input[vc].out_link, STALL_VC)
     else:
         for i in range(count - 1, -1, -1):   # in the end it wants the first one
-            aim(s, vc, s.found_link[i], s.found_class[i])
-            stall(s, s.vc[vc].want, STALL_VC if unheld_vc(s, vc) < 0 else STALL_CREDIT)
-    if s.attribution:
-        lacks_vc(s, vc)
+            set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
+            count_stall(s, s.vcs.input[vc].out_link, STALL_VC if lowest_free_vc(s, vc) < 0 else STALL_CREDIT)
+    if s.config.attribution:
+        waits_for_vc(s, vc)
 
 
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
     """Heads whose time has come ask for output VCs."""
-    cdef Router* r = &s.router[router]
+    cdef Router* r = &s.routers.router[router]
     cdef int64_t again = INT64_MAX
     cdef int32_t asked = 0
     cdef int32_t word, vc
     cdef uint64_t bits
     for word in range(r.words):
-        bits = s.inputs[r.word + word].heads
+        bits = s.masks.inputs[r.word + word].heads
         while bits:
-            vc = vc_at(s, r, word * 64 + lowest(bits))
+            vc = vc_at_mask_bit(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
-            if s.vc[vc].ready > u:
-                if s.vc[vc].ready < again:
-                    again = s.vc[vc].ready
-            elif s.va_allocator == ROTATING:
-                asked = ask_range(s, router, vc, u, asked)
+            if s.vcs.input[vc].ready > u:
+                if s.vcs.input[vc].ready < again:
+                    again = s.vcs.input[vc].ready
+            elif s.config.va_allocator == ROTATING:
+                asked = request_range(s, router, vc, u, asked)
             else:
-                asked = ask_matrix(s, router, vc, u, asked)
+                asked = request_vcs(s, router, vc, u, asked)
     if s.failed or not asked:
         return again
-    if s.va_allocator == ROTATING:
+    if s.config.va_allocator == ROTATING:
         grant_ranges(s, router, u, asked)
     else:
-        grant_matrix(s, router, u, asked)
+        grant_matched_vcs(s, router, u, asked)
     return u + 1
 
 
 # --- rotating -------------------------------------------------------------------------------------------------------
 
-cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
+cdef bint select_range(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Of many candidates the one to ask for now becomes the one wanted. False: no VC of any counts as free."""
-    cdef int32_t packet = s.vc[vc].packet
+    cdef int32_t packet = s.vcs.input[vc].packet
     cdef int32_t count = 0
-    cdef int32_t own = offers(s, vc, &count)
+    cdef int32_t own = all_candidates(s, vc, &count)
     cdef int32_t best = NONE
     cdef int32_t start, turn, i, size, offset
     cdef int64_t least = INT64_MAX
@@ -83,136 +83,136 @@ cdef bint choose_range(State* s, int32_t router, int32_t vc) noexcept nogil:
         size = own if offset == 0 else count - own
         start = 0
         if offset == 0 and own > 1:
-            start = draw(s.packets[packet].key, router, DRAW_TIE, own)
-            s.draws += 1
+            start = draw(s.pools.packets[packet].key, router, DRAW_TIE, own)
+            s.routes.draws += 1
         for turn in range(size):
             i = (start + turn) % size + (0 if offset == 0 else own)
-            aim(s, vc, s.found_link[i], s.found_class[i])
-            if usable_vc(s, vc, s.low[s.vc[vc].row], s.high[s.vc[vc].row]) < 0:
+            set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
+            if first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]) < 0:
                 continue
-            used = in_use(s, s.vc[vc].want)
+            used = flits_in_use(s, s.vcs.input[vc].out_link)
             if used < least:
                 best, least = i, used
         if best != NONE:
-            aim(s, vc, s.found_link[best], s.found_class[best])
-            s.vc[vc].many = (s.vc[vc].many & ~MANY_ESCAPE) | (0 if offset == 0 else MANY_ESCAPE)
+            set_candidate(s, vc, s.routes.candidate_link[best], s.routes.candidate_class[best])
+            s.vcs.input[vc].multi = (s.vcs.input[vc].multi & ~MULTI_ESCAPE) | (0 if offset == 0 else MULTI_ESCAPE)
             return True
-    finds_none(s, vc, count)
+    count_no_vc_stall(s, vc, count)
     return False
 
 
-cdef bint is_oldest(State* s, int32_t router, int32_t vc) noexcept nogil:
+cdef bint is_oldest_head(State* s, int32_t router, int32_t vc) noexcept nogil:
     """Ordered: has no older head at the same port, wanting the same link, still to be granted a VC?
 
     Else a head could wait for VCs whose packets wait behind it at the switch.
     """
-    cdef Vc* v = &s.vc[vc]
-    cdef uint64_t* heads = &s.inputs[s.router[router].word].heads
-    cdef int32_t end = s.link[v.link].vc_offset + s.link[v.link].vcs
-    cdef int32_t place = next_input(heads, s.link[v.link].vc_offset, end)
+    cdef InputVc* v = &s.vcs.input[vc]
+    cdef uint64_t* heads = &s.masks.inputs[s.routers.router[router].word].heads
+    cdef int32_t end = s.links.link[v.link].vc_offset + s.links.link[v.link].vcs
+    cdef int32_t place = next_masked_vc(heads, s.links.link[v.link].vc_offset, end)
     cdef int32_t oldest = vc
     cdef int32_t other
     while place >= 0:
-        other = s.router[router].base + place
-        if s.vc[other].want == v.want and (
-            s.front[other] < s.front[oldest] or (s.front[other] == s.front[oldest] and other < oldest)
+        other = s.routers.router[router].base + place
+        if s.vcs.input[other].out_link == v.out_link and (
+            s.vcs.front_time[other] < s.vcs.front_time[oldest] or (s.vcs.front_time[other] == s.vcs.front_time[oldest] and other < oldest)
         ):
             oldest = other
-        place = next_input(heads, place + 1, end)
+        place = next_masked_vc(heads, place + 1, end)
     if oldest == vc:
         return True
-    stall(s, v.want, STALL_ARBITRATION)
-    if s.attribution:
-        is_behind(s, vc, oldest)
+    count_stall(s, v.out_link, STALL_ARBITRATION)
+    if s.config.attribution:
+        waits_behind(s, vc, oldest)
     return False
 
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
-cdef int32_t ask_matrix(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
+cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
     """One head asks for every VC of all of its candidates that counts as free for it."""
-    cdef Packet* p = &s.packets[s.vc[vc].packet]
+    cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t count = 1
     cdef int32_t own = 1
     cdef int32_t i, first, bid, pick, out
     first = NONE
     bid = NONE
-    if s.vc[vc].many:
-        own = offers(s, vc, &count)
-    elif s.vc[vc].want == NONE:
+    if s.vcs.input[vc].multi:
+        own = all_candidates(s, vc, &count)
+    elif s.vcs.input[vc].out_link == NONE:
         return asked
     for i in range(count):
-        if s.vc[vc].many:
-            aim(s, vc, s.found_link[i], s.found_class[i])
-        out = s.vc[vc].want
-        pick = usable_vc(s, vc, s.low[s.vc[vc].row], s.high[s.vc[vc].row])
+        if s.vcs.input[vc].multi:
+            set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
+        out = s.vcs.input[vc].out_link
+        pick = first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row])
         if pick < 0:
             continue
         if first == NONE:
             first = out
-        if s.speculative and bid == NONE and free_vc(s, out, s.low[s.vc[vc].row], s.high[s.vc[vc].row], p.flits) >= 0:
+        if s.config.speculative and bid == NONE and free_vc(s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row], p.flits) >= 0:
             bid = out
-            bid_for(s, vc, out, u)
+            place_bid(s, vc, out, u)
         while pick >= 0:
-            asked = add_request(s, router, vc, out, pick, i >= own, asked)
+            asked = add_vc_request(s, router, vc, out, pick, i >= own, asked)
             if s.failed:
                 return asked
-            pick = usable_vc(s, vc, pick + 1, s.high[s.vc[vc].row])
+            pick = first_usable_vc(s, vc, pick + 1, s.links.high[s.vcs.input[vc].range_row])
     if first == NONE:
-        finds_none(s, vc, count)
+        count_no_vc_stall(s, vc, count)
     # Where it is to be told of an arbitration that it may lose.
-    s.asked_link[vc] = first
+    s.vcs.requested_link[vc] = first
     return asked
 
 
-cdef int32_t add_request(
+cdef int32_t add_vc_request(
     State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t asked
 ) noexcept nogil:
-    cdef Packet* p = &s.packets[s.vc[vc].packet]
-    cdef int32_t target = s.link[out].base + pick
+    cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
+    cdef int32_t target = s.links.link[out].base + pick
     cdef int32_t place
     cdef Request* r
-    if s.vc[vc].many:   # two candidates may be the same VC: the first, which is the better, counts
+    if s.vcs.input[vc].multi:   # two candidates may be the same VC: the first, which is the better, counts
         for place in range(asked - 1, -1, -1):
-            if s.requests[place].vc != vc:
+            if s.matching.requests[place].vc != vc:
                 break
-            if s.requests[place].target == target:
+            if s.matching.requests[place].target == target:
                 return asked
-    if not requests_fit(s, asked + 1):
+    if not reserve_requests(s, asked + 1):
         return asked
-    r = &s.requests[asked]
-    r.i = vc - s.router[router].base
-    r.o = s.link[out].out_offset + pick
+    r = &s.matching.requests[asked]
+    r.i = vc - s.routers.router[router].base
+    r.o = s.links.link[out].out_offset + pick
     r.in_id = vc
     r.out_id = target
     r.vc = vc
     r.target = target
     r.escape = escape
     r.empty = 0
-    r.rank = s.rank[vc] if s.priorities else 0
-    if s.va_allocator == AGE:
-        r.rank += s.messages[p.message].at
-    if escape and not s.plane_equal[p.plane]:
+    r.rank = s.vcs.rank[vc] if s.config.priorities else 0
+    if s.config.va_allocator == AGE:
+        r.rank += s.pools.messages[p.message].at
+    if escape and not s.routes.plane_equal[p.plane]:
         r.rank += (<int64_t> 1) << ESCAPE_SHIFT
     return asked + 1
 
 
-cdef void grant_matrix(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
-    cdef int32_t found = match(
-        s, asked, s.va_allocator, s.va_iterations, s.router[router].input_vcs, s.router[router].output_vcs,
-        s.va_grant, s.va_accept, &s.va_wave[router],
+cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
+    cdef int32_t found = match_requests(
+        s, asked, s.config.va_allocator, s.config.va_iterations, s.routers.router[router].input_vcs, s.routers.router[router].output_vcs,
+        s.arbiters.va_grant, s.arbiters.va_accept, &s.arbiters.va_wave[router],
     )
     cdef int32_t i, vc
     cdef Request* r
     for i in range(found):
-        r = &s.requests[s.matched[i]]
-        s.vc[r.vc].want = s.out[r.target].link
-        grant(s, router, r.vc, r.target, u)
+        r = &s.matching.requests[s.matching.granted[i]]
+        s.vcs.input[r.vc].out_link = s.vcs.output[r.target].link
+        grant_vc(s, router, r.vc, r.target, u)
         if r.escape:
-            to_escape(s, r.vc)
+            switch_to_escape_plane(s, r.vc)
     for i in range(asked):
-        vc = s.requests[i].vc
-        if s.vc[vc].state == WAITING:
-            stall(s, s.asked_link[vc], STALL_ARBITRATION)
-    if s.attribution:
-        lose_matrix(s, asked)
+        vc = s.matching.requests[i].vc
+        if s.vcs.input[vc].state == WAITING:
+            count_stall(s, s.vcs.requested_link[vc], STALL_ARBITRATION)
+    if s.config.attribution:
+        record_va_losers_matrix(s, asked)

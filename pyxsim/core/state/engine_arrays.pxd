@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from pyxsim.core.state.network_state cimport State
 
 
-cdef class Machine:
+cdef class EngineArrays:
     cdef State s
     cdef tuple made_of    # what it was made of, to make it again: positional, and by name
     cdef dict arrays      # name -> array, of all that is fixed in size

@@ -9,19 +9,19 @@ from pyxsim.errors import PyxsimError
 VC = {
     "ready": "i8",
     "packet": "i4",
-    "spot": "i4",
+    "mask_bit": "i4",
     "occupancy": "i4",
     "left": "i4",
-    "want": "i4",
-    "hold": "i4",
+    "out_link": "i4",
+    "out_vc": "i4",
     "head": "i4",
     "tail": "i4",
     "link": "i4",
     "router": "i4",
     "port": "i4",
-    "row": "i4",
+    "range_row": "i4",
     "state": "u1",
-    "many": "u1",
+    "multi": "u1",
     "vc_class": "i2",
     "occupancy_max": "i4",
 }
@@ -102,7 +102,7 @@ ROUTER = {
     "looked": "i8",
 }
 
-VC_BOOK = {
+VC_WAIT = {
     "cum": "4i8",
     "since": "i8",
     "waited": "i8",
@@ -120,7 +120,7 @@ VC_BOOK = {
     "sequence": "i4",
     "run": "i4",
 }
-VC_MARGIN = {
+VC_WAIT_DETAIL = {
     "noted": "i8",
     "waited": "i8",
     "aimed": "i8",
@@ -130,8 +130,8 @@ VC_MARGIN = {
     "front_by": "i1",
     "queue_by": "i1",
 }
-LINK_BOOK = {"serial": "i8", "at": "i8", "packet": "i4", "won": "i4", "riders": "i4", "unseen": "i4", "by": "i4"}
-LANE_BOOK = {
+LINK_WAIT = {"serial": "i8", "at": "i8", "packet": "i4", "won": "i4", "riders": "i4", "unseen": "i4", "by": "i4"}
+LANE_WAIT = {
     "since": "i8",
     "busy_until": "i8",
     "began": "i8",
@@ -147,23 +147,23 @@ LANE_BOOK = {
     "credit_by": "i1",
     "other_by": "i1",
 }
-OWNER = {"serial": "i8", "by": "i4"}
+VC_OWNER = {"serial": "i8", "by": "i4"}
 
 # The records of latency attribution (latency_records.pxd) and the initial values that are not 0. -1: none; 5: a lane
 # that is silent.
 NEVER = -(2**62)
-BOOKS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+LATENCY_RECORDS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "vc_book": (
-        VC_BOOK,
+        VC_WAIT,
         dict.fromkeys(("by", "culprit", "whom", "serial", "place"), -1) | {"waited": NEVER},
     ),
     "vc_margin": (
-        VC_MARGIN,
+        VC_WAIT_DETAIL,
         dict.fromkeys(("whom", "front_by", "queue_by"), -1) | dict.fromkeys(("waited", "noted"), NEVER),
     ),
-    "link_book": (LINK_BOOK, {"serial": -1, "packet": -1, "riders": -1, "unseen": -1, "by": -1}),
-    "lane_book": (LANE_BOOK, {"after": 5, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
-    "owner": (OWNER, {"serial": -1, "by": -1}),
+    "link_book": (LINK_WAIT, {"serial": -1, "packet": -1, "riders": -1, "unseen": -1, "by": -1}),
+    "lane_book": (LANE_WAIT, {"after": 5, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),
+    "owner": (VC_OWNER, {"serial": -1, "by": -1}),
 }
 
 # Fields that follow from the others (`rederive` in vc_masks.pyx): they help to decide quickly.
@@ -192,7 +192,7 @@ COUNTING = {
         "stall_arbitration",
     },
     "router": {"looked"},
-    **{kind: set(fields) for kind, (fields, _) in BOOKS.items()},
+    **{kind: set(fields) for kind, (fields, _) in LATENCY_RECORDS.items()},
 }
 
 # What is counted for every link.
@@ -200,12 +200,12 @@ COUNTERS = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_ser
 
 # Arrays that are the same, byte by byte, whenever the state of the network is that of another cycle. The others that
 # decide are met one by one in visit_state.pyx.
-SAME = (
+COMPARED_ARRAYS = (
     "in_pointer",
     "out_pointer",
-    "turn",
+    "input_turn",
     "sa_grant",
-    "accept_pointer",
+    "sa_accept",
     "va_grant",
     "va_accept",
     "va_wave",
@@ -213,7 +213,7 @@ SAME = (
     "open_pointer",
     "class_pointer",
     "open_count",
-    "closing",
+    "draining",
     "rank",
     "unheld",
     "opened",
@@ -223,14 +223,14 @@ SAME = (
 )
 
 # What else is put back as it is copied, where a jump leads to a state that was met before.
-COPIED = ("front", "out", "ranges", "router", "inputs")
+COPIED = ("front_time", "out", "ranges", "router", "inputs")
 
 # What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
 # cycle, is derived from what is met, is a place in a list that is met (buffer.pxd), or only ever becomes more and is
 # seen by nobody else.
-UNMET: dict[str, dict[str, tuple[str, ...]]] = {
-    "Vc": {"fixed": ("spot", "port", "vc_class"), "counts": ("occupancy_max",), "places": ("head", "tail")},
-    "Out": {"derived": ("holder",)},
+NOT_VISITED: dict[str, dict[str, tuple[str, ...]]] = {
+    "InputVc": {"fixed": ("mask_bit", "port", "vc_class"), "counts": ("occupancy_max",), "places": ("head", "tail")},
+    "OutputVc": {"derived": ("holder",)},
     "Link": {
         "fixed": (
             *("num", "delay", "sink", "words", "group", "range", "depth", "out_port", "out_offset", "outlet"),
@@ -246,10 +246,10 @@ UNMET: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "derived": ("filled",),
     },
-    "Range": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
+    "VcRange": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
     "Packet": {"fixed": ("exit", "vnet")},
     "Message": {"fixed": ("exit", "tag")},
-    "LinkBook": {"scratch": ("won",)},
+    "LinkWait": {"scratch": ("won",)},
 }
 
 

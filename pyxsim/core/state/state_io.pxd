@@ -3,5 +3,5 @@
 from pyxsim.core.state.network_state cimport State
 
 
-cdef dict taken(State* s)
-cdef int put_back(State* s, dict saved) except -1
+cdef dict save_state(State* s)
+cdef int load_state(State* s, dict saved) except -1
