@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pyxsim.analysis.load import load
     from pyxsim.results.diff import diff
     from pyxsim.results.result import Result
-    from pyxsim.runner.lifecycle import run
-    from pyxsim.runner.resume import resume
+    from pyxsim.runner.lifecycle import resume, run
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.sweep import sweep
@@ -37,8 +36,7 @@ def __getattr__(name: str) -> Any:
     from pyxsim.analysis.load import load
     from pyxsim.results.diff import diff
     from pyxsim.results.result import Result
-    from pyxsim.runner.lifecycle import run
-    from pyxsim.runner.resume import resume
+    from pyxsim.runner.lifecycle import resume, run
     from pyxsim.settings import load_experiment
     from pyxsim.study.compare import compare
     from pyxsim.study.sweep import sweep

@@ -291,3 +291,14 @@ def rounding_warnings(times: Iterable[tuple[str, Duration]], clock: Fraction) ->
 def to_seconds(duration: Duration, clock: Fraction) -> Fraction:
     """A duration in seconds; Cycles are told by the clock (Hz)."""
     return duration.count / clock if isinstance(duration, Cycles) else duration
+
+
+def rounded(value: float, unit: str, base: int = 1000) -> str:
+    """Return a number with a prefix, to about three digits: 8.49e9, "B/s" -> "8.49 GB/s"; base 1024 -> "8 KiB"."""
+    prefixes = ("", "k", "M", "G", "T", "P") if base == 1000 else ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+    for prefix in prefixes:
+        if abs(value) < 999.5 or prefix == prefixes[-1]:
+            break
+        value /= base
+    places = 0 if float(value).is_integer() or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{places}f} {prefix}{unit}".rstrip()

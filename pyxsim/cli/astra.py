@@ -10,7 +10,7 @@ from pathlib import Path
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand, each
-from pyxsim.cli.simulate import Job, carry_out, show
+from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished
 from pyxsim.compat.astra.files import form_of, read_astra
@@ -172,7 +172,7 @@ def run_astra(
         return read.experiment
 
     if show_only:
-        show(out, load(), warnings)
+        show_experiment(out, load(), warnings)
         return
 
     def last_words(prepared: Prepared, result: Result) -> None:
@@ -188,7 +188,7 @@ def run_astra(
         if costs and outputs.tables is not None and len(result.layers.get("name", ())):
             backend_tables.write(*outputs.tables, prepared, result, costs[0])
 
-    job = Job(
+    request = Request(
         load,
         files.names,
         files.place,
@@ -198,7 +198,7 @@ def run_astra(
         warnings=warnings,
     )
     try:
-        carry_out(out, job, outputs, last_words)
+        run_request(out, request, outputs, last_words)
     except DeadlockError as error:
         text = str(error)
         if _HINT in text:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import each
-from pyxsim.cli.simulate import Job, carry_out, show
+from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.booksim import booksim_experiment
 from pyxsim.errors import InputError, bundle
 from pyxsim.reports.files import Outputs
@@ -56,12 +56,12 @@ def run_booksim(
         return experiment
 
     if show_only:
-        show(out, load(), told)
+        show_experiment(out, load(), told)
         return
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
-    job = Job(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    carry_out(out, job, outputs, lambda _, result: out.say(*told, *last_words(result)))
+    request = Request(load, inputs, _place, folder=folder, allow_deadlock=not strict)
+    run_request(out, request, outputs, lambda _, result: out.say(*told, *last_words(result)))
 
 
 def _place(error: InputError) -> InputError:

@@ -145,16 +145,16 @@ def check_experiment(out: CommandOutput, path: str, *, overrides: Iterable[str] 
     overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
     experiment = load_experiment(path, overrides, libraries)
     try:
-        report = examine(experiment, Path(path).parent, _Tick(), options)
+        report = examine(experiment, Path(path).parent, options)
     except InputError as error:
         raise placed(error, path, overrides) from None
     _show(out, report)
     out.put(report.json())
 
 
-def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str, Any]) -> Report:
+def examine(experiment: Experiment, folder: Path, options: dict[str, Any]) -> Report:
     """Prove, count and measure. Raises InputError, SimulationError."""
-    prepared = prepare(experiment, folder=folder, tick=tick, **options)
+    prepared = prepare(experiment, folder=folder, **options)
     routing, buffers = routing_of(prepared), buffers_of(prepared)
     if isinstance(prepared, PreparedTraffic):
         npus = prepared.topology.npus
@@ -174,7 +174,7 @@ def examine(experiment: Experiment, folder: Path, tick: _Tick, options: dict[str
         plans=prove_compositions(system),
         buffers=buffers,
         bound_ns=prepared.bound * 10**9 / experiment.network.clock,
-        cost=_cost(prepared, tick),
+        cost=_cost(prepared),
         collectives=[collective_row(each, prepared) for each in prepared.job.collectives],
         messages=int(traffic[:, 4].sum()),
         nbytes=int((traffic[:, 3] * traffic[:, 4]).sum()),
@@ -220,24 +220,24 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     return found
 
 
-class _Tick:
-    """Called by the network every now and then: ends a sample."""
+class _Sample:
+    """Called by the network after each batch: ends a sample of the run."""
 
-    def __init__(self) -> None:
-        self.until = float("inf")
+    def __init__(self, until: float) -> None:
+        self.until = until
 
     def __call__(self) -> None:
         if time.process_time() > self.until:
             raise _EnoughError
 
 
-def _cost(prepared: Prepared, tick: _Tick) -> Cost:
+def _cost(prepared: Prepared) -> Cost:
     """The visits of the whole run, and the speed of its first SAMPLE seconds."""
     total = prepared.router_visits
     network = prepared.network
     network.set_tick_interval(STEP)
     begin = time.process_time()
-    tick.until = begin + SAMPLE
+    network.tick = _Sample(begin + SAMPLE)
     ends = None
     # A deadlock that was allowed is for the run to find. Who waits for ever in so short a time does so in the run, too.
     with contextlib.suppress(_EnoughError, DeadlockError):

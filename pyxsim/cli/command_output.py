@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pyxsim.cli.exit_codes import lines, silence, tell
-from pyxsim.cli.stop import Stop
+from pyxsim.cli.exit_codes import lines, silence, tell, without_terminal
 from pyxsim.errors import PyxsimError
+from pyxsim.runner.signals import StopSignals
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -37,20 +37,20 @@ class CommandOutput:
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
         self.json = json
         self.silent = quiet or json
-        self.stop = Stop()
+        self.signals = StopSignals.of_command(without_terminal)
         self._has_put = False
 
     def __enter__(self) -> CommandOutput:
-        self.stop.__enter__()
+        self.signals.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop.__exit__()
+        self.signals.__exit__()
         if error is None or isinstance(error, typer.Exit | SystemExit):
             return
-        number = self.stop.number or signal.SIGINT
+        number = self.signals.number or signal.SIGINT
         code = tell(error, number)
         if not self._has_put:
             with contextlib.suppress(BrokenPipeError, PyxsimError):  # there is one error to tell, not two

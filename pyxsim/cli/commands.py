@@ -91,10 +91,10 @@ def run(
     Prints a summary; Ctrl-C ends the run early and keeps what was simulated.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.cli.simulate import run_experiment
+        from pyxsim.cli.simulate import run_file
         from pyxsim.reports.files import Outputs
 
-        run_experiment(
+        run_file(
             out,
             experiment,
             Outputs(file, plot),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from h5py import is_hdf5
 
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.progress import Watch
+from pyxsim.cli.simulate import progress_of
 from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports import why
@@ -21,7 +20,7 @@ from pyxsim.reports.files import check_outputs, check_plot
 from pyxsim.reports.room import bound
 from pyxsim.results.comparison import PACKET, Compared, Comparison
 from pyxsim.results.comparison_file import check_comparison, save
-from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
 
 MOST_ROWS = 40  # of points on a terminal
@@ -60,7 +59,7 @@ def show_comparison(
     if point is not None and point not in (labels := [each.label for each in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
     found = _run(out, plan, share)
-    with out.stop.deferred():  # what is there is written, whatever comes meanwhile
+    with out.signals.deferred():  # what is there is written, whatever comes meanwhile
         _ended(out, found, files, plot, point)
 
 
@@ -77,16 +76,15 @@ def _ended(out: CommandOutput, found: Comparison, files: Sequence[str], plot: st
 
 
 def _run(out: CommandOutput, plan: Plan, within: float) -> Comparison:
-    watch = Watch(out)
-
-    def over(step: Step, prepared: Prepared) -> AbstractContextManager[None]:
-        return watch.over(prepared, f"{step.number + 1}/{step.count} {step.point.label}, {step.backend}: ")
+    def hooks(step: Step) -> ProgressHooks:
+        label = f"{step.number + 1}/{step.count} {step.point.label}, {step.backend}: "
+        return ProgressHooks(progress_of(out, label), signals=out.signals)
 
     def tell(point: Compared) -> None:
         if out.live and len(plan.points) > 1:
             out.say(_line(point))
 
-    return compare(plan, within=within, tick=watch.tick, over=over, tell=tell)
+    return compare(plan, within=within, hooks=hooks, tell=tell)
 
 
 def _line(point: Compared) -> str:

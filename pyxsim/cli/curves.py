@@ -57,7 +57,7 @@ def show_curve(
     wanted = None if loads is None else read_loads(loads)
     points = _points(out, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)
-    with out.stop.deferred():  # what is there is written, whatever comes meanwhile
+    with out.signals.deferred():  # what is there is written, whatever comes meanwhile
         written = _written(found, file, plot)
         out.put({**found.json(), **_faults(found)})
         out.say(*_table(found))
@@ -82,7 +82,7 @@ def show_saturation(
         raise InputError(f"{resolution:g} is no resolution", key="--resolution", allowed="a number above zero")
     points = _points(out, path, options, (file, None))
     found = _placed(lambda: saturation(points, resolution), path, options)
-    with out.stop.deferred():
+    with out.signals.deferred():
         written = _written(found.curve, file, None)
         out.put(found.json())
         out.say(*_table(found.curve), "", _verdict(found))

@@ -1,23 +1,37 @@
-"""`pyxsim resume`: go on with a run from its checkpoint."""
+"""`pyxsim resume`: continue a run from its checkpoint."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.keeping import keeper_of
-from pyxsim.cli.progress import Watch
-from pyxsim.cli.simulate import go_on
-from pyxsim.runner.checkpoint.context import take_up, typed_again
+from pyxsim.cli.exit_codes import complain
+from pyxsim.cli.simulate import progress_of, show_outcome
+from pyxsim.runner.checkpoint.context import checkpoint_writer, open_checkpoint, relative_outputs
+from pyxsim.runner.hooks import ProgressHooks
+from pyxsim.runner.lifecycle import complete_run
 
 
 def resume(out: CommandOutput, path: str, output: str | None = None, *, keep: bool = False) -> None:
-    """`pyxsim resume`. Ends as the run would have ended. `output`: in the place of the file of its result. `keep`: the
-    last checkpoint stays when it has."""
-    head, prepared, rest = take_up(path, output)
-    keeper = keeper_of(out, path, prepared.experiment.run.every, rest)
-    watch = Watch(out, ends=False)
-    prepared.network.tick = watch.tick
+    """Run `pyxsim resume`, which ends as the run would have.
+
+    Parameters
+    ----------
+    output
+        A file for the result, in place of the planned one.
+    keep
+        Keep the last checkpoint when the run has ended.
+    """
+    head, prepared, context = open_checkpoint(path, output)
+    writer = checkpoint_writer(path, prepared.experiment.run.every, context, warn=complain)
+    hooks = ProgressHooks(progress_of(out), signals=out.signals, checkpoints=writer)
     out.say(f"{path}: going on from cycle {prepared.network.now:,}, written {head['written']}", "")
-    rest = replace(rest, outputs=typed_again(rest.outputs, output))  # further checkpoints keep the whole names
-    go_on(out, prepared, rest, watch, keeper, keep=keep)
+    # The context in further checkpoints keeps the absolute names.
+    context = replace(context, outputs=relative_outputs(context.outputs, output))
+    complete_run(
+        prepared,
+        context,
+        hooks,
+        lambda outcome: show_outcome(out, outcome, context.packet_watch, hooks),
+        keep_checkpoint=keep,
+    )

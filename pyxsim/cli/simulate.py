@@ -1,32 +1,36 @@
-"""Run an experiment from the command line: where its results go, how it is watched, and how it can end."""
+"""Run an experiment from the command line: `pyxsim run`, and the commands for files of other simulators."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.exit_codes import lines
+from pyxsim.cli.exit_codes import complain, lines
 from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.cli.keeping import keeper_of
-from pyxsim.cli.keeping import words as typed
-from pyxsim.cli.progress import Watch
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
-from pyxsim.runner.checkpoint.context import CheckpointContext, check_new, place_of
-from pyxsim.runner.checkpoint.writer import CheckpointWriter
-from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.checkpoint.context import (
+    CheckpointContext,
+    check_new,
+    checkpoint_writer,
+    default_path,
+)
+from pyxsim.runner.hooks import ProgressHooks
+from pyxsim.runner.lifecycle import RunOutcome, run_experiment
 from pyxsim.runner.packet_watch import PacketWatch
-from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
+from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 
 
-def show(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> None:
-    """Print the experiment that foreign files stand for, as TOML, in place of running it."""
+def show_experiment(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> None:
+    """Print the experiment that files of another simulator describe, as TOML, instead of running it."""
     text, notes = resolved_toml(experiment), list(notes)
     out.put({"experiment": text, "notes": notes})
     out.say(*notes)
@@ -35,158 +39,141 @@ def show(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> No
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is run: `load` reads the experiment, `place` tells in which of the input files a fault is. `warnings`: what
-    `load` has to say of the files."""
+class Request:
+    """What a command runs.
+
+    Parameters
+    ----------
+    load
+        Reads the experiment; it may extend `warnings`.
+    inputs
+        The input files.
+    place
+        Adds to a fault the input file that it is in.
+    folder
+        Where relative paths of the experiment start.
+    watch
+        The packet of --watch.
+    """
 
     load: Callable[[], Experiment]
     inputs: tuple[str, ...]
     place: Callable[[InputError], InputError]
     folder: Path
     backend: str = "packet"
-    libraries: Iterable[str] = ()
+    libraries: Sequence[str] = ()
     allow_deadlock: bool = False
     watch: str | None = None
     warnings: list[str] = field(default_factory=list)
 
 
-def run_experiment(
-    out: CommandOutput, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any
-) -> None:
-    """`pyxsim run`. `options`: backend, libraries, allow_deadlock, watch of the Job."""
-    overrides, libraries = tuple(overrides), list(options.get("libraries", ()))
-    job = Job(
+def run_file(out: CommandOutput, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
+    """Run `pyxsim run`; `options` are backend, libraries, allow_deadlock and watch of a Request."""
+    overrides, libraries = tuple(overrides), options.get("libraries", ())
+    request = Request(
         load=lambda: load_experiment(path, overrides, libraries),
         inputs=(path,),
         place=lambda fault: placed(fault, path, overrides),
         folder=Path(path).parent,
         **options,
     )
-    carry_out(out, job, outputs)
+    run_request(out, request, outputs)
 
 
-def carry_out(
-    out: CommandOutput, job: Job, outputs: Outputs, last_words: Callable[[Any, Result], None] | None = None
+def run_request(
+    out: CommandOutput,
+    request: Request,
+    outputs: Outputs,
+    epilogue: Callable[[Prepared, Result], None] | None = None,
 ) -> None:
-    """Run a job, write and show its results. `last_words`: tells what else there is to tell of what was
-    prepared, and of its complete result.
+    """Run an experiment, write its files, and print its summary.
 
-    Raises InputError, SimulationError, and KeyboardInterrupt when the run was ended early; the files are written then.
+    Parameters
+    ----------
+    epilogue
+        Prints what another simulator would print at the end of a complete run.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As the run.
+    KeyboardInterrupt
+        When the run was interrupted; its files have been written.
     """
-    experiment, _, watched = all_or_faults(
-        job.load,
-        lambda: outputs.check(job.inputs),
-        lambda: PacketWatch.read(job.watch) if job.watch is not None else None,
+    experiment, _, watch = all_or_faults(
+        request.load,
+        lambda: outputs.check(request.inputs),
+        lambda: PacketWatch.read(request.watch) if request.watch is not None else None,
     )
-    if watched is not None:
-        experiment = watched.told(experiment)
-    rest = CheckpointContext(
-        outputs.placed(), job.backend, tuple(os.path.abspath(each) for each in job.libraries), watched
-    )
-    keeper = None
-    if last_words is not None:  # who resumes the run would not have them
+    if watch is not None:
+        experiment = watch.with_attribution(experiment)
+    libraries = tuple(os.path.abspath(each) for each in request.libraries)
+    context = CheckpointContext(outputs.placed(), request.backend, libraries, watch)
+    writer = None
+    if epilogue is not None:  # a resumed run has none
         experiment.run.without_checkpoints()
     elif experiment.run.every is not None:
-        path = place_of(outputs.file, job.inputs)
-        keeper = keeper_of(out, check_new(path, typed(path)), experiment.run.every, rest)
-    watch = Watch(out, ends=keeper is None)
+        path = default_path(outputs.file, request.inputs)
+        writer = checkpoint_writer(check_new(path, resume_command(path)), experiment.run.every, context, warn=complain)
+    hooks = ProgressHooks(progress_of(out), signals=out.signals, checkpoints=writer)
     try:
-        prepared = prepare(
+        outcome = run_experiment(
             experiment,
-            folder=job.folder,
-            libraries=job.libraries,
-            backend=job.backend,
-            allow_deadlock=job.allow_deadlock,
-            tick=watch.tick,
+            folder=request.folder,
+            allow_deadlock=request.allow_deadlock,
+            context=CheckpointContext(outputs, request.backend, libraries, watch),
+            hooks=hooks,
+            finished=lambda outcome: show_outcome(out, outcome, watch, hooks),
+            warnings=request.warnings,
         )
     except InputError as error:
-        raise job.place(error) from None
-    prepared.warnings[:0] = job.warnings
-    if watched is not None:
-        watched.begin(prepared.network)
-    try:
-        result = go_on(out, prepared, replace(rest, outputs=outputs), watch, keeper)
-    except InputError as error:
-        raise job.place(error) from None
-    if last_words is not None:
-        last_words(prepared, result)
+        raise request.place(error) from None
+    if epilogue is not None:
+        epilogue(outcome.prepared, outcome.result)
 
 
-def go_on(
-    out: CommandOutput,
-    prepared: Prepared | PreparedTraffic,
-    rest: CheckpointContext,
-    watch: Watch,
-    keeper: CheckpointWriter | None,
-    *,
-    keep: bool = False,
-) -> Result:
-    """Run what was prepared, write and show the results; with `keep` the checkpoint stays. Raises as `carry_out`."""
-    watched, outputs = rest.watched, rest.outputs
-    with out.stop.deferred():  # what was simulated is written, whatever comes meanwhile
-        try:
-            with watch.over(prepared):
-                result = simulate(prepared, backend=rest.backend, keeper=keeper)
-        except SimulationError as error:
-            if keeper is not None and not keep:
-                keeper.forget()
-            _log(out, watched, prepared.network)
-            _failed(out, error, outputs, _events(watched, prepared.network))
-        _log(out, watched, prepared.network)
-        _ended(out, result, outputs, _events(watched, prepared.network), keeper)
-        if keeper is not None and not keep:
-            keeper.forget()
-    return result
+def progress_of(out: CommandOutput, label: str = "") -> ProgressBar | None:
+    """Return the bar of a run, if somebody sees it."""
+    return ProgressBar(label) if out.live else None
 
 
-def _log(out: CommandOutput, watched: PacketWatch | None, network: Any) -> None:
-    """What happened to the packet that somebody wants to watch."""
-    if watched is not None:
-        out.say(*watched.lines(network), "")
+def resume_command(path: str) -> str:
+    """Return what to type to continue from a checkpoint."""
+    return f"pyxsim resume {shlex.quote(path)}"
 
 
-def _events(watched: PacketWatch | None, network: Any) -> dict[str, Any]:
-    """What happened to that packet, for scripts."""
-    if watched is None:
-        return {}
-    return {"watched": [list(row) for row in network.watched_events()], "watched_stays": watched.stays(network)}
-
-
-def _failed(out: CommandOutput, error: SimulationError, outputs: Outputs, more: dict[str, Any]) -> None:
-    result: Result | None = getattr(error, "result", None)
-    if result is None:
-        raise error
-    out.put({**numbers(result), **more, "exit_code": error.exit_code, "errors": lines(error)})
-    try:
-        written = outputs.write(result)
-        words = f"; {_kept(written)}" if written else ""
-    except InputError as fault:  # the failure of the simulated system is the news all the same
-        words = f"; {fault}"
-    error.args = (f"{error}{words}", *error.args[1:])
-    raise error
-
-
-def _ended(
-    out: CommandOutput, result: Result, outputs: Outputs, more: dict[str, Any], keeper: CheckpointWriter | None
-) -> None:
-    written, fault = "", None
-    try:
-        written = outputs.write(result)
-    except InputError as error:  # the numbers are worth showing all the same
-        fault = error
-    out.put({**numbers(result), **more} if out.json else {})
+def show_outcome(out: CommandOutput, outcome: RunOutcome, watch: PacketWatch | None, hooks: ProgressHooks) -> None:
+    """Print how a run ended. Raises what ends the command: a failure, an unwritten file, an interruption."""
+    network, result, failure = outcome.prepared.network, outcome.result, outcome.failure
+    data = numbers(result) if out.json else {}
+    if watch is not None:
+        out.say(*watch.lines(network), "")
+        data |= {"watched": [list(row) for row in network.watched_events()], "watched_stays": watch.stays(network)}
+    if failure is not None:
+        out.put({**data, "exit_code": failure.exit_code, "errors": lines(failure)})
+        raise _with_files(failure, outcome)
+    out.put(data)
     if not out.silent:
         from pyxsim.reports.summary import print_summary
 
         print_summary(result)
-    if fault is not None:
-        raise fault
+    if outcome.write_error is not None:
+        raise outcome.write_error
     if not result.complete:
-        words = _kept(written) if written else "without -o nothing was written"
-        if keeper is not None and keeper.written:
-            words += f"; {typed(keeper.path)} goes on"
+        words = _kept(outcome.written) if outcome.written else "without -o nothing was written"
+        if hooks.checkpoints is not None and hooks.checkpoints.written:
+            words += f"; {resume_command(hooks.checkpoints.path)} goes on"
         raise KeyboardInterrupt(words)
-    out.say(*(["", f"wrote {written}"] if written else []))
+    out.say(*(["", f"wrote {outcome.written}"] if outcome.written else []))
+
+
+def _with_files(failure: SimulationError, outcome: RunOutcome) -> SimulationError:
+    """The failure, and where its result is; not being able to write that is of less interest."""
+    words = f"; {_kept(outcome.written)}" if outcome.written else ""
+    if outcome.write_error is not None:
+        words = f"; {outcome.write_error}"
+    failure.args = (f"{failure}{words}", *failure.args[1:])
+    return failure
 
 
 def _kept(written: str) -> str:
@@ -194,5 +181,5 @@ def _kept(written: str) -> str:
 
 
 def numbers(result: Result) -> dict[str, Any]:
-    """The JSON object of a run."""
+    """Return the JSON object of a run."""
     return {**result.json(), **result.tables(), "complete": result.complete, "warnings": result.warnings}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
-from pyxsim.cli.progress import PAUSE, clock
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.reports.latency import number
 from pyxsim.reports.room import bound
@@ -17,6 +16,7 @@ from pyxsim.reports.style import need_matplotlib
 from pyxsim.reports.sweep import file_name, save, short_names, text_of
 from pyxsim.results.sweep import Sweep
 from pyxsim.results.sweep_table import columns_of, names_of
+from pyxsim.runner.progress_bar import clock
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.study.sweep import Standing, sweep
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 24  # of points on a terminal
 MOST_RUNNING = 8  # of points at work that are named
+PAUSE = 0.1  # seconds between two updates of a terminal
 SILENCE = 10.0  # seconds between two lines where nobody sees lines change
 NO_HUE = "-"
 _TELLING = (  # numbers that a row on a terminal has, as far as there are such

@@ -8,8 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from pyxsim import units
 from pyxsim.results.result import STALLS, Longs, Result
 from pyxsim.units import format_time_ns
+
+rounded = units.rounded
 
 STALL_WORDS = {
     "stall_credit": "a credit",
@@ -52,17 +55,6 @@ class Use:
 def percent(share: float) -> str:
     """0.4567 -> "45.7 %"."""
     return f"{100 * share:.1f} %"
-
-
-def rounded(value: float, unit: str, base: int = 1000) -> str:
-    """A number with a prefix, to three digits or so: 8.49e9, "B/s" -> "8.49 GB/s"; base 1024 -> "8.00 KiB"."""
-    prefixes = ("", "k", "M", "G", "T", "P") if base == 1000 else ("", "Ki", "Mi", "Gi", "Ti", "Pi")
-    for prefix in prefixes:
-        if abs(value) < 999.5 or prefix == prefixes[-1]:
-            break
-        value /= base
-    places = 0 if float(value).is_integer() or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:.{places}f} {prefix}{unit}".rstrip()
 
 
 def plural(count: int, word: str) -> str:

@@ -67,6 +67,10 @@ class Outputs:
         tables = self.tables and self.tables._replace(folder=_from_here(self.tables.folder))
         return Outputs(file, plot, tables)
 
+    def with_file(self, file: str) -> Outputs:
+        """Return the same files with another HDF5 file."""
+        return Outputs(file, self.plot, self.tables)
+
     def check(self, inputs: Iterable[str] = ()) -> None:
         """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
         files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]

@@ -1,17 +1,14 @@
-"""One experiment, from whatever describes it to a Result."""
+"""The lifecycle of one experiment: prepare, simulate, write its files."""
 
 from __future__ import annotations
 
 import gc
 import os
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +24,14 @@ from pyxsim.results.phases import dimension_table, phase_table
 from pyxsim.results.result import LinkTable, Longs, Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
-from pyxsim.runner.checkpoint.context import CheckpointContext, check_new, keeper, place_of
-from pyxsim.runner.checkpoint.writer import CheckpointWriter
+from pyxsim.runner.checkpoint.context import (
+    CheckpointContext,
+    check_new,
+    checkpoint_writer,
+    default_path,
+    open_checkpoint,
+)
+from pyxsim.runner.hooks import Progress, ProgressHooks
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
@@ -41,16 +44,37 @@ from pyxsim.workload.layers import layer_table
 from pyxsim.workload.usage import at_work
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands."""
+@dataclass
+class RunOutcome:
+    """How a run ended.
 
-    cycle: int
-    bytes_delivered: int
-    bytes_total: int
-    router_visits: int
-    simulated_visits: int  # those that were not skipped
-    clock_hz: Fraction
+    Parameters
+    ----------
+    prepared
+        What was run.
+    result
+        Everything that was simulated; `result.complete` is False for a run that failed or was interrupted.
+    failure
+        Why the simulated system failed.
+    written
+        The names of the files that were written, as a phrase.
+    write_error
+        Why they could not be written.
+    """
+
+    prepared: Prepared | PreparedTraffic
+    result: Result
+    failure: SimulationError | None = None
+    written: str = ""
+    write_error: InputError | None = None
+
+    def result_or_raise(self) -> Result:
+        """Return the result. Raises the failure of the run, or the InputError of its files."""
+        if self.failure is not None:
+            raise self.failure
+        if self.write_error is not None:
+            raise self.write_error
+        return self.result
 
 
 def run(
@@ -63,162 +87,201 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     checkpoint_file: PathLike | None = None,
 ) -> Result:
-    """Simulate the experiment of a TOML file, a dict or an Experiment.
+    """Simulate one experiment.
 
-    With `[run] checkpoint` it writes checkpoints into `checkpoint_file`, or into one of the name of the experiment in
-    the present folder, from which `pyxsim.resume` goes on; it is gone when the run has ended (docs/checkpoint.md).
+    Ctrl-C ends the run early: the result is then incomplete (`result.complete`). SIGTERM ends Python as everywhere, and
+    what was simulated without checkpoints is lost; after `signal.signal(signal.SIGTERM, signal.default_int_handler)` it
+    acts like Ctrl-C.
 
-    Raises InputError for what is wrong with it; SimulationError (DeadlockError, UnreachableError) when the simulated
-    system fails, with what was simulated so far in its attribute `result`. KeyboardInterrupt (Ctrl-C) ends the run
-    early: the result is then marked incomplete (`result.complete`). SIGTERM ends Python as everywhere, and what was
-    simulated without checkpoints is gone; after `signal.signal(signal.SIGTERM, signal.default_int_handler)` it is like
-    Ctrl-C, and the result can be saved.
+    Parameters
+    ----------
+    source
+        A TOML file, a dict or an Experiment.
+    overrides
+        Settings such as "network.router.vcs=8", which replace those of the source.
+    backend
+        The network model: packet, analytical, analytical-congestion, flow, or a registered one.
+    libraries
+        Folders with topologies, collectives and systems of your own.
+    allow_deadlock
+        Run routes that are not proved free of deadlock, with a warning.
+    progress
+        Called with the Progress, at most every 0.1 s.
+    checkpoint_file
+        Where `[run] checkpoint` writes; by default a file named after the experiment in the present folder.
+        `pyxsim.resume` continues from it. It is removed when the run has ended (docs/checkpoint.md).
+
+    Raises
+    ------
+    InputError
+        For everything that is wrong with the experiment.
+    SimulationError
+        When the simulated system fails (DeadlockError, UnreachableError, StuckError); its attribute `result` holds what
+        was simulated.
     """
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
-    folder = Path(source).parent if isinstance(source, str | Path) else Path()
-    place = _checkpoint(experiment, source, checkpoint_file)
-    meter = Meter(progress)
-    prepared = prepare(
+    path = _checkpoint_path(experiment, source, checkpoint_file)
+    context = CheckpointContext(backend=backend, libraries=tuple(os.path.abspath(each) for each in libraries))
+    return run_experiment(
         experiment,
-        folder=folder,
-        libraries=libraries,
-        backend=backend,
+        folder=Path(source).parent if isinstance(source, str | Path) else Path(),
         allow_deadlock=allow_deadlock,
-        tick=meter.tick,
-    )
-    meter.prepared = prepared
-    if place is None:
-        return simulate(prepared, backend=backend)
-    own = tuple(os.path.abspath(folder) for folder in libraries)
-    return with_checkpoints(prepared, CheckpointContext(backend=backend, libraries=own), place)
+        context=context,
+        hooks=_library_hooks(progress, path, experiment.run.every, context),
+    ).result_or_raise()
 
 
-def _checkpoint(experiment: Experiment, source: Source, given: PathLike | None) -> str | None:
-    """The file of the checkpoints; None if there are none. Raises InputError."""
+def resume(path: PathLike, *, keep: bool = False, progress: Callable[[Progress], None] | None = None) -> Result:
+    """Continue a run from its checkpoint; the result equals that of a run without interruption.
+
+    A checkpoint contains pickled objects, which is code: resume only your own.
+
+    Parameters
+    ----------
+    path
+        The checkpoint, of `pyxsim.run` or of `pyxsim run --checkpoint`, whose files are then written.
+    keep
+        Keep the checkpoint when the run has ended.
+    progress
+        As of `pyxsim.run`.
+
+    Raises
+    ------
+    InputError
+        For a file that is no checkpoint, damaged, or of another version of pyxsim.
+    SimulationError
+        As of `pyxsim.run`.
+    """
+    _, prepared, context = open_checkpoint(path)
+    hooks = _library_hooks(progress, os.path.abspath(path), prepared.experiment.run.every, context)
+    return complete_run(prepared, context, hooks, keep_checkpoint=keep).result_or_raise()
+
+
+def _checkpoint_path(experiment: Experiment, source: Source, given: PathLike | None) -> str | None:
+    """The file of the checkpoints; None without any. Raises InputError."""
     if experiment.run.every is None:
         if given is not None:
             problem = "it is not said how often"
             raise InputError(problem, key="run.checkpoint", allowed="a time such as '60 s', with a file of checkpoints")
         return None
     inputs = [source] if isinstance(source, str | Path) else []
-    path = os.path.abspath(place_of(None, inputs) if given is None else given)
+    path = os.path.abspath(default_path(None, inputs) if given is None else given)
     return check_new(path, f"pyxsim.resume({path!r})")
 
 
-def with_checkpoints(
-    prepared: Prepared | PreparedTraffic, rest: CheckpointContext, path: str, *, keep: bool = False
-) -> Result:
-    """Run what was prepared, or go on with it; see `run` for how it can end. The files of `rest` are written, and the
-    checkpoint goes when the run has ended, unless it is to be kept.
+def _library_hooks(
+    progress: Callable[[Progress], None] | None, path: str | None, every: float | None, context: CheckpointContext
+) -> ProgressHooks:
+    if path is None:
+        return ProgressHooks(progress)
+    writer = checkpoint_writer(
+        path, every, context, warn=lambda line: warnings.warn(line, RuntimeWarning, stacklevel=2)
+    )
+    return ProgressHooks(progress, checkpoints=writer)
 
-    Ctrl-C and SIGTERM wait for a last checkpoint. SIGTERM then ends the process, as it would have done at once.
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    folder: PathLike = ".",
+    allow_deadlock: bool = False,
+    context: CheckpointContext | None = None,
+    hooks: ProgressHooks | None = None,
+    finished: Callable[[RunOutcome], None] | None = None,
+    warnings: Sequence[str] = (),
+) -> RunOutcome:
+    """Prepare an experiment, simulate it, and write its files: the lifecycle of every run.
+
+    Parameters
+    ----------
+    folder
+        Where relative paths of the experiment start.
+    context
+        The backend, the libraries, the files to write: what a checkpoint needs to continue.
+    hooks
+        What happens meanwhile; nothing but Ctrl-C by default.
+    finished
+        Called with the outcome before the run is left, while signals are still deferred.
+    warnings
+        Lines to put before the warnings of the result.
+
+    Raises
+    ------
+    InputError
+        For an experiment that cannot be run. Everything later is part of the outcome.
     """
-    with _signals() as heard:
-        kept = keeper(
-            path,
-            prepared.experiment.run.every,
-            rest,
-            stopping=lambda: bool(heard),
-            complain=lambda line: warnings.warn(line, RuntimeWarning, stacklevel=2),
-        )
-        failure: SimulationError | None = None
+    context = context or CheckpointContext()
+    prepared = prepare(
+        experiment,
+        folder=folder,
+        libraries=context.libraries,
+        backend=context.backend,
+        allow_deadlock=allow_deadlock,
+    )
+    prepared.warnings[:0] = warnings
+    if context.packet_watch is not None:
+        context.packet_watch.begin(prepared.network)
+    return complete_run(prepared, context, hooks, finished)
+
+
+def complete_run(
+    prepared: Prepared | PreparedTraffic,
+    context: CheckpointContext,
+    hooks: ProgressHooks | None = None,
+    finished: Callable[[RunOutcome], None] | None = None,
+    *,
+    keep_checkpoint: bool = False,
+) -> RunOutcome:
+    """Simulate what was prepared or resumed, write its files, and remove its checkpoint; as `run_experiment`."""
+    hooks = hooks or ProgressHooks()
+    with hooks.listening():  # what was simulated is written, whatever signals arrive
         try:
-            result = simulate(prepared, backend=rest.backend, keeper=kept)
+            outcome = RunOutcome(prepared, simulate(prepared, backend=context.backend, hooks=hooks))
         except SimulationError as error:
             if not hasattr(error, "result"):
                 raise
-            failure, result = error, error.result
-        rest.outputs.write(result)
-        if not keep and (failure is not None or result.complete):
-            kept.forget()
-        if failure is not None:
-            raise failure
-    return result
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Inside, the first of Ctrl-C and SIGTERM only goes into the list; the second is impatient. A SIGTERM that would
-    have ended Python does so afterwards. Whoever has other handlers than Python's own, or another thread, sees to that
-    himself."""
-    heard: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        heard.append(number)
-        if len(heard) > 1:
-            raise KeyboardInterrupt
-
-    ours = threading.current_thread() is threading.main_thread()
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in _ENDS}
-    taken = {number: before[number] for number in _ENDS if ours and before[number] == signal.default_int_handler}
-    if ours and before[signal.SIGTERM] == signal.SIG_DFL:
-        taken[signal.SIGTERM] = signal.SIG_DFL
-    for number in taken:
-        signal.signal(number, note)
-    try:
-        yield heard
-    finally:
-        for number, handler in taken.items():
-            signal.signal(number, handler)
-        if signal.SIGTERM in heard and taken[signal.SIGTERM] == signal.SIG_DFL:
-            signal.raise_signal(signal.SIGTERM)
-
-
-_ENDS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Meter:
-    """Calls the user's progress function, not more often than every tenth of a second."""
-
-    def __init__(self, show: Callable[[Progress], None] | None) -> None:
-        self.show = show
-        self.prepared: Prepared | PreparedTraffic | None = None
-        self.last = time.monotonic()
-
-    def tick(self) -> None:
-        if self.show is None or self.prepared is None or time.monotonic() - self.last < 0.1:
-            return
-        self.last = time.monotonic()
-        self.show(standing(self.prepared))
-
-
-def standing(prepared: Prepared | PreparedTraffic) -> Progress:
-    """Where a run stands."""
-    network = prepared.network
-    return Progress(
-        network.now,
-        network.bytes_delivered,
-        prepared.bytes_planned,
-        network.router_visits,
-        network.simulated_visits,
-        network.clock_hz,
-    )
+            outcome = RunOutcome(prepared, error.result, error)
+        try:
+            outcome.written = context.outputs.write(outcome.result)
+        except InputError as error:
+            outcome.write_error = error
+        ended = outcome.write_error is None and (outcome.failure is not None or outcome.result.complete)
+        if hooks.checkpoints is not None and ended and not keep_checkpoint:
+            hooks.checkpoints.remove()
+        if finished is not None:
+            finished(outcome)
+    return outcome
 
 
 def simulate(
-    prepared: Prepared | PreparedTraffic, *, backend: str = "packet", keeper: CheckpointWriter | None = None
+    prepared: Prepared | PreparedTraffic, *, backend: str = "packet", hooks: ProgressHooks | None = None
 ) -> Result:
-    """Run what was prepared, or go on with it. See `run` for how it can end. `keeper`: writes checkpoints."""
-    if keeper is not None:
-        keeper.over(prepared)
+    """Simulate what was prepared, or continue with it.
+
+    Raises
+    ------
+    SimulationError
+        When the simulated system fails; its attribute `result` holds what was simulated.
+    """
+    hooks = hooks or ProgressHooks()
     if isinstance(prepared, PreparedTraffic):
         from pyxsim.runner.traffic.open_loop import measure
 
-        return measure(prepared, backend=backend)
+        return measure(prepared, backend=backend, hooks=hooks)
     begin = time.process_time()
     _announce(prepared)
     failure: SimulationError | None = None
     complete = False
     try:
-        with at_safe_points(prepared.network), _what_is_there_stays():
+        with hooks.attached(prepared), _what_is_there_stays():
             run_out(prepared)
         complete = True
     except SimulationError as error:
         failure = error
     except KeyboardInterrupt:
         pass  # what there is so far is worth keeping; `complete` says that it is not all
-    cpu = prepared.past.cpu_s + time.process_time() - begin
+    cpu = prepared.resume_info.cpu_s + time.process_time() - begin
     end = prepared.job.end if complete else prepared.network.now
     if isinstance(failure, StuckError):
         end = prepared.system.cycle  # as the error says; after it the network has but taken back its credits
@@ -300,43 +363,6 @@ def check_bytes(prepared: Prepared) -> None:
         raise PyxsimError(f"this is a bug of pyxsim: {problem}")
 
 
-@contextmanager
-def at_safe_points(network: Backend) -> Iterator[None]:
-    """Ctrl-C waits until the engine is back and what it brought is noted; a second one does not. So does SIGTERM, where
-    it has Ctrl-C's handler: else it ends Python, as everywhere.
-
-    Python's own handler would raise anywhere, mostly before anybody has heard what arrived, or in the middle of the
-    statistics. Whoever has another handler, or another thread, sees to that himself.
-    """
-    ours = threading.current_thread() is threading.main_thread()
-    taken = [number for number in _ENDS if ours and signal.getsignal(number) is signal.default_int_handler]
-    if not taken:
-        yield
-        return
-    tick, heard = network.tick, False
-
-    def note(number: int, frame: object) -> None:
-        nonlocal heard
-        if heard:
-            raise KeyboardInterrupt
-        heard = True
-
-    def obey() -> None:
-        tick()
-        if heard:
-            raise KeyboardInterrupt
-
-    network.tick = obey
-    for number in taken:
-        signal.signal(number, note)
-    try:
-        yield
-    finally:
-        for number in taken:
-            signal.signal(number, signal.default_int_handler)
-        network.tick = tick
-
-
 def link_table(network: Backend) -> LinkTable:
     """The network links of a result."""
     topology, settings = network.topology, network.settings
@@ -379,11 +405,11 @@ def _result(prepared: Prepared, end: int, complete: bool, cpu: float, backend: s
         chunk_delays=detail(prepared, counted),
         memory=_memory(prepared),
         attribution=told,
-        counts={**network.counts(), "resumed": prepared.past.resumed},
+        counts={**network.counts(), "resumed": prepared.resume_info.resumed},
         # What is computed between collectives has no bound of its own.
         bound_ns=float(prepared.bound * 10**9 / clock) if prepared.job.planned else None,
         sim_cpu_s=cpu,
-        total_cpu_s=prepared.past.cpu_s + time.process_time(),
+        total_cpu_s=prepared.resume_info.cpu_s + time.process_time(),
         peak_rss_mb=peak_mb(),
         backend=backend,
         seed=experiment.output.seed,
@@ -492,4 +518,4 @@ def message_row(message: PointToPoint) -> dict[str, Any]:
     }
 
 
-__all__ = ["Experiment", "Progress", "run", "simulate"]
+__all__ = ["Experiment", "Progress", "RunOutcome", "complete_run", "resume", "run", "run_experiment", "simulate"]

@@ -46,14 +46,14 @@ class PacketWatch:
         return f"packet {self.packet} of message {self.message}"
 
     @staticmethod
-    def told(experiment: Experiment) -> Experiment:
-        """The experiment with what it takes to tell where the time of the packet went."""
+    def with_attribution(experiment: Experiment) -> Experiment:
+        """Return the experiment with the attribution that explains the time of the packet."""
         if experiment.output.level:
             return experiment
         return experiment.model_copy(update={"output": experiment.output.model_copy(update={"attribution": "links"})})
 
     def begin(self, network: Backend) -> None:
-        """Watch it in the run to come. Raises InputError where there are no packets."""
+        """Log the packet in the run that follows. Raises InputError for a backend without packets."""
         network.watch_packet(self.message, self.packet)
 
     def lines(self, network: Backend) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -62,7 +62,7 @@ class Prepared:
     warnings: list[str] = field(default_factory=list)
     carrier: Carrier | None = None
     planned: bool = False
-    past: ResumeInfo = field(default_factory=ResumeInfo)
+    resume_info: ResumeInfo = field(default_factory=ResumeInfo)
 
     @property
     def bytes_planned(self) -> int:
@@ -128,7 +128,7 @@ class PreparedTraffic:
     bytes_planned: int = 0
     router_visits: int = 0
     study: Any = None
-    past: ResumeInfo = field(default_factory=ResumeInfo)
+    resume_info: ResumeInfo = field(default_factory=ResumeInfo)
 
 
 def prepare(
@@ -138,7 +138,6 @@ def prepare(
     libraries: Iterable[PathLike] = (),
     backend: str = "packet",
     allow_deadlock: bool = False,
-    tick: Callable[[], None] | None = None,
 ) -> Prepared | PreparedTraffic:
     """Build everything. Raises InputError; DeadlockError or UnreachableError when the routes are not proven safe.
 
@@ -153,11 +152,11 @@ def prepare(
     _check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:
-        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, tick)
+        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock)
     raise_all(list(_boost_faults(experiment)))
     with nothing_to_collect():
         job = make_job(experiment, topology, folder, backend)
-    network = make_network(backend, experiment, topology, window, tick)
+    network = make_network(backend, experiment, topology, window, None)
     output, of_system = experiment.output, experiment.system
     options = resolve(
         of_system, topology, settings.clock, network.injection_bandwidths(), seed=output.seed, carry=output.carry
@@ -201,7 +200,6 @@ def _prepare_traffic(
     window: int,
     folder: Path,
     allow_deadlock: bool,
-    tick: Callable[[], None] | None,
 ) -> PreparedTraffic:
     from pyxsim.runner.traffic import open_loop  # which wants what is prepared here
 
@@ -210,7 +208,6 @@ def _prepare_traffic(
         topology,
         experiment.network,
         window=window,
-        tick=tick,
         seed=experiment.output.seed,
         classes=open_loop.message_classes(experiment),
         packet=longest,

@@ -15,9 +15,9 @@ from pathlib import Path
 import h5py
 import pytest
 
-from pyxsim.cli.stop import SAME, Stop
 from pyxsim.results import hdf5
 from pyxsim.results.result import Result
+from pyxsim.runner.signals import REPEAT, StopSignals
 from tests.cli.inputs import SMALL, UNDER_WAY, Command, Start, environment, hear_signals, wait_for
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
@@ -100,11 +100,11 @@ def test_a_signal_while_files_are_written(
 
 def test_impatience() -> None:
     """Signals within a moment are one wish; a later one does not wait for a place where the run can be left."""
-    with Stop() as stop, stop.deferred():
+    with StopSignals.of_command(lambda: None) as stop, stop.deferred():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
         assert stop.number == signal.SIGTERM
-        time.sleep(SAME)
+        time.sleep(REPEAT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         assert stop.number == signal.SIGINT

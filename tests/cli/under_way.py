@@ -8,25 +8,24 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
-from pyxsim.cli.progress import Watch
-from pyxsim.runner.lifecycle import standing
+from pyxsim.runner import hooks
 
 LONG = 2**30  # bytes: the run that the test means to end, not a short one before it
 
 
 def main() -> None:
-    file, tick = Path(sys.argv[1]), Watch.tick
+    file, tick = Path(sys.argv[1]), hooks.ProgressHooks._tick
 
-    def told(watch: Watch) -> None:
-        tick(watch)
-        if watch._prepared is None or file.exists():
-            return
-        now = standing(watch._prepared)
-        if now.bytes_total >= LONG and now.router_visits:
-            file.touch()
+    def touching_tick(self: hooks.ProgressHooks, prepared: Any) -> None:
+        tick(self, prepared)
+        if not file.exists():
+            now = hooks.progress_of(prepared)
+            if now.bytes_total >= LONG and now.router_visits:
+                file.touch()
 
-    Watch.tick = told  # type: ignore[method-assign]
+    hooks.ProgressHooks._tick = touching_tick  # type: ignore[method-assign]
     del sys.argv[1]
     runpy.run_module("pyxsim", run_name="__main__", alter_sys=True)
 

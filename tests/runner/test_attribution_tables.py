@@ -234,9 +234,8 @@ def test_an_interrupted_run_tells_of_what_has_arrived(after: int) -> None:
         if next(ticks, None) is None:
             raise KeyboardInterrupt
 
-    prepared = prepare(
-        load_experiment(SMALL | {"output": {"attribution": "messages", "window": "7 cycles"}}), tick=tick
-    )
+    prepared = prepare(load_experiment(SMALL | {"output": {"attribution": "messages", "window": "7 cycles"}}))
+    prepared.network.tick = tick
     assert isinstance(prepared, Prepared)
     result = simulate(prepared)
     assert not result.complete
@@ -320,9 +319,8 @@ def test_open_traffic_that_is_interrupted(after: int) -> None:
         if next(ticks, None) is None:
             raise KeyboardInterrupt
 
-    prepared = prepare(
-        load_experiment(TRAFFIC | {"output": {"attribution": "links", "window": "50 cycles"}}), tick=tick
-    )
+    prepared = prepare(load_experiment(TRAFFIC | {"output": {"attribution": "links", "window": "50 cycles"}}))
+    prepared.network.tick = tick
     result = simulate(prepared)
     assert not result.complete
     told = result.attribution

@@ -143,7 +143,8 @@ def test_interrupted_at_any_tick(after: int, router: dict[str, Any]) -> None:
             raise KeyboardInterrupt
 
     tables = SMALL | {"network": SMALL["network"] | {"router": router}, "output": {"window": "7 cycles"}}
-    prepared = prepare(load_experiment(tables), tick=tick)
+    prepared = prepare(load_experiment(tables))
+    prepared.network.tick = tick
     result = simulate(prepared)
     consistent(prepared, result)
     (row,) = result.collectives
@@ -192,9 +193,9 @@ import pyxsim
 def progress(now):
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     signal.raise_signal(signal.SIGTERM)
-from pyxsim.runner.lifecycle import Meter
-Meter.tick = lambda self: self.prepared and progress(None)  # at once
-pyxsim.run({SMALL!r})
+from pyxsim.runner import hooks
+hooks.INTERVAL = 0.0  # at once
+pyxsim.run({SMALL!r}, progress=progress)
 print("not reached")
 """
     words = [sys.executable, "-c", script]

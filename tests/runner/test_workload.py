@@ -120,7 +120,8 @@ def test_interrupted(tmp_path: Path, after: int) -> None:
         if next(ticks, None) is None:
             raise KeyboardInterrupt
 
-    prepared = prepare(load_experiment(settings), backend="packet", tick=tick)
+    prepared = prepare(load_experiment(settings), backend="packet")
+    prepared.network.tick = tick
     assert isinstance(prepared, Prepared)
     result = simulate(prepared, backend="packet")
     assert not result.complete

@@ -1,4 +1,4 @@
-"""What else there is to know of a run with checkpoints: where they lie, what to do when it has ended, how to go on."""
+"""Where the checkpoints of a run are, what they hold besides the run, and how a run continues from one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
-from pyxsim.reports.files import Outputs
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint import checkpoint_file as file
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
 from pyxsim.runner.checkpoint.writer import CheckpointWriter
+from pyxsim.runner.outputs import ResultFile, RunFiles
+from pyxsim.runner.packet_watch import PacketWatch
 from pyxsim.runner.prepare import Prepared, PreparedTraffic
 
 SUFFIX = ".checkpoint"
@@ -25,16 +26,16 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class CheckpointContext:
-    """What is to be done with a run that stands in a checkpoint. `watched`: what the command line wants to tell."""
+    """What a run needs besides what was prepared: the files to write at its end, its backend, and the packet to log."""
 
-    outputs: Outputs = field(default_factory=Outputs)
+    outputs: RunFiles = field(default_factory=ResultFile)
     backend: str = "packet"
     libraries: tuple[str, ...] = ()
-    watched: Any = None
+    packet_watch: PacketWatch | None = None
 
 
-def place_of(output: str | None, inputs: Iterable[PathLike]) -> str:
-    """Where the checkpoint of a run lies: beside its output; without one in the present folder."""
+def default_path(output: str | None, inputs: Iterable[PathLike]) -> str:
+    """Return the name of a checkpoint: beside the output of the run, or in the present folder."""
     if output is not None:
         return f"{output}{SUFFIX}"
     names = [Path(name).stem for name in inputs]
@@ -42,7 +43,7 @@ def place_of(output: str | None, inputs: Iterable[PathLike]) -> str:
 
 
 def check_new(path: str, words: str) -> str:
-    """Raise InputError where there is a checkpoint already, or none can be written. `words`: how to go on with it."""
+    """Return the path. Raise InputError if it exists or cannot be written; `words` says how to resume from it."""
     if os.path.lexists(path) and not os.path.isdir(path):
         problem = "there is a checkpoint of a run that has not ended"
         raise InputError(problem, file=path, allowed=f"{words}, or to remove it")
@@ -50,50 +51,62 @@ def check_new(path: str, words: str) -> str:
     return path
 
 
-def keeper(
+def checkpoint_writer(
     path: str,
     every: float | None,
-    rest: CheckpointContext,
+    context: CheckpointContext,
     *,
-    stopping: Callable[[], bool],
-    complain: Callable[[str], object],
+    warn: Callable[[str], object],
+    stop_requested: Callable[[], bool] | None = None,
 ) -> CheckpointWriter:
-    """Who writes the checkpoints of a run: `every` so many seconds, and when it is to be left."""
-    about = {"output": rest.outputs.file, "plot": rest.outputs.plot}
-    time = math.inf if every is None else every
+    """Return a writer of checkpoints every `every` seconds (None: only when the run is stopped)."""
     return CheckpointWriter(
-        path, time, libraries=rest.libraries, told=rest, about=about, stopping=stopping, complain=complain
+        path,
+        math.inf if every is None else every,
+        libraries=context.libraries,
+        context=context,
+        about={"output": context.outputs.file, "plot": context.outputs.plot},
+        stop_requested=stop_requested,
+        warn=warn,
     )
 
 
-def take_up(
+def open_checkpoint(
     path: PathLike, output: str | None = None
 ) -> tuple[dict[str, Any], Prepared | PreparedTraffic, CheckpointContext]:
-    """The head of a checkpoint, the run in it, ready to go on, and what is to be done with it. Raises InputError.
+    """Return the head of a checkpoint, its run, and its context.
 
-    `output`: the file of its result, in the place of the one that it was to have.
+    Parameters
+    ----------
+    output
+        A file for the result, in place of the planned one.
+
+    Raises
+    ------
+    InputError
+        For a file that is no checkpoint, damaged, or of another version; for outputs that cannot be written.
     """
     path = os.fspath(path)
     if not os.path.lexists(path):
-        _no_checkpoint(path)
+        _refuse_missing(path)
     prepared: Prepared | PreparedTraffic
-    rest: CheckpointContext
-    head, (prepared, rest) = file.read(path)
+    context: CheckpointContext
+    head, (prepared, context) = file.read(path)
     if output is not None:
-        rest = replace(rest, outputs=replace(rest.outputs, file=os.path.abspath(output)))
-    typed_again(rest.outputs, output).check([path])
-    prepared.past = ResumeInfo.of(head)
-    return head, prepared, rest
+        context = replace(context, outputs=context.outputs.with_file(os.path.abspath(output)))
+    relative_outputs(context.outputs, output).check([path])
+    prepared.resume_info = ResumeInfo.of(head)
+    return head, prepared, context
 
 
-def typed_again(outputs: Outputs, output: str | None) -> Outputs:
-    """The files of a run that goes on, as whoever goes on with it would type them. `output`: what was typed now."""
-    told = outputs.from_here()
-    return told if output is None else replace(told, file=output)
+def relative_outputs(outputs: RunFiles, output: str | None) -> RunFiles:
+    """Return the files of a resumed run with names as a user types them; `output` is what was typed now."""
+    relative = outputs.from_here()
+    return relative if output is None else relative.with_file(output)
 
 
-def _no_checkpoint(path: str) -> None:
-    """Say why. Raises InputError."""
+def _refuse_missing(path: str) -> None:
+    """Raise InputError that says why there is no checkpoint."""
     output = path.removesuffix(SUFFIX)
     if output != path and os.path.isfile(output) and Result.load(output).complete:
         problem = "there is no checkpoint: the run has ended"

@@ -1,4 +1,4 @@
-"""What a run has behind it that was taken up again."""
+"""What was spent on a run before its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ResumeInfo:
-    """`cpu_s`: CPU seconds of simulating up to the checkpoint; `resumed`: how often it was taken up again."""
+    """CPU seconds simulated up to the checkpoint, and how often the run was resumed."""
 
     cpu_s: float = 0.0
     resumed: int = 0
 
     @classmethod
     def of(cls, head: Mapping[str, Any]) -> ResumeInfo:
-        """Of a run that is taken up now from a checkpoint with this head."""
+        """Return that of a run that is now resumed from a checkpoint with this head."""
         return cls(head["cpu_s"], head["resumed"] + 1)

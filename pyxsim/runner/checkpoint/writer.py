@@ -1,4 +1,4 @@
-"""Writes checkpoints of a run: when their time has come, and where the run can be taken up again."""
+"""Writes the checkpoints of a run, at points from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -16,58 +16,70 @@ from pyxsim.runner.checkpoint import checkpoint_file as file
 from pyxsim.runner.prepare import Prepared, PreparedTraffic
 from pyxsim.settings import resolved_toml
 
-SHARE = 0.01  # of a run's time that its checkpoints take, at most: who takes long to write is written less often
+SHARE = 0.01  # of a run's time that writing checkpoints takes, at most
 
 
 @dataclass
 class CheckpointWriter:
-    """Keeps the last checkpoint of a run in a file.
+    """Write checkpoints of a run into a file, of which the last one stays.
 
-    `every`: seconds from one to the next, more where writing takes long. `libraries`: folders that the run has files
-    from. `told`: what whoever resumes it wants to know, and pickle can write; `about`: the same for people.
-    `stopping`: whether the run is to be left: then there is a last checkpoint, and a KeyboardInterrupt.
+    Parameters
+    ----------
+    path
+        The file.
+    every
+        Seconds from one checkpoint to the next, more where writing takes long.
+    libraries
+        Folders that the run has files from.
+    context
+        What resuming needs besides the run; it must pickle.
+    about
+        The same for people, in the head of the file.
+    stop_requested
+        Whether the run is to stop: it then writes a last checkpoint and raises KeyboardInterrupt.
+    warn
+        Called with a line where a checkpoint cannot be written.
     """
 
     path: str
     every: float
     libraries: Iterable[str] = ()
-    told: Any = None
+    context: Any = None
     about: dict[str, Any] = field(default_factory=dict)
-    stopping: Callable[[], bool] = bool
-    complain: Callable[[str], object] = str  # is told why there is none
+    stop_requested: Callable[[], bool] | None = None
+    warn: Callable[[str], object] = str
     written: int = 0  # checkpoints
 
     def __post_init__(self) -> None:
         self._begin = time.process_time()
         self._due = time.monotonic() + self.every
 
-    def over(self, prepared: Prepared | PreparedTraffic) -> None:
-        """From now on, of this run."""
+    def start(self, prepared: Prepared | PreparedTraffic) -> None:
+        """Write checkpoints of this run from now on."""
         self._prepared = prepared
         self._begin = time.process_time()
         self._shelves = file.shelves(self.libraries)
-        prepared.network.pause = self.look
 
-    def look(self) -> None:
-        """Write one, if it is time."""
-        stop = self.stopping()
+    def write_if_due(self) -> None:
+        """Write a checkpoint if it is time. Raises KeyboardInterrupt if the run is to stop."""
+        stop = self.stop_requested is not None and self.stop_requested()
         if stop or time.monotonic() >= self._due:
             self.write()
         if stop:
             raise KeyboardInterrupt
 
     def write(self) -> None:
-        """Write one now. Where that is impossible the last one stays, and the run goes on."""
+        """Write a checkpoint now. If that fails the last one stays, and the run continues."""
         begin = time.monotonic()
         on = gc.isenabled()
-        gc.disable()  # what is made meanwhile is not garbage
+        gc.disable()  # pickling makes many objects and no cycles
         try:
-            file.write(self.path, self._head(), (self._prepared, self.told))
+            file.write(self.path, self._head(), (self._prepared, self.context))
             self.written += 1
         except OSError as error:
-            self.complain(f"{self.path}: the checkpoint cannot be written: {error.strerror or error}")
-        except (pickle.PicklingError, AttributeError, TypeError) as error:  # a function of a user's file, mostly
-            self.complain(f"{self.path}: this run has no checkpoints: {error}")
+            self.warn(f"{self.path}: the checkpoint cannot be written: {error.strerror or error}")
+        except (pickle.PicklingError, AttributeError, TypeError) as error:  # mostly a function of a user's file
+            self.warn(f"{self.path}: this run has no checkpoints: {error}")
             self.every = math.inf
         finally:
             if on:
@@ -80,16 +92,16 @@ class CheckpointWriter:
         return {
             "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "cycle": prepared.network.now,
-            "cpu_s": prepared.past.cpu_s + time.process_time() - self._begin,
-            "resumed": prepared.past.resumed,
+            "cpu_s": prepared.resume_info.cpu_s + time.process_time() - self._begin,
+            "resumed": prepared.resume_info.resumed,
             "experiment": resolved_toml(prepared.experiment),
             "libraries": [os.path.abspath(folder) for folder in self.libraries],
             "shelves": self._shelves,
             **self.about,
         }
 
-    def forget(self) -> None:
-        """The run has come to its end: nobody will resume it."""
+    def remove(self) -> None:
+        """Remove the file: the run has ended."""
         for name in (self.path, file.part_of(self.path)):
             with suppress(OSError):
                 os.unlink(name)

@@ -13,6 +13,7 @@ from pyxsim.results.attribution import Attribution
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
 from pyxsim.runner.attribution_tables import notes, of_open_traffic
+from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepare import PreparedTraffic
 from pyxsim.runner.traffic.feed import Feed
@@ -205,9 +206,9 @@ def traffic_bound(prepared: PreparedTraffic) -> float | None:
     return bound(prepared.topology, prepared.network.machine, classes, study.patterns)
 
 
-def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
-    """Run open traffic and tell what was measured. Ends as `study.run` says."""
-    from pyxsim.runner.lifecycle import at_safe_points, link_table
+def measure(prepared: PreparedTraffic, *, backend: str = "packet", hooks: ProgressHooks) -> Result:
+    """Simulate open traffic. Raises SimulationError, as `lifecycle.simulate`."""
+    from pyxsim.runner.lifecycle import link_table
 
     begin = time.process_time()
     experiment, network = prepared.experiment, prepared.network
@@ -216,14 +217,14 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
     failure: SimulationError | None = None
     complete = False
     try:
-        with at_safe_points(network):
+        with hooks.attached(prepared):
             study.run()
         complete = True
     except SimulationError as error:
         failure = error
     except KeyboardInterrupt:
         pass  # what there is so far is worth keeping; `complete` says that it is not all
-    cpu = prepared.past.cpu_s + time.process_time() - begin
+    cpu = prepared.resume_info.cpu_s + time.process_time() - begin
     end = study.end if complete else network.now
     network.finish(end)
     traffic = study.record("interrupted" if failure is None else "failed")
@@ -236,11 +237,11 @@ def measure(prepared: PreparedTraffic, *, backend: str = "packet") -> Result:
         windows=network.windows_table(),
         totals=network.totals(),
         buffer_max=network.buffer_max(),
-        counts={**network.counts(), "resumed": prepared.past.resumed},
+        counts={**network.counts(), "resumed": prepared.resume_info.resumed},
         traffic=traffic,
         attribution=told,
         sim_cpu_s=cpu,
-        total_cpu_s=prepared.past.cpu_s + time.process_time(),
+        total_cpu_s=prepared.resume_info.cpu_s + time.process_time(),
         peak_rss_mb=peak_mb(),
         backend=backend,
         seed=experiment.output.seed,

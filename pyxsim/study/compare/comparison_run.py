@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyxsim.errors import InputError, SimulationError, raise_all
 from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
 from pyxsim.results.result import Result, title_of
 from pyxsim.runner.backends import BACKENDS
+from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import PathLike, Prepared, prepare
 from pyxsim.settings import Experiment, resolved_toml
@@ -37,11 +37,7 @@ class Step:
     count: int
 
 
-Over = Callable[[Step, Prepared], AbstractContextManager[None]]
-
-
-def _alone(step: Step, prepared: Prepared) -> AbstractContextManager[None]:
-    return nullcontext()
+Hooks = Callable[[Step], ProgressHooks]
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Plan:
     allow_deadlock: bool = False
     title: str = ""
 
-    def prepared(self, point: Point, backend: str, tick: Callable[[], None] | None = None) -> Prepared:
+    def prepared(self, point: Point, backend: str) -> Prepared:
         """A point, ready to run. Raises InputError, SimulationError."""
         found = prepare(
             _told_of_waiting(point.experiment) if backend == PACKET else point.experiment,
@@ -63,7 +59,6 @@ class Plan:
             libraries=self.libraries,
             backend=backend,
             allow_deadlock=self.allow_deadlock,
-            tick=tick,
         )
         assert isinstance(found, Prepared)  # open traffic is refused by plan_of
         return found
@@ -120,16 +115,29 @@ def compare(
     source: Source | Plan,
     *,
     within: float = WITHIN,
-    tick: Callable[[], None] | None = None,
-    over: Over = _alone,
+    hooks: Hooks = lambda step: ProgressHooks(),
     tell: Callable[[Compared], None] = lambda point: None,
     **options: Any,
 ) -> Comparison:
     """Run each point of an experiment file, a dict or an Experiment on each backend.
 
-    `within`: by how much an answer may be off and still be good, as a share. `tick`, `over`: called during each run,
-    and around it; `tell`: as soon as a point is done. `options`: overrides, backends, libraries, allow_deadlock. Raises
-    InputError. KeyboardInterrupt ends it early: what is there is kept, `complete` is false then.
+    KeyboardInterrupt ends it early: what was run is kept, and `complete` is then False.
+
+    Parameters
+    ----------
+    within
+        By which share of the packet backend's time another backend may differ and still count as good.
+    hooks
+        Returns the hooks of each run.
+    tell
+        Called with each point as soon as it is done.
+    options
+        `overrides`, `backends`, `libraries`, `allow_deadlock`, as of `plan_of`.
+
+    Raises
+    ------
+    InputError
+        With the faults of all points.
     """
     if not 0 < within < 1:
         raise InputError(f"{within:g} is no share", key="within", allowed="between 0 and 1, such as 0.1")
@@ -142,7 +150,7 @@ def compare(
             found.points.append(compared)
             for place, backend in enumerate(plan.backends):
                 step = Step(point, backend, number * len(plan.backends) + place, len(plan.points) * len(plan.backends))
-                entry = _run(plan, step, compared, tick, over)
+                entry = _run(plan, step, compared, hooks(step))
                 compared.entries.append(entry)
                 if entry.result is not None and not entry.result.complete and not entry.reason:
                     raise KeyboardInterrupt
@@ -163,17 +171,16 @@ def _blank(plan: Plan, point: Point) -> Compared:
     return Compared(point.label, title, clock, Fraction(0), [], point.values, point.variant, toml)
 
 
-def _run(plan: Plan, step: Step, compared: Compared, tick: Callable[[], None] | None, over: Over) -> Entry:
+def _run(plan: Plan, step: Step, compared: Compared, hooks: ProgressHooks) -> Entry:
     """A point on a backend. What cannot be run there is no failure: the reason stands in the place of its time."""
     try:
-        prepared = plan.prepared(step.point, step.backend, tick)
+        prepared = plan.prepared(step.point, step.backend)
     except InputError as error:
         return Entry(step.backend, reason=_reason(step.point.placed(error)))
     except SimulationError as error:
         return Entry(step.backend, reason=str(error))
     try:
-        with over(step, prepared):
-            result = simulate(prepared, backend=step.backend)
+        result = simulate(prepared, backend=step.backend, hooks=hooks)
     except SimulationError as error:
         return Entry(step.backend, getattr(error, "result", None), reason=str(error))
     except InputError as error:

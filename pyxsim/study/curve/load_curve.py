@@ -19,8 +19,9 @@ from typing import Any
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result, title_of
+from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import PreparedTraffic, prepare
-from pyxsim.runner.traffic.open_loop import measure, settings_of, traffic_bound
+from pyxsim.runner.traffic.open_loop import settings_of, traffic_bound
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
@@ -100,7 +101,7 @@ class _Job:
     def __call__(self, load: float) -> tuple[float, Point]:
         points = Points(self.experiment, self.folder, self.libraries, self.allow_deadlock)
         try:
-            result = measure(points.prepared(load))
+            result = simulate(points.prepared(load))
         except SimulationError as error:
             return load, {"offered_load": load, "error": str(error)}
         if not result.complete:

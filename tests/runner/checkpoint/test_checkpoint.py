@@ -20,6 +20,7 @@ from pyxsim.errors import InputError
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.runner.checkpoint import checkpoint_file as file
 from pyxsim.runner.checkpoint.writer import CheckpointWriter
+from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
@@ -173,15 +174,19 @@ class Boundaries:
 
 def left(prepared: Any, path: Path, at: int, backend: str = "packet") -> None:
     """Run it to a boundary, where it is left: the checkpoint is there."""
-    keeper = CheckpointWriter(str(path), math.inf, stopping=Boundaries(at), complain=pytest.fail)
-    assert not simulate(prepared, backend=backend, keeper=keeper).complete
-    assert keeper.written == 1
+    writer = CheckpointWriter(str(path), math.inf, stop_requested=Boundaries(at), warn=pytest.fail)
+    assert not simulate(prepared, backend=backend, hooks=ProgressHooks(checkpoints=writer)).complete
+    assert writer.written == 1
 
 
 def whole(prepared: Any, path: Path, backend: str = "packet") -> tuple[dict[str, Any], int]:
     """(everything of the result, boundaries)."""
     boundaries = Boundaries()
-    result = simulate(prepared, backend=backend, keeper=CheckpointWriter("", math.inf, stopping=boundaries))
+    result = simulate(
+        prepared,
+        backend=backend,
+        hooks=ProgressHooks(checkpoints=CheckpointWriter("", math.inf, stop_requested=boundaries)),
+    )
     assert result.complete
     return everything(result, path), boundaries.count
 
@@ -254,7 +259,11 @@ def test_random_experiments_left_twice(
     left(prepared_of(experiment, backend), path, first % count, backend)
     _, (prepared, _) = file.read(path)
     boundaries = Boundaries(second % count)
-    again = simulate(prepared, backend=backend, keeper=CheckpointWriter(str(path), math.inf, stopping=boundaries))
+    again = simulate(
+        prepared,
+        backend=backend,
+        hooks=ProgressHooks(checkpoints=CheckpointWriter(str(path), math.inf, stop_requested=boundaries)),
+    )
     if not again.complete:  # left a second time
         _, (prepared, _) = file.read(path)
         again = simulate(prepared, backend=backend)
@@ -266,9 +275,9 @@ def test_two_checkpoints_of_one_state_are_equal(tmp_path: Path, name: str) -> No
     left(prepared_of(experiment_of(name)), tmp_path / "one", 7)
     _, (prepared, _) = file.read(tmp_path / "one")
     for copy in ("two", "three"):
-        keeper = CheckpointWriter(str(tmp_path / copy), math.inf, complain=pytest.fail)
-        keeper.over(prepared)
-        keeper.write()
+        writer = CheckpointWriter(str(tmp_path / copy), math.inf, warn=pytest.fail)
+        writer.start(prepared)
+        writer.write()
     two, three = (run_of(tmp_path / copy) for copy in ("two", "three"))
     assert two == three
 
@@ -291,7 +300,7 @@ def test_what_the_head_tells(checkpoint: Path) -> None:
     head, (prepared, _) = file.read(checkpoint)
     assert head["cycle"] == prepared.network.now
     assert 'kind = "all-to-all"' in head["experiment"]
-    assert prepared.past.resumed == 0
+    assert prepared.resume_info.resumed == 0
     assert not file.part_of(checkpoint).exists()
 
 
@@ -327,8 +336,8 @@ def test_of_other_files_on_the_shelves(checkpoint: Path, monkeypatch: pytest.Mon
 
 def test_a_run_that_cannot_be_written_goes_on(tmp_path: Path) -> None:
     prepared, told = prepared_of(experiment_of("links")), []
-    keeper = CheckpointWriter(str(tmp_path / "run"), 0, told=lambda: None, complain=told.append)
-    assert simulate(prepared, keeper=keeper).complete
+    writer = CheckpointWriter(str(tmp_path / "run"), 0, context=lambda: None, warn=told.append)
+    assert simulate(prepared, hooks=ProgressHooks(checkpoints=writer)).complete
     assert len(told) == 1
     assert "this run has no checkpoints" in told[0]
     assert not list(tmp_path.iterdir())
@@ -340,9 +349,9 @@ def test_a_full_disk_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.Mon
     before = path.read_bytes()
     _, (prepared, _) = file.read(path)
     monkeypatch.setattr(file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    keeper = CheckpointWriter(str(path), math.inf, complain=told.append)
-    keeper.over(prepared)
-    keeper.write()
+    writer = CheckpointWriter(str(path), math.inf, warn=told.append)
+    writer.start(prepared)
+    writer.write()
     assert told == [f"{path}: the checkpoint cannot be written: No space left on device"]
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["run"]

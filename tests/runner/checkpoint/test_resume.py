@@ -17,7 +17,8 @@ import pyxsim
 from pyxsim.cli.app import main
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.reports.files import Outputs
-from pyxsim.runner.checkpoint.context import CheckpointContext, keeper
+from pyxsim.runner.checkpoint.context import CheckpointContext, checkpoint_writer
+from pyxsim.runner.hooks import Progress, ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.study.curve.load_curve import points_of
@@ -49,7 +50,7 @@ class Impatient:
         monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))  # it is told at once
         self.pressed = False
 
-    def __call__(self, now: pyxsim.study.Progress) -> None:
+    def __call__(self, now: Progress) -> None:
         if not self.pressed:
             self.pressed = True
             signal.raise_signal(self.number)
@@ -124,8 +125,8 @@ def test_what_a_command_was_to_write_is_written(here: Path) -> None:
         prepared = prepare(pyxsim.load_experiment(tables), allow_deadlock=True)
         rest = CheckpointContext(Outputs(str(here / f"{name}.h5")))
         path = here / f"{name}.h5.checkpoint"
-        at = keeper(str(path), None, rest, stopping=Boundaries(2), complain=pytest.fail)
-        assert not simulate(prepared, keeper=at).complete
+        at = checkpoint_writer(str(path), None, rest, stop_requested=Boundaries(2), warn=pytest.fail)
+        assert not simulate(prepared, hooks=ProgressHooks(checkpoints=at)).complete
         copy = here / f"{name}.copy"
         copy.write_bytes(path.read_bytes())
     assert pyxsim.resume("out.h5.checkpoint").complete
@@ -146,8 +147,8 @@ def test_names_of_files_are_told_as_they_are_typed(
     path = here / "out.h5.checkpoint"
     rest = CheckpointContext(Outputs(str(here / "out.h5")))
     prepared = prepare(pyxsim.load_experiment(RING))
-    at = keeper(str(path), None, rest, stopping=Boundaries(2), complain=pytest.fail)
-    assert not simulate(prepared, keeper=at).complete
+    at = checkpoint_writer(str(path), None, rest, stop_requested=Boundaries(2), warn=pytest.fail)
+    assert not simulate(prepared, hooks=ProgressHooks(checkpoints=at)).complete
     assert main(["resume", "out.h5.checkpoint", "--keep"]) == 0
     assert capsys.readouterr().err.splitlines()[-1] == "wrote out.h5"
     (here / "sub").mkdir()

@@ -352,7 +352,8 @@ def test_an_interruption_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) ->
             raise KeyboardInterrupt
 
     experiment = load_experiment({"network": TORUS, "traffic": {"load": 0.3, "precision": 1e-4}})
-    prepared = prepare(experiment, tick=tick)
+    prepared = prepare(experiment)
+    prepared.network.tick = tick
     result = simulate_prepared(prepared)
     assert not result.complete
     assert result.traffic is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,10 @@ from pyxsim.errors import InputError
 from pyxsim.reports.comparison import said
 from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Cheap, Compared, Comparison, Entry
 from pyxsim.results.comparison_file import save
+from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
-from pyxsim.study.compare import compare, plan_of
+from pyxsim.study.compare import Step, compare, plan_of
 from pyxsim.study.compare.alone import cheap, delays
 from tests.examples import part_of
 
@@ -215,14 +216,13 @@ def test_an_interruption_keeps_what_is_there() -> None:
     study = {**SMALL, "sweep": {"collective.size": ["1 KiB", "2 KiB", "3 KiB"]}}
     steps = []
 
-    @contextmanager
-    def over(step: Any, prepared: Any) -> Any:
+    def hooks(step: Step) -> ProgressHooks:
         steps.append((step.point.label, step.backend, step.number, step.count))
-        if len(steps) == 8:
-            prepared.network.tick = _interrupt
-        yield
+        found = ProgressHooks()
+        found.signals.number = signal.SIGINT if len(steps) == 8 else 0
+        return found
 
-    found = compare(study, over=over)
+    found = compare(study, hooks=hooks)
     assert not found.complete
     assert [point.label for point in found.points] == ["size=1 KiB", "size=2 KiB"]
     assert found.points[0].complete
@@ -233,10 +233,6 @@ def test_an_interruption_keeps_what_is_there() -> None:
     assert entry.result is not None
     assert not entry.result.complete
     assert steps[7] == ("size=2 KiB", PACKET, 7, 12)
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

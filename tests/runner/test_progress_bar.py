@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from pyxsim.cli.progress import TEXT, clock, words
-from pyxsim.runner.lifecycle import Progress
+from pyxsim.runner.hooks import Progress
+from pyxsim.runner.progress_bar import TEXT, clock, words
 
 
 @pytest.mark.parametrize(

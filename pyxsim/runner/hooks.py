@@ -1,0 +1,122 @@
+"""What happens while a run simulates: progress is shown, signals are obeyed, checkpoints are written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from pyxsim.runner.checkpoint.writer import CheckpointWriter
+from pyxsim.runner.prepare import Prepared, PreparedTraffic
+from pyxsim.runner.signals import StopSignals
+
+INTERVAL = 0.1  # seconds between two calls of a progress function
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Parameters
+    ----------
+    cycle
+        Simulated cycles.
+    bytes_delivered, bytes_total
+        Of all messages; `bytes_total` is 0 for open traffic, whose length is not known.
+    router_visits
+        Flits times routers passed; 0 where the backend has no routers.
+    simulated_visits
+        Router visits that were simulated, not skipped.
+    clock_hz
+        Cycles per second of simulated time.
+    expected_visits
+        Returns the router visits of the whole run, 0 if not known. It is computed from the routes of all messages.
+    """
+
+    cycle: int
+    bytes_delivered: int
+    bytes_total: int
+    router_visits: int
+    simulated_visits: int
+    clock_hz: Fraction
+    expected_visits: Callable[[], int] = field(default=int, repr=False, compare=False)
+
+
+def progress_of(prepared: Prepared | PreparedTraffic) -> Progress:
+    """Return how far a run is."""
+    network = prepared.network
+    return Progress(
+        network.now,
+        network.bytes_delivered,
+        prepared.bytes_planned,
+        network.router_visits,
+        network.simulated_visits,
+        network.clock_hz,
+        lambda: prepared.router_visits,
+    )
+
+
+class ProgressHooks:
+    """The hooks of one run, which its network calls between two batches of events.
+
+    Parameters
+    ----------
+    show
+        Called with the Progress, at most every 0.1 s. Its method `close`, if it has one, is called after the run.
+    signals
+        The signals that end the run; those of `StopSignals.of_library` by default.
+    checkpoints
+        Writes checkpoints, also when a signal ends the run.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[Progress], None] | None = None,
+        *,
+        signals: StopSignals | None = None,
+        checkpoints: CheckpointWriter | None = None,
+    ) -> None:
+        self.show = show
+        self.signals = signals or StopSignals.of_library(terminate=checkpoints is not None)
+        self.checkpoints = checkpoints
+        if checkpoints is not None:
+            checkpoints.stop_requested = checkpoints.stop_requested or (lambda: bool(self.signals.number))
+        self._last = 0.0
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Inside, signals wait for the next place where the run can stop."""
+        with self.signals, self.signals.deferred():
+            yield
+
+    @contextmanager
+    def attached(self, prepared: Prepared | PreparedTraffic) -> Iterator[None]:
+        """Inside, the network of a run calls the hooks, after those that it has already."""
+        network = prepared.network
+        tick, pause = network.tick, network.pause
+
+        def called_often() -> None:
+            tick()
+            self._tick(prepared)
+
+        network.tick = called_often
+        if self.checkpoints is not None:
+            self.checkpoints.start(prepared)
+            network.pause = self.checkpoints.write_if_due
+        self._last = time.monotonic()
+        try:
+            with self.listening():
+                yield
+        finally:
+            network.tick, network.pause = tick, pause
+            if (close := getattr(self.show, "close", None)) is not None:
+                close()
+
+    def _tick(self, prepared: Prepared | PreparedTraffic) -> None:
+        if self.show is not None and (now := time.monotonic()) - self._last >= INTERVAL:
+            self._last = now
+            self.show(progress_of(prepared))
+        if self.signals.number and self.checkpoints is None:
+            raise KeyboardInterrupt  # with checkpoints the run ends where it can be resumed, after the last one

@@ -1,0 +1,117 @@
+"""Signals that ask a process to end. A run obeys them where it can stop without losing what it has simulated."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+REPEAT = 0.5  # seconds in which signals count as one: `timeout` and batch systems signal a process, then its group
+
+
+class StopSignals:
+    """Record the signals that ask a process to end; each arrives as KeyboardInterrupt.
+
+    As a context manager it installs its handlers; nested contexts share them. Outside `deferred` a signal raises at
+    once. Inside, the first one is only recorded in `number`, and a second one raises.
+
+    Parameters
+    ----------
+    numbers
+        Signals to handle.
+    replaces
+        Whether to replace the present handler of a signal: called with its number and that handler.
+    repeat
+        Seconds in which further signals count as the first one.
+    hangup
+        Called when SIGHUP arrives.
+    reraise
+        Send SIGTERM again when the handlers are removed, if it arrived and ended Python before.
+    """
+
+    def __init__(
+        self,
+        numbers: tuple[signal.Signals, ...],
+        replaces: Callable[[int, Any], bool],
+        *,
+        repeat: float = 0.0,
+        hangup: Callable[[], None] | None = None,
+        reraise: bool = False,
+    ) -> None:
+        self.number = 0
+        self._numbers = numbers
+        self._replaces = replaces
+        self._repeat = repeat
+        self._hangup = hangup
+        self._reraise = reraise
+        self._since = 0.0
+        self._deferred = False
+        self._depth = 0
+        self._received: set[int] = set()
+        self._previous: dict[int, Any] = {}
+
+    @classmethod
+    def of_command(cls, hangup: Callable[[], None]) -> StopSignals:
+        """Handle every signal that ends a command, except those that the shell made it ignore (nohup)."""
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        return cls(numbers, lambda _, handler: handler is not signal.SIG_IGN, repeat=REPEAT, hangup=hangup)
+
+    @classmethod
+    def of_library(cls, *, terminate: bool = False) -> StopSignals:
+        """Handle Ctrl-C and SIGTERM where they raise KeyboardInterrupt; leave the handlers of the user's program.
+
+        Parameters
+        ----------
+        terminate
+            Also delay a SIGTERM that ends Python, until the handlers are removed.
+        """
+
+        def replaces(number: int, handler: Any) -> bool:
+            ends = terminate and number == signal.SIGTERM and handler == signal.SIG_DFL
+            return ends or handler == signal.default_int_handler
+
+        return cls((signal.SIGINT, signal.SIGTERM), replaces, reraise=terminate)
+
+    def __enter__(self) -> StopSignals:
+        self._depth += 1
+        if self._depth == 1 and threading.current_thread() is threading.main_thread():
+            for number in self._numbers:
+                handler = signal.getsignal(number)
+                if self._replaces(number, handler):
+                    self._previous[number] = handler
+                    signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        previous, self._previous = self._previous, {}
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        if self._reraise and signal.SIGTERM in self._received and previous[signal.SIGTERM] == signal.SIG_DFL:
+            signal.raise_signal(signal.SIGTERM)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._received.add(number)
+        repeated, now = self.number != 0, time.monotonic()
+        if repeated and now - self._since < self._repeat:
+            return
+        self.number, self._since = number, now
+        if number == signal.SIGHUP and self._hangup is not None:
+            self._hangup()
+        if repeated or not self._deferred:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Inside, record the first signal instead of raising it."""
+        previous, self._deferred = self._deferred, True
+        try:
+            yield
+        finally:
+            self._deferred = previous
