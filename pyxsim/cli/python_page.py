@@ -17,8 +17,7 @@ from pyxsim.results.comparison import Comparison
 from pyxsim.results.diff import Diff, diff
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
-from pyxsim.runner.lifecycle import run
-from pyxsim.runner.resume import resume
+from pyxsim.runner.lifecycle import resume, run
 from pyxsim.settings import load_experiment
 from pyxsim.settings.page import linked, write_below
 from pyxsim.study.compare import compare
