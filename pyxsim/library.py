@@ -29,8 +29,8 @@ from types import ModuleType
 from pyxsim import registry
 from pyxsim.errors import InputError
 
-SHIPPED = ("topologies", "patterns", "collectives")
-EXTENSIONS = ("backends", "readers", "datasets", "panels")  # shelves in libraries of users only
+SHIPPED = ("topologies", "patterns", "collectives", "readers")
+EXTENSIONS = ("backends", "datasets", "panels")  # shelves in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent

@@ -26,7 +26,6 @@ from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs
 from pyxsim.runner.backends import check_backend, make_network
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
-from pyxsim.runner.jobs import make_job
 from pyxsim.runner.resolved import resolved
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
@@ -37,6 +36,7 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
+from pyxsim.workload.readers import WorkloadContext, make_job
 
 PathLike = str | Path
 
@@ -155,7 +155,7 @@ def prepare(
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock)
     raise_all(list(_boost_faults(experiment)))
     with nothing_to_collect():
-        job = make_job(experiment, topology, folder, backend)
+        job = make_job(WorkloadContext(experiment, topology, folder, packets=backend == "packet"))
     network = make_network(backend, experiment, topology, window, None)
     output, of_system = experiment.output, experiment.system
     options = resolve(

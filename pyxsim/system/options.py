@@ -20,6 +20,7 @@ from pyxsim.system.memory import MemoryOptions, resolve_memory
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import format_bandwidth, to_cycles, to_seconds
 
+REQUEST_BYTES = 8192  # by which a receiver requests a message with `rendezvous`, as in ASTRA-sim 2
 ASTRA_SIM_1 = "astra-sim-1"
 _READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
 _OF_A_GROUP = "ring"  # what NPUs that form no grid do, as in ASTRA-sim, unless all dimensions have the same algorithm

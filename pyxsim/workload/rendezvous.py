@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from functools import partial
 from typing import Any
 
-from pyxsim.compat.astra.system.streams import REQUEST_BYTES
+from pyxsim.system.options import REQUEST_BYTES
 from pyxsim.workload.desk import Desk
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
 from pyxsim.workload.hands import Hands, Tell

@@ -229,7 +229,10 @@ def test_keys_belong_to_kinds(table: dict[str, Any], key: str) -> None:
             "system.remote_memory: nothing accesses it; allowed: ",
         ),
         ({"workload": {"model": "gpt3-175b"}}, "system.remote_memory: nothing accesses it; allowed: "),
-        ({"workload": {"file": "inputs/astra/micro_all_reduce.txt"}}, "txt is a text, which accesses none; allowed: "),
+        (
+            {"workload": {"file": "inputs/astra/micro_all_reduce.txt"}},
+            "txt is read by 'astra-sim-1', which does not use it; allowed: ",
+        ),
     ],
 )
 def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.compat.astra.files.entries import PathLike
 from pyxsim.compat.astra.files.hierarchical import hierarchy
 from pyxsim.errors import InputError
+from pyxsim.file_entries import PathLike
 from pyxsim.results.result import Result
 
 END_TO_END, DIMENSIONS = "backend_end_to_end.csv", "backend_dim_info.csv"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyxsim.collective.lookup import get_algorithm
-from pyxsim.compat.astra.files.entries import Entries
 from pyxsim.errors import InputError
+from pyxsim.file_entries import Entries
 from pyxsim.settings import canonical_algorithm
 
 # What ASTRA-sim has, as its files spell it.

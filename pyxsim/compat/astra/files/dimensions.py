@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from pyxsim.compat.astra.files.blocks import BLOCKS, dimension
-from pyxsim.compat.astra.files.entries import PathLike
-from pyxsim.compat.astra.files.yaml_file import Yaml
+from pyxsim.file_entries import PathLike
+from pyxsim.flat_yaml import Yaml
 
 _NO_TIME = Fraction(1, 10**20)  # ns: a link takes some time, and this is less than any double of the original tells
 

@@ -13,7 +13,6 @@ from pyxsim import library
 from pyxsim.chakra.files import are_traces
 from pyxsim.compat.astra.backend_csv import network_cost
 from pyxsim.compat.astra.files.dimensions import yaml_tables
-from pyxsim.compat.astra.files.entries import PathLike
 from pyxsim.compat.astra.files.garnet import network_tables
 from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.compat.astra.files.memory_json import memory_table
@@ -21,6 +20,7 @@ from pyxsim.compat.astra.files.system import read_system
 from pyxsim.compat.astra.files.system_json import of_workload
 from pyxsim.compat.astra.files.system_text import REDUCTION
 from pyxsim.errors import InputError
+from pyxsim.file_entries import PathLike
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import exact
 from pyxsim.workload import read_text_workload

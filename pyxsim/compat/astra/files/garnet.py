@@ -9,9 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import PathLike
 from pyxsim.compat.astra.files.text import Text
 from pyxsim.compat.astra.garnet_credit import credit_lead
+from pyxsim.file_entries import PathLike
 
 SERDES = 4  # cycles that Garnet's two serialisers cost a hop: 1 + 1 on each side
 

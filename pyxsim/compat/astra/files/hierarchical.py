@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pyxsim.compat.astra.files.blocks import BLOCKS, dimension, time
-from pyxsim.compat.astra.files.entries import PathLike
 from pyxsim.compat.astra.files.json_file import Json
+from pyxsim.file_entries import PathLike
 
 _MEMORY = {"latency": 0, "bandwidth": 1, "scale": 0}
 _PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: what links cost in $

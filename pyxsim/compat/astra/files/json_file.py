@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import Entries, PathLike
+from pyxsim.file_entries import Entries, PathLike
 from pyxsim.textfile import read_text
 
 _KEY = re.compile(r'("(?:[^"\\]|\\.)*")\s*:')

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import MANY, PathLike
 from pyxsim.compat.astra.files.json_file import Json
+from pyxsim.file_entries import MANY, PathLike
 
 _NONE = "none"
 _KINDS = {

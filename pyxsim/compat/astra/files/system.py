@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import PathLike
 from pyxsim.compat.astra.files.system_json import json_system
 from pyxsim.compat.astra.files.system_text import text_system
+from pyxsim.file_entries import PathLike
 
 
 def read_system(

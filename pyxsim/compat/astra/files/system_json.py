@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
-from pyxsim.compat.astra.files.entries import MANY, PathLike
 from pyxsim.compat.astra.files.json_file import Json
 from pyxsim.errors import raise_all
+from pyxsim.file_entries import MANY, PathLike
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
-from pyxsim.compat.astra.files.entries import MANY, PathLike
 from pyxsim.compat.astra.files.text import Text
+from pyxsim.file_entries import MANY, PathLike
 from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 
 REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)

@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import Entries, PathLike
 from pyxsim.errors import InputError
+from pyxsim.file_entries import Entries, PathLike
 from pyxsim.textfile import read_text
 
 _NUMBER = re.compile(r"\d{1,15}(\.\d{1,15})?", re.ASCII)

@@ -7,6 +7,8 @@ work: a small machine per algorithm sends, and expects what the others send. str
 
 import numpy as np
 
+from pyxsim.system.options import REQUEST_BYTES
+
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.compat.astra.system.agenda cimport Agenda, Entry, add, take
@@ -49,7 +51,6 @@ from pyxsim.compat.astra.system.store cimport Store, flight_of, phase_of, row_of
 
 cdef int32_t NONE = -1
 cdef int32_t REQUEST = -2  # the receiver of a flight that asks for a message
-REQUEST_BYTES = 8192
 
 
 cdef class Streams(Store):

@@ -12,6 +12,7 @@ from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.errors import InputError
 from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.lifecycle import run
+from pyxsim.workload.readers import reader_of
 
 TEXT = "MICRO\n1\nlayer -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 65536 5\n"
 
@@ -77,9 +78,15 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=rf"^workload\.file: .*{problem}") as caught:
             run(experiment(tmp_path / name))
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match=r"^workload.groups: .*text is a text, which names no groups"):
+    with pytest.raises(
+        InputError,
+        match=r"^workload.groups: .*text is read by 'astra-sim-1', which does not use it; allowed: .*'chakra'",
+    ):
         run(experiment(tmp_path / "text", groups="g.json"))
-    with pytest.raises(InputError, match=r"^system.npu: .*text is a text, which says how long everything takes"):
+    with pytest.raises(
+        InputError,
+        match=r"^system.npu: .*text is read by 'astra-sim-1', which does not use it; allowed: .*'chakra' or 'model'",
+    ):
         run(experiment(tmp_path / "text", system={"npu": {"device": "h100", "roofline": True}}))
 
 
@@ -99,3 +106,42 @@ def test_version_1_has_no_traces(tmp_path: Path) -> None:
 def test_what_a_workload_is_made_of(table: dict[str, str], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         run({**experiment("w"), "workload": table})
+
+
+READER = '''
+from pathlib import Path
+from pyxsim.registry import readers
+from pyxsim.workload.graph import GraphBuilder, Kind
+
+@readers.register("waits", endings=(".waits", ".et.waits"))
+def read(name, context):
+    """One computation of so many cycles at each NPU."""
+    builder = GraphBuilder(context.topology.npus)
+    for npu in range(context.topology.npus):
+        builder.task(npu, Kind.COMPUTE, ticks=int(Path(name).read_text()), resource="compute")
+    return builder.graph()
+'''
+
+
+def test_a_reader_of_a_users_library(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "readers").mkdir(parents=True)
+    (tmp_path / "mine" / "readers" / "waits.py").write_text(READER)
+    (tmp_path / "w.et.waits").write_text("7")
+    once = run(experiment(tmp_path / "w.et.waits", passes=2), backend="analytical", libraries=[tmp_path / "mine"])
+    assert once.time_cycles == 2 * 7
+    problem = r"^workload.compute_scale: .*w.et.waits is read by 'waits', which does not use it"
+    with pytest.raises(InputError, match=problem):
+        run(experiment(tmp_path / "w.et.waits", compute_scale=2), backend="analytical", libraries=[tmp_path / "mine"])
+
+
+def test_which_reader_reads_what(tmp_path: Path) -> None:
+    traces(tmp_path)
+    names = {
+        "w": "chakra",
+        "w.*.et": "chakra",
+        "x.json.gz": "chakra",
+        "none": "astra-sim-1",
+        "model.txt": "astra-sim-1",
+    }
+    assert {name: reader_of(str(tmp_path / name)).name for name in names} == names
+    assert reader_of("gpt3-175b", "model").name == "model"

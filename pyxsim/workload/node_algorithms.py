@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyxsim.compat.astra.files.entries import PathLike
-from pyxsim.compat.astra.files.yaml_file import Yaml
+from pyxsim.file_entries import PathLike
+from pyxsim.flat_yaml import Yaml
 
 
 def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:

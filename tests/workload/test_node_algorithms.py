@@ -11,12 +11,12 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.compat.astra.files import read_astra
-from pyxsim.compat.astra.files.node_algorithms import node_algorithms
 from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
+from pyxsim.workload.node_algorithms import node_algorithms
 from tests.compat.astra.system.test_custom import ring_files
 
-FILES = Path(__file__).resolve().parents[4] / "inputs" / "astra"
+FILES = Path(__file__).resolve().parents[2] / "inputs" / "astra"
 
 
 def all_reduce(number: int, *before: int) -> Node:
@@ -58,7 +58,7 @@ def test_faults(tmp_path: Path, text: str, problem: str) -> None:
     ("workload", "problem"),
     [
         ({"model": "resnet-50", "algorithms": "a.yml"}, "workload.algorithms: only traces have nodes"),
-        ({"file": "micro_all_reduce.txt", "algorithms": "a.yml"}, "workload.algorithms: .* is a text"),
+        ({"file": "micro_all_reduce.txt", "algorithms": "a.yml"}, "workload.algorithms: .* is read by 'astra-sim-1'"),
         ({"file": "all_reduce_8npus/all_reduce", "algorithms": "a.yml"}, "a.yml"),
     ],
 )

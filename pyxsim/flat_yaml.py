@@ -11,7 +11,7 @@ from collections import deque
 from fractions import Fraction
 from typing import Any
 
-from pyxsim.compat.astra.files.entries import Entries, PathLike
+from pyxsim.file_entries import Entries, PathLike
 from pyxsim.textfile import read_text
 
 _WHAT = "lines such as 'key: [ 1, 2 ]'"

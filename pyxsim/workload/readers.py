@@ -1,0 +1,137 @@
+"""Workload readers: what turns `[workload]` into a job. A reader is one file of the shelf `readers/`.
+
+A reader is a function of a name and a `WorkloadContext` that returns a `TaskGraph` or a `Job`, registered with the
+files that it reads and the settings that it uses:
+
+    @readers.register("csv", endings=(".csv",), uses=("workload.compute_scale",))
+    def read(name: str, context: WorkloadContext) -> TaskGraph: ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.registry import Entry, readers
+from pyxsim.settings import Experiment, Workload
+from pyxsim.topology import Topology
+from pyxsim.workload.communication import Communication
+from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.in_turn import InTurn
+from pyxsim.workload.job import Job
+from pyxsim.workload.passes import repeated
+from pyxsim.workload.rendezvous import Rendezvous
+from pyxsim.workload.run import GraphJob
+
+OPTIONAL = {
+    "workload.groups": None,
+    "workload.algorithms": None,
+    "workload.replay": False,
+    "workload.comm_scale": Fraction(1),
+    "workload.compute_scale": Fraction(1),
+    "system.npu": None,
+    "system.remote_memory": None,
+}
+"""Settings that a reader uses only if it says so, with their defaults. Any other value is refused."""
+
+
+@dataclass(frozen=True)
+class WorkloadContext:
+    """What a reader knows of the experiment.
+
+    Attributes
+    ----------
+    experiment
+        All settings.
+    topology
+        The network; `topology.shape` has the NPUs per dimension.
+    folder
+        Where relative paths of the experiment start.
+    packets
+        Whether the backend simulates packets.
+    """
+
+    experiment: Experiment
+    topology: Topology
+    folder: Path
+    packets: bool = True
+
+    @property
+    def workload(self) -> Workload:
+        """The table `[workload]`."""
+        assert self.experiment.workload is not None
+        return self.experiment.workload
+
+    @property
+    def clock(self) -> Fraction:
+        """Cycles per second."""
+        return self.experiment.network.clock
+
+    def graph_job(self, graph: TaskGraph, key: str = "workload.file") -> GraphJob:
+        """Return a job that carries out `graph` in the order of events of `system.compat`; errors cite `key`."""
+        system = self.experiment.system
+        make = GraphJob if system.compat is None else Rendezvous if system.rendezvous else InTurn
+        return make(graph, place=key)
+
+
+def make_job(context: WorkloadContext) -> Job:
+    """Return the job of an experiment: of the reader of its workload, or without one its collectives and messages.
+
+    Raises
+    ------
+    InputError
+        If the workload cannot be read, or a setting is given that its reader does not use.
+    """
+    workload = context.experiment.workload
+    if workload is None:
+        return Communication(context.experiment, context.topology)
+    key = "file" if workload.file is not None else "model"
+    name = str(getattr(workload, key))
+    if key == "file":
+        name = str(context.folder / name)
+    entry = reader_of(name, key)
+    try:
+        raise_all(_unused(entry, name, context.experiment))
+        job = entry.value(name, context)
+        return context.graph_job(repeated(job, workload.passes)) if isinstance(job, TaskGraph) else job
+    except InputError as error:
+        raise error.named_by(f"workload.{key}") from None
+
+
+def reader_of(name: str, key: str = "file") -> Entry[Any]:
+    """Return the reader of a file, by its ending, else by its content, else the one that reads the rest.
+
+    `key`: the setting of `[workload]` that names it. The shelves must have been loaded (`library.load_all`).
+    """
+    entries = [entry for entry in readers.entries if entry.info.get("key", "file") == key]
+    ends = {end: entry for entry in entries for end in entry.info.get("endings", ()) if name.endswith(end)}
+    if ends:
+        return ends[max(ends, key=len)]
+    recognized = (entry for entry in entries if "recognizes" in entry.info)
+    others = (entry for entry in entries if "recognizes" not in entry.info and "endings" not in entry.info)
+    chosen = next((entry for entry in recognized if entry.info["recognizes"](name)), None) or next(others, None)
+    if chosen is None:
+        raise InputError(f"no workload reader for '{name}'", key=f"workload.{key}", allowed=_endings())
+    return chosen
+
+
+def _endings() -> list[str]:
+    return sorted({end for entry in readers.entries for end in entry.info.get("endings", ())})
+
+
+def _unused(entry: Entry[Any], name: str, experiment: Experiment) -> list[InputError]:
+    """Settings that are given and that the reader does not use."""
+    faults = []
+    for key, default in OPTIONAL.items():
+        table, _, field = key.partition(".")
+        if getattr(getattr(experiment, table), field) == default or key in entry.info.get("uses", ()):
+            continue
+        users = [each.name for each in readers.entries if key in each.info.get("uses", ())]
+        problem = f"{name} is read by '{entry.name}', which does not use it"
+        faults.append(
+            InputError(problem, key=key, allowed=f"with a workload that is read by {' or '.join(map(repr, users))}")
+        )
+    return faults

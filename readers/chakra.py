@@ -1,0 +1,53 @@
+"""Chakra execution traces, one file per NPU: `PREFIX.*.et`, or `PREFIX` alone (docs/workloads_chakra.md)."""
+
+from __future__ import annotations
+
+from pyxsim.chakra.files import ENDS, are_traces
+from pyxsim.chakra.groups import read_groups
+from pyxsim.errors import InputError
+from pyxsim.models import roofline
+from pyxsim.registry import readers
+from pyxsim.system.options import ASTRA_SIM_1
+from pyxsim.workload.job import Job
+from pyxsim.workload.node_algorithms import node_algorithms
+from pyxsim.workload.passes import repeated
+from pyxsim.workload.readers import OPTIONAL, WorkloadContext
+from pyxsim.workload.trace_head import seen_dims
+from pyxsim.workload.traces import Rules, read_traces
+
+
+@readers.register(
+    "chakra", endings=(*ENDS, *(f"{end}.gz" for end in ENDS)), recognizes=are_traces, uses=tuple(OPTIONAL)
+)
+def read(name: str, context: WorkloadContext) -> Job:
+    """Chakra execution traces, a task per node."""
+    workload, system = context.workload, context.experiment.system
+    if system.compat == ASTRA_SIM_1:
+        problem = "ASTRA-sim 1 reads workload texts; Chakra traces are those of version 2"
+        raise InputError(problem, key="system.compat", allowed="astra-sim-2, or no compat")
+    groups = None
+    if workload.groups is not None:
+        try:
+            groups = read_groups(context.folder / workload.groups, context.topology.npus)
+        except InputError as error:
+            raise error.named_by("workload.groups") from None
+    algorithms = {}
+    if workload.algorithms is not None:
+        try:
+            algorithms = node_algorithms(context.folder / workload.algorithms, context.folder)
+        except InputError as error:
+            raise error.named_by("workload.algorithms") from None
+    rules = Rules(
+        context.clock,
+        roofline=roofline(system.npu) if system.npu is not None and system.npu.roofline else None,
+        groups=groups,
+        exact=system.compat is None,
+        comm_scale=workload.comm_scale,
+        compute_scale=workload.compute_scale,
+        replay=workload.replay,
+        algorithms=algorithms,
+    )
+    dims = seen_dims(name, context.topology.shape)
+    job = context.graph_job(repeated(read_traces(name, dims.shape, rules), workload.passes))
+    job.dims = dims
+    return job
