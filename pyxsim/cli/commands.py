@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pyxsim import __version__
-from pyxsim.cli.astra_command import AstraCommand, astra
+from pyxsim import __version__, plugins
 from pyxsim.cli.bench_command import bench
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count, maybe
@@ -514,44 +513,8 @@ def timeline(
         write_timeline(out, result, view, file)
 
 
-app.command(cls=AstraCommand)(astra)
-
-
-@app.command()
-def booksim(
-    configuration: Annotated[
-        str, typer.Argument(metavar="FILE", callback=_name, help="A configuration of BookSim2; - is stdin.")
-    ],
-    assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Assignments that come after the file.")
-    ] = None,
-    file: File = None,
-    plot: Plot = None,
-    settings: Settings = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what would differ from BookSim2, and routes that can deadlock.")
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Simulate a configuration of BookSim2.
-
-    Every key is honoured, or refused or remarked upon in one line: docs/booksim.md.
-    """
-    with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.cli.booksim import run_booksim
-        from pyxsim.reports.files import Outputs
-
-        run_booksim(
-            out,
-            configuration,
-            assignments or (),
-            Outputs(file, plot),
-            overrides=settings or (),
-            show_only=show,
-            strict=strict,
-        )
+for _each in plugins.commands.entries:
+    _each.value(app)
 
 
 @app.command()

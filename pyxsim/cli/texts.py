@@ -80,13 +80,12 @@ class Loop:
 
 def _of_file(name: str) -> tuple[int, ...]:
     """The dimensions of a network: an experiment, a network of the shelf, or a network file of ASTRA-sim."""
-    from pyxsim import library
-    from pyxsim.compat.astra.files import form_of
+    from pyxsim import library, plugins
 
     if name.endswith(_TOML) or "." not in name:
         return find_topology(name, None, (), [])[0].shape
     library.load_all()
-    tables, _ = form_of(name).read(name)
+    tables = plugins.network_files.reader(name)(name)
     if "dims" in tables:
         return tuple(dim["npus"] for dim in tables["dims"])
     return tuple(tables["shape"])

@@ -6,11 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
-from pyxsim.compat.astra.detail_csv import DETAILED, UTILIZATION, write_detailed, write_utilization
-from pyxsim.compat.astra.end_to_end_csv import NAME as END_TO_END
-from pyxsim.compat.astra.end_to_end_csv import write_end_to_end
 from pyxsim.errors import InputError, PyxsimError, raise_all
 from pyxsim.results.hdf5 import check_hdf5, check_writable
 from pyxsim.results.result import Result
@@ -19,32 +16,18 @@ Check = Callable[[str], Any]
 HINT = "; --json prints JSON, --plot draws"  # for who wanted another file than HDF5
 
 
-class Tables(NamedTuple):
-    """The tables of layers for ASTRA-sim's scripts, in a folder: row number `row` of `rows` of each layer."""
-
-    folder: str
-    run_name: str
-    rows: int = 1
-    row: int = 0
+class ResultTables(Protocol):
+    """Further tables of a result in a folder, for other simulators' scripts."""
 
     @property
-    def files(self) -> tuple[str, str, str]:
-        """Their names."""
-        folder = Path(self.folder)
-        return str(folder / END_TO_END), str(folder / DETAILED), str(folder / f"{self.run_name}{UTILIZATION}")
+    def files(self) -> tuple[str, ...]:
+        """The names of the files."""
+
+    def moved(self, place: Callable[[str], str]) -> ResultTables:
+        """Return the same tables in the folder `place(folder)`."""
 
     def write(self, result: Result) -> list[str]:
-        """Write what there is of them; returns their names. Raises InputError."""
-        end_to_end, detailed, utilization = self.files
-        written = []
-        if len(result.layers.get("name", ())):
-            write_end_to_end(result, end_to_end, *self[1:])
-            written.append(end_to_end)
-        if result.chunk_delays is not None:
-            write_detailed(result.chunk_delays, detailed, *self[1:])
-            write_utilization(result.chunk_delays, utilization)
-            written += [detailed, utilization]
-        return written
+        """Write those that the result has data for and return their names. Raises InputError."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +36,18 @@ class Outputs:
 
     file: str | None = None
     plot: str | None = None
-    tables: Tables | None = None
+    tables: ResultTables | None = None
 
     def placed(self) -> Outputs:
         """The same files from whatever folder."""
         file, plot = (None if name is None else os.path.abspath(name) for name in (self.file, self.plot))
-        tables = self.tables and self.tables._replace(folder=os.path.abspath(self.tables.folder))
+        tables = self.tables and self.tables.moved(os.path.abspath)
         return Outputs(file, plot, tables)
 
     def from_here(self) -> Outputs:
         """The same files as one types them in the present folder, where they lie in it or below."""
         file, plot = (None if name is None else _from_here(name) for name in (self.file, self.plot))
-        tables = self.tables and self.tables._replace(folder=_from_here(self.tables.folder))
+        tables = self.tables and self.tables.moved(_from_here)
         return Outputs(file, plot, tables)
 
     def with_file(self, file: str) -> Outputs:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from pyxsim.analytical.alike import alike
-from pyxsim.compat.astra.chunk_detail import detail
 from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
 from pyxsim.network.protocol import Backend
 from pyxsim.results.memory import Memory, used_columns
@@ -31,6 +30,7 @@ from pyxsim.runner.checkpoint.context import (
     default_path,
     open_checkpoint,
 )
+from pyxsim.runner.chunk_delays import detail
 from pyxsim.runner.hooks import Progress, ProgressHooks
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepare import PathLike, Prepared, PreparedTraffic, nothing_to_collect, prepare

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pyxsim import plugins
 from pyxsim.collective.lookup import located
-from pyxsim.compat.astra.files import read_system
 from pyxsim.errors import InputError, InputErrors, bundle
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
@@ -37,7 +37,7 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
 def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, list[str]]:
     """The file's keys, and those of the experiment before them."""
     try:
-        tables, warnings = read_system(path)
+        tables, warnings = plugins.system_files.reader(path)(path)
     except InputError as error:
         raise error.named_by("system.file") from None
     own = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}

@@ -12,7 +12,7 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.cli.app import astra
-from pyxsim.cli.astra_command import in_order
+from pyxsim.compat.astra.command import in_order
 from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.runner.lifecycle import run
 from tests.cli.inputs import ASTRA, ASTRA_WORDS, Command

@@ -41,12 +41,16 @@ class FixedHands:
         self.shape = tuple(shape)
         self.npus = math.prod(shape)
         self.options = options(dims=len(self.shape), **others)
+        self.endpoint = None
         self.cycle = 0
         self.log: list[tuple[int, str, int]] = []  # cycle, name, NPU of all that began
         self._times = (collective, message)
         self._events: list[tuple[int, int, Any]] = []
         self._ends: list[tuple[int, int, Open, int]] = []
         self._count = 0
+
+    def communicator(self, members: Sequence[int]) -> Communicator:
+        return Communicator.of(tuple(members), self.shape)
 
     def issue(self, kind: str, size: int, *, communicator: Communicator, joined: Any, **others: Any) -> Open:
         assert others.pop("open") is True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyxsim.compat.booksim import translate
+from pyxsim.compat.booksim.translation import translate
 from pyxsim.runner.lifecycle import run
 from validation.case import Case, Found, Picture, Series
 from validation.reference import reference

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pyxsim.compat.booksim import booksim_experiment, translate
 from pyxsim.compat.booksim.keys import DEFAULTS, ONLY, UNUSED
 from pyxsim.compat.booksim.syntax import Named, parse_value, read_entries
+from pyxsim.compat.booksim.translation import booksim_experiment, translate
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment

@@ -60,6 +60,12 @@ def form_of(network: PathLike) -> _Form:
     return next((form for end, form in _FORMS.items() if name.endswith(end)), _GARNET)
 
 
+def read_network(path: PathLike) -> dict[str, Any]:
+    """The table [network] of a network file. Raises InputError."""
+    tables, _ = form_of(path).read(path)
+    return tables
+
+
 @dataclass(frozen=True)
 class AstraRun:
     """An experiment, the backend that its network file is for, and warnings of the readers. `cost`: of the network, in

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import pyxsim
-from pyxsim.compat.astra import chunk_detail as details
 from pyxsim.compat.astra.detail_csv import write_detailed, write_utilization
 from pyxsim.compat.astra.files import read_astra
 from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.result import Result
+from pyxsim.runner import chunk_delays as details
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from validation.reference import reference

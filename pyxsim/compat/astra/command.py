@@ -125,7 +125,7 @@ def astra(
     can deadlock are run all the same, with a warning. docs/formats_astra.md tells every key.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.cli.astra import AstraFiles, Words, run_astra
+        from pyxsim.compat.astra.command_run import AstraFiles, Words, run_astra
         from pyxsim.reports.files import Outputs
 
         run_astra(
@@ -164,3 +164,8 @@ def astra(
             ),
             show_only=show,
         )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(cls=AstraCommand)(astra)

@@ -14,10 +14,11 @@ from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished
 from pyxsim.compat.astra.files import form_of, read_astra
+from pyxsim.compat.astra.tables import Tables
 from pyxsim.errors import DeadlockError, InputError, bundle
 from pyxsim.models import roofline
 from pyxsim.paths import make_folder
-from pyxsim.reports.files import Outputs, Tables
+from pyxsim.reports.files import Outputs
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import Prepared
@@ -132,7 +133,7 @@ def run_astra(
     words.check()
     warnings: list[str] = []
     files = replace(files, queues=words.queues is not None, overrides=words.overrides)
-    name = words.run_name or RUN_NAME
+    name, tables = words.run_name or RUN_NAME, None
     if words.path or words.run_name:
         folder = Path(words.path or ".")
         if not show_only:
@@ -185,8 +186,8 @@ def run_astra(
             out.write(text)
         if log is not None:
             _write(log, text)
-        if costs and outputs.tables is not None and len(result.layers.get("name", ())):
-            backend_tables.write(*outputs.tables, prepared, result, costs[0])
+        if costs and tables is not None and len(result.layers.get("name", ())):
+            backend_tables.write(*tables, prepared, result, costs[0])
 
     request = Request(
         load,

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import each
 from pyxsim.cli.simulate import Request, run_request, show_experiment
-from pyxsim.compat.booksim import booksim_experiment
+from pyxsim.compat.booksim.translation import booksim_experiment
 from pyxsim.errors import InputError, bundle
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result

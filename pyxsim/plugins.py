@@ -1,0 +1,78 @@
+"""Registries that the wings fill: the subpackages of `pyxsim.compat`, one for each simulator that pyxsim reproduces.
+
+The packages below name no wing. The `__init__.py` of a wing registers what it offers, by a target that is imported on
+first use, so that a run without `compat` imports nothing of it. A package of your own does the same from its entry
+point `pyxsim.library` (docs/extending.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyxsim.errors import InputError
+from pyxsim.registry import Registry
+
+T = TypeVar("T")
+_WINGS = Path(__file__).parent / "compat"
+
+
+@functools.cache
+def load() -> None:
+    """Import the `__init__.py` of every wing, in alphabetical order."""
+    for folder in sorted(each for each in _WINGS.iterdir() if (each / "__init__.py").is_file()):
+        importlib.import_module(f"pyxsim.compat.{folder.name}")
+
+
+class WingRegistry(Registry[T]):
+    """A registry that loads the wings before the first lookup."""
+
+    def names(self) -> list[str]:
+        """All names in alphabetical order."""
+        load()
+        return super().names()
+
+    def canonical(self, name: str) -> str:
+        """The name for a name or alias. Raises InputError with the closest match for an unknown one."""
+        load()
+        return super().canonical(name)
+
+    def __contains__(self, name: object) -> bool:
+        load()
+        return super().__contains__(name)
+
+    def reader(self, path: str | Path) -> T:
+        """The reader of a file by its suffix (`suffixes` of the entry; an entry without any reads all others).
+
+        Raises InputError if no reader takes it.
+        """
+        suffix = Path(path).suffix.lower()
+        takes = [each for each in self.entries if suffix in each.info.get("suffixes", ())]
+        takes = takes or [each for each in self.entries if "suffixes" not in each.info]
+        if not takes:
+            known = sorted({each for entry in self.entries for each in entry.info["suffixes"]})
+            raise InputError(f"unknown form of a {self.kind}", file=str(path), allowed=known, given=suffix)
+        return takes[0].value
+
+
+def imported(target: str) -> Callable[..., Any]:
+    """Return a function that imports "module:function" when it is called, and calls it."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        module, _, name = target.partition(":")
+        return getattr(importlib.import_module(module), name)(*args, **options)
+
+    return call
+
+
+system_layers: WingRegistry[Callable[..., Any]] = WingRegistry("system layer")
+"""`system.compat` -> (network, shape, options) -> SystemLayer."""
+system_files: WingRegistry[Callable[..., Any]] = WingRegistry("system file")
+"""Readers of `system.file`: path -> (keys of [system], warnings)."""
+network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")
+"""Readers of other simulators' network files: path -> keys of [network]."""
+commands: WingRegistry[Callable[..., Any]] = WingRegistry("command")
+"""Functions that add a command to the typer application."""
