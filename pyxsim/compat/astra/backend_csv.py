@@ -8,14 +8,12 @@ dimension.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pyxsim.compat.astra.files.hierarchical import hierarchy
 from pyxsim.errors import InputError
 from pyxsim.file_entries import PathLike
 from pyxsim.results.result import Result
@@ -26,9 +24,6 @@ _ROWS = 10  # of each run in the second one
 _HEAD = ("RunName", "CommsTime", "ComputeTime", "ExposedCommsTime", "Cost", "TotalPayloadSize")
 _HEAD_2 = ("RunName", "DimensionIndex", "AverageChunkLatency")
 _MIB = 1 << 20
-# Dollars: of a link of 50 GB/s between packages, and within one; of a switch of 40 ports; of a network card of 50 GB/s.
-_LINK, _TILE_LINK, _SWITCH, _CARD = 100.0, 50.0, 23_698, 1_200
-_RATE, _PORTS = 50.0, 40
 
 Grid = list[list[str]]
 
@@ -58,34 +53,6 @@ def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, resul
         grid_2[row * _ROWS + 1 + dim] = [name, str(dim), told]
     _put(grid, first)
     _put(grid_2, second)
-
-
-def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
-    """What a network costs by the original's rules. Raises InputError."""
-    of = hierarchy(path, given)
-    npus, links, tiles, switches, cards = prod(of.units), 0.0, 0.0, 0, 0
-    upto = 1
-    for dim, (block, units, count) in enumerate(zip(of.blocks, of.units, of.links, strict=True)):
-        upto *= units
-        rate, place = float(of.bandwidth[dim]), of.places[dim]
-        if block == "switch" and place == "PP":
-            # A card for each 50 GB/s of a package, which is the first dimension, and a link of that rate for each.
-            each = ceil(of.units[0] * rate * count / _RATE)
-            here = each * (upto // of.units[0])
-            links, cards, switches = links + _LINK * here, cards + here, switches + ceil(here / _PORTS)
-            continue
-        if block == "ring":
-            many = npus // units * units * (count // 2)
-        elif block == "switch":
-            many = upto * count
-            switches += ceil(many / _PORTS)
-        else:
-            many = npus // units * (units * (units - 1) // 2) * (count // (units - 1))
-        if place != "T":
-            links += rate / _RATE * _LINK * many
-        else:  # of other blocks than rings the original has no rate there, and takes -1 for it
-            tiles += (rate if block == "ring" else -1.0) / _RATE * _TILE_LINK * many
-    return tiles + links + switches * _SWITCH + cards * _CARD
 
 
 def _sent(prepared: Any, shape: tuple[int, ...]) -> list[int]:

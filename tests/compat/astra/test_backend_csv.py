@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pyxsim.compat.astra import backend_csv as backend_tables
-from pyxsim.compat.astra.backend_csv import network_cost
 from pyxsim.compat.astra.files import read_astra
+from pyxsim.compat.astra.files.network_cost import network_cost
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 

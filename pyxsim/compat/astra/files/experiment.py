@@ -11,11 +11,11 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.chakra.files import are_traces
-from pyxsim.compat.astra.backend_csv import network_cost
 from pyxsim.compat.astra.files.dimensions import yaml_tables
 from pyxsim.compat.astra.files.garnet import network_tables
 from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.compat.astra.files.memory_json import memory_table
+from pyxsim.compat.astra.files.network_cost import network_cost
 from pyxsim.compat.astra.files.system import read_system
 from pyxsim.compat.astra.files.system_json import of_workload
 from pyxsim.compat.astra.files.system_text import REDUCTION
