@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyxsim.cli.check import seconds
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError, closest
-from pyxsim.reports.facts import rounded
+from pyxsim.reports.text.facts import rounded
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row

@@ -12,7 +12,7 @@ from benchmarks.curves import CURVES
 from benchmarks.measure import skipped
 from benchmarks.recorded import RECORDED
 from pyxsim.errors import InputError
-from pyxsim.reports.facts import percent, rounded
+from pyxsim.reports.text.facts import percent, rounded
 
 MARK = "<!-- measured: {} -->\n"
 YARDSTICK = re.compile(r"(?<=yardstick of the tables: )[\d.]+")

@@ -11,7 +11,7 @@ from benchmarks.cases import CASES
 from benchmarks.history import Change
 from benchmarks.measure import Row, skipped
 from benchmarks.recorded import RECORDED
-from pyxsim.reports.facts import percent, rounded
+from pyxsim.reports.text.facts import percent, rounded
 
 ELSEWHERE = "recorded: on another machine, which may be faster or slower than this one"
 MARKS = {"slower": "SLOWER", "faster": "faster", "same": ""}

@@ -18,7 +18,7 @@ import pytest
 
 from pyxsim.analysis.verdict import UNKNOWN, beforehand, by_waiting, verdicts
 from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
-from pyxsim.reports.comparison import page as markdown
+from pyxsim.reports.text.comparison_tables import page as markdown
 from pyxsim.results.comparison import Compared, Comparison
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyxsim.reports.style import DIMENSION_COLOURS, GREY, STYLE, need_matplotlib
+from pyxsim.reports.plots.style import DIMENSION_COLOURS, GREY, STYLE, need_matplotlib
 from validation.case import Outcome, Picture
 
 

@@ -18,7 +18,7 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.errors import DeadlockError, InputError
-from pyxsim.reports.facts import percent, plural, rounded
+from pyxsim.reports.text.facts import percent, plural, rounded
 from pyxsim.results.result import plain
 from pyxsim.routing.relation import vc_ranges
 from pyxsim.runner.lifecycle import collective_row, run_out

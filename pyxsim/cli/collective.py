@@ -23,9 +23,9 @@ from pyxsim.collective.plan import whole_bytes
 from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
 from pyxsim.registry import Entry, collectives
-from pyxsim.reports.facts import plural
 from pyxsim.reports.files import check_plot, save_picture
-from pyxsim.reports.spacetime import runs, spacetime
+from pyxsim.reports.plots.spacetime import runs, spacetime
+from pyxsim.reports.text.facts import plural
 from pyxsim.units import format_bytes, parse_bytes
 
 MAX_STEPS = 40  # rows of the table

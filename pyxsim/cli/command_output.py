@@ -66,7 +66,7 @@ class CommandOutput:
         """The same, as wide as these parts need. A file has no width: rich would cut at 80 columns."""
         from rich.console import Console
 
-        from pyxsim.reports.room import room
+        from pyxsim.reports.text.text_width import room
 
         console = Console(stderr=True, highlight=False)
         console.width = room(console, parts)

@@ -14,10 +14,10 @@ from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.simulate import progress_of
 from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.reports import why
-from pyxsim.reports.comparison import details, overview, said, times, told
 from pyxsim.reports.files import check_outputs, check_plot
-from pyxsim.reports.room import bound
+from pyxsim.reports.text import verdict_tables
+from pyxsim.reports.text.comparison_tables import details, overview, said, times, told
+from pyxsim.reports.text.text_width import bound
 from pyxsim.results.comparison import PACKET, Compared, Comparison
 from pyxsim.results.comparison_file import check_comparison, save
 from pyxsim.runner.hooks import ProgressHooks
@@ -97,7 +97,7 @@ def _line(point: Compared) -> str:
 def _written(found: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:
     for name in names:
         if name == plot:
-            from pyxsim.reports.compare import save as draw
+            from pyxsim.reports.plots.backend_ratios import save as draw
 
             draw(found, name, label)
         else:
@@ -125,7 +125,7 @@ def _tables(found: Comparison, width: int | None, label: str | None) -> Iterator
     for sheet in details(worst):
         yield ""
         yield sheet.rich(width=width)
-    links = why.hottest(worst)[:MOST_SENTENCES]
+    links = verdict_tables.hottest(worst)[:MOST_SENTENCES]
     if links:
         yield ""
-        yield from (Text(why.sentence(worst, link)) for link in links)
+        yield from (Text(verdict_tables.sentence(worst, link)) for link in links)

@@ -13,7 +13,7 @@ from pyxsim.cli.faults import all_or_faults, placed
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.paths import ending
 from pyxsim.reports.files import check_plot
-from pyxsim.reports.latency import number
+from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.curve import KINDS, Curve, check_curve
 from pyxsim.study.curve.load_curve import Point, Points, Saturation, curve, points_of, saturation
 
@@ -131,7 +131,7 @@ def _written(found: Curve, file: str | None, plot: str | None) -> str:
     if file is not None:
         found.save(file)
     if plot is not None:
-        from pyxsim.reports.curve import save
+        from pyxsim.reports.plots.load_latency import save
 
         save(found, plot)
     return " and ".join(name for name in (file, plot) if name is not None)

@@ -7,9 +7,9 @@ from typing import Any
 import typer
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.reports.facts import plural
-from pyxsim.reports.room import bound
-from pyxsim.reports.sheets import Sheet
+from pyxsim.reports.text.facts import plural
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.text_width import bound
 from pyxsim.results.diff import Diff, Difference, diff
 
 DIFFERENT = 3

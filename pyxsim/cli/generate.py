@@ -12,7 +12,7 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.topology import shape_of
 from pyxsim.errors import InputError
 from pyxsim.paths import need_folder
-from pyxsim.reports.facts import plural, rounded
+from pyxsim.reports.text.facts import plural, rounded
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.topology.build import network_of

@@ -154,7 +154,7 @@ def show_outcome(out: CommandOutput, outcome: RunOutcome, watch: PacketWatch | N
         raise _with_files(failure, outcome)
     out.put(data)
     if not out.silent:
-        from pyxsim.reports.summary import print_summary
+        from pyxsim.reports.text.summary import print_summary
 
         print_summary(result)
     if outcome.write_error is not None:

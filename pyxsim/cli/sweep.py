@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.reports.latency import number
-from pyxsim.reports.room import bound
-from pyxsim.reports.sheets import Sheet
-from pyxsim.reports.style import need_matplotlib
-from pyxsim.reports.sweep import file_name, save, short_names, text_of
+from pyxsim.reports.plots.style import need_matplotlib
+from pyxsim.reports.plots.sweep_lines import file_name, save, short_names, text_of
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.text_width import bound
+from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.sweep import Sweep
 from pyxsim.results.sweep_table import columns_of, names_of
 from pyxsim.runner.progress_bar import clock

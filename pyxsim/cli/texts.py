@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.topology import find_topology, shape_of
 from pyxsim.errors import InputError, raise_all
-from pyxsim.reports.facts import plural
-from pyxsim.reports.room import bound, fitted
+from pyxsim.reports.text.facts import plural
+from pyxsim.reports.text.text_width import bound, fitted
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import translate
 from pyxsim.settings.load import replaced_key

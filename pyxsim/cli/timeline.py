@@ -7,7 +7,7 @@ import os
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import all_or_faults
 from pyxsim.errors import InputError
-from pyxsim.reports.facts import plural, rounded
+from pyxsim.reports.text.facts import plural, rounded
 from pyxsim.reports.timeline import View, build, check_timeline, write
 from pyxsim.results.result import Result
 

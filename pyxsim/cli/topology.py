@@ -19,8 +19,8 @@ from pyxsim.cli.systems import system_facts, system_rows
 from pyxsim.errors import DeadlockError, InputError, UnreachableError, bundle
 from pyxsim.network.capacity import capacity_of
 from pyxsim.registry import topologies
-from pyxsim.reports.facts import plural
 from pyxsim.reports.files import check_plot, save_picture
+from pyxsim.reports.text.facts import plural
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.runner.prepare import prove_routes
 from pyxsim.settings import Network, load_experiment, read_toml
@@ -293,6 +293,6 @@ def _write_graph(out: CommandOutput, topology: Topology, file: str | None) -> No
 
 
 def _write_picture(topology: Topology, file: str) -> None:
-    from pyxsim.reports.draw import draw
+    from pyxsim.reports.plots.network_drawing import draw
 
     save_picture(draw(topology), Path(file))

@@ -16,9 +16,9 @@ from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
-from pyxsim.reports.facts import plural
 from pyxsim.reports.files import check_plot, save_picture
-from pyxsim.reports.trace import trace_graph
+from pyxsim.reports.plots.task_graph import trace_graph
+from pyxsim.reports.text.facts import plural
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.settings import read_toml
 from pyxsim.textfile import read_text

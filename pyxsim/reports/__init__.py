@@ -5,12 +5,12 @@ Importing it teaches every Result to show itself: `result.plot`, and its face in
 
 from __future__ import annotations
 
-from pyxsim.reports.compare import ratios
-from pyxsim.reports.comparison import json_file, markdown_file
-from pyxsim.reports.curve import load_latency
-from pyxsim.reports.plots import Plots
-from pyxsim.reports.summary import html
-from pyxsim.reports.sweep import number_over
+from pyxsim.reports.plots.backend_ratios import ratios
+from pyxsim.reports.plots.figure import Plots
+from pyxsim.reports.plots.load_latency import load_latency
+from pyxsim.reports.plots.sweep_lines import number_over
+from pyxsim.reports.text.comparison_tables import json_file, markdown_file
+from pyxsim.reports.text.summary import html
 from pyxsim.results import comparison_file
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve

@@ -67,7 +67,7 @@ class Outputs:
         if self.file is not None:
             result.save(self.file)
         if self.plot is not None:
-            from pyxsim.reports.plots import save
+            from pyxsim.reports.plots.figure import save
 
             save(result, self.plot)
         every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
@@ -107,7 +107,7 @@ def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = 
 def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
     """Make sure that a picture can be drawn and written to `path`. Raises InputError. `others`: ends of names that the
     path may also have, and has not."""
-    from pyxsim.reports.style import need_matplotlib
+    from pyxsim.reports.plots.style import need_matplotlib
 
     need_matplotlib()
     import matplotlib

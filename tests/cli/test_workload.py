@@ -10,7 +10,7 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.chakra.graph import Graph, load
-from pyxsim.reports.trace import MAX_NODES, trace_graph
+from pyxsim.reports.plots.task_graph import MAX_NODES, trace_graph
 from tests.cli.inputs import Command
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from pyxsim.reports.attribution import blame, rows
-from pyxsim.reports.summary import html, print_summary, text
+from pyxsim.reports.text.attribution_tables import blame, rows
+from pyxsim.reports.text.summary import html, print_summary, text
 from pyxsim.results.attribution import BLAME, PARTS, Attribution
 from pyxsim.results.result import Result
 from tests.results.conftest import make_attribution

@@ -15,11 +15,11 @@ from rich.console import Console
 
 import pyxsim
 from pyxsim.errors import InputError
-from pyxsim.reports import comparison as tables
-from pyxsim.reports import why
-from pyxsim.reports.compare import figure, phases, ratios, save, times
-from pyxsim.reports.room import room
-from pyxsim.reports.sheets import Sheet
+from pyxsim.reports.plots.backend_ratios import figure, phases, ratios, save, times
+from pyxsim.reports.text import comparison_tables as tables
+from pyxsim.reports.text import verdict_tables
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.text_width import room
 from pyxsim.results.comparison import PACKET, Comparison, Entry
 from pyxsim.results.result import Result
 from pyxsim.study.compare import compare
@@ -109,7 +109,7 @@ def test_a_comparison_is_read_back_as_it_was(two: Comparison, one: Comparison, t
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
 def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path, name: str) -> None:
     one.save(tmp_path / name)
-    with pytest.raises(InputError, match=r"a file \.\w+ cannot be loaded; allowed: the \.h5 of the same command$"):
+    with pytest.raises(InputError, match=r"cannot load a \.\w+ file; allowed: the \.h5 file of the same command$"):
         pyxsim.load(tmp_path / name)
     with pytest.raises(InputError, match="no such file"):
         pyxsim.load(tmp_path / "none.json")
@@ -157,16 +157,18 @@ def test_the_overview_has_a_row_for_each_point(two: Comparison) -> None:
 def test_a_small_buffer_is_told_as_one(two: Comparison) -> None:
     """8 flits, and more than 400 cycles until a credit is back: credit loops; with 512 there are none."""
     small, large = two.points
-    link = next(link for link in why.hottest(small) if why.LOOP in why.causes(small, link))
-    assert sum(why.causes(small, link).values()) == link.cycles
-    sentences = [why.sentence(small, each) for each in why.hottest(small)]
+    link = next(
+        link for link in verdict_tables.hottest(small) if verdict_tables.LOOP in verdict_tables.causes(small, link)
+    )
+    assert sum(verdict_tables.causes(small, link).values()) == link.cycles
+    sentences = [verdict_tables.sentence(small, each) for each in verdict_tables.hottest(small)]
     assert any("credits were on their way back (its VCs hold 8 flits, " in text for text in sentences), sentences
-    assert not any(why.LOOP in why.causes(large, each) for each in why.hottest(large))
-    assert float(column(why.sheet(small), "at a time")[0]) > 0
+    assert not any(verdict_tables.LOOP in verdict_tables.causes(large, each) for each in verdict_tables.hottest(large))
+    assert float(column(verdict_tables.sheet(small), "at a time")[0]) > 0
 
 
 def test_who_waited_for_whom_is_told(two: Comparison) -> None:
-    told = " ".join(why.sentence(two.points[1], each) for each in why.hottest(two.points[1]))
+    told = " ".join(verdict_tables.sentence(two.points[1], each) for each in verdict_tables.hottest(two.points[1]))
     assert "packets of " in told
     assert "gradients" in told
     assert "because of checkpoint" in told
@@ -190,8 +192,8 @@ def test_the_page_holds_all_points_and_their_links(two: Comparison) -> None:
     assert page.count("\n## ") == 2
     assert page.index("| point |") < page.index("## buffer=8") < page.index("## buffer=512")
     for point in two.points:
-        for link in why.hottest(point):
-            assert f"- {why.sentence(point, link)}\n" in page
+        for link in verdict_tables.hottest(point):
+            assert f"- {verdict_tables.sentence(point, link)}\n" in page
     assert "Interrupted" in tables.page(replace(two, complete=False))
 
 

@@ -15,8 +15,8 @@ from matplotlib import pyplot
 from matplotlib.collections import LineCollection, PatchCollection
 
 from pyxsim.errors import InputError
-from pyxsim.reports.draw import draw
-from pyxsim.reports.layout import layout
+from pyxsim.reports.plots.network_drawing import draw
+from pyxsim.reports.plots.network_layout import layout
 from pyxsim.topology import Block, Topology, build, product
 from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.garnet import garnet_switch, garnet_torus

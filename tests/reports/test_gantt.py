@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from pyxsim.reports import gantt
-from pyxsim.reports.plots import figure
+from pyxsim.reports.plots.figure import figure, gantt
 from pyxsim.results import work
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work

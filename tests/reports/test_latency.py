@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pyxsim.reports
-from pyxsim.reports.latency import number, traffic_facts
-from pyxsim.reports.summary import html, text
+from pyxsim.reports.text.summary import html, text
+from pyxsim.reports.text.traffic_facts import number, traffic_facts
 from pyxsim.results.attribution import PARTS
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result
@@ -160,7 +160,7 @@ def test_the_page_is_aligned(build: Callable[..., Result]) -> None:
 def test_names_in_the_plots_of_curves() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    from pyxsim.reports.curve import throughput
+    from pyxsim.reports.plots.load_latency import throughput
 
     tails = {0.1: 60, 0.2: 100, 0.3: 9000}
     points = [{**SUMMARY, "offered_load": load, "packet_latency_p99": tail} for load, tail in tails.items()]
@@ -181,7 +181,7 @@ def test_names_in_the_plots_of_curves() -> None:
 def test_plots_of_curves(tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    from pyxsim.reports.curve import save
+    from pyxsim.reports.plots.load_latency import save
 
     points = [{**SUMMARY, "offered_load": load, "packet_latency": 30 + 10 * load} for load in (0.1, 0.2, 0.3)]
     points.append({**SUMMARY, "offered_load": 0.4, "saturated": True})

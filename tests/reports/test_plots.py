@@ -13,10 +13,10 @@ import pytest
 from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
-from pyxsim.reports import plots
-from pyxsim.reports.panels import bands
-from pyxsim.reports.plots import Plots, figure, save
-from pyxsim.reports.style import Clock, nice_top, thinned
+from pyxsim.reports.plots import figure as plots
+from pyxsim.reports.plots.figure import Plots, figure, save
+from pyxsim.reports.plots.link_plots import bands
+from pyxsim.reports.plots.style import Clock, nice_top, thinned
 from pyxsim.results.result import LinkTable, Result
 from pyxsim.topology import build as build_topology
 

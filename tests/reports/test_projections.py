@@ -9,8 +9,8 @@ import pytest
 
 from pyxsim import library
 from pyxsim.network.windows import Windows
-from pyxsim.reports import plots
-from pyxsim.reports.projections import MOST_DRAWN, busiest, projections
+from pyxsim.reports.plots import figure as plots
+from pyxsim.reports.plots.projections import MOST_DRAWN, busiest, projections
 from pyxsim.results.result import LinkTable, Result
 from pyxsim.topology import Topology
 from pyxsim.topology import build as build_topology

@@ -14,7 +14,7 @@ from matplotlib.quiver import Quiver
 from pyxsim import library
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError
-from pyxsim.reports.spacetime import MAX_LABELS, MAX_NAMED, runs, spacetime
+from pyxsim.reports.plots.spacetime import MAX_LABELS, MAX_NAMED, runs, spacetime
 
 library.load_all()
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pyxsim import library
-from pyxsim.reports.facts import (
+from pyxsim.reports.text.facts import (
     dimensions,
     equals,
     facts,
@@ -21,7 +21,7 @@ from pyxsim.reports.facts import (
     plural,
     rounded,
 )
-from pyxsim.reports.summary import Summary, bar, html, print_summary, text
+from pyxsim.reports.text.summary import Summary, bar, html, print_summary, text
 from pyxsim.results.result import Result
 from pyxsim.topology import build as build_topology
 

@@ -13,7 +13,7 @@ from pyxsim.results.sweep import Point, Sweep
 pytest.importorskip("matplotlib")
 
 import pyxsim.reports  # noqa: F401
-from pyxsim.reports.sweep import Scale, file_name, label_of, save
+from pyxsim.reports.plots.sweep_lines import Scale, file_name, label_of, save
 
 LOADS, VCS = [0.1, 0.2, 0.3], [1, 2, 4]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyxsim.reports.turns import chunks
+from pyxsim.reports.plots.chunk_bars import chunks
 from pyxsim.results.result import Result
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pyxsim.reports import layers, work
-from pyxsim.reports.summary import html, text
+from pyxsim.reports.text import layer_tables, workload_tables
+from pyxsim.reports.text.summary import html, text
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import GraphBuilder, Kind
@@ -65,15 +65,15 @@ def test_narrow(build: Build) -> None:
 
 def test_nothing_to_tell(build: Build) -> None:
     """Without a graph, and where nothing has ended."""
-    assert not list(work.tables(build()))
-    assert work.facts(build()) == []
+    assert not list(workload_tables.tables(build()))
+    assert workload_tables.facts(build()) == []
     build_graph = GraphBuilder(1)
     build_graph.task(0, Kind.COMPUTE, ticks=7)
     graph, nobody = build_graph.graph(), np.full(1, -1, np.int32)
     times = TaskTimes(np.zeros(1, np.int64), np.zeros(1, np.int64), np.full(1, -1), nobody, nobody, nobody)
     result = build(work=Work.of(graph, times, 5), complete=False)
-    assert work.facts(result) == []
-    assert len(list(work.tables(result))) == 1
+    assert workload_tables.facts(result) == []
+    assert len(list(workload_tables.tables(result))) == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 30])
@@ -84,7 +84,7 @@ def test_layers_that_waited_most(build: Build, count: int) -> None:
     columns["fwd_exposed"] = np.arange(count)[::-1] * 10
     columns["finished"] = np.full(count, 900)
     result = build(layers={"name": np.array([f"l{number}" for number in range(count)], dtype=object), **columns})
-    assert bool(list(layers.tables(result))) == (count > 1)
+    assert bool(list(layer_tables.tables(result))) == (count > 1)
     shown = text(result)
     for number in range(count):
         assert (f"\nl{number} " in shown) == (count > 1 and number < 6)

@@ -9,7 +9,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.results.result import Result
-from pyxsim.reports.summary import text
+from pyxsim.reports.text.summary import text
 from tests.results.conftest import make_memory
 
 Build = Callable[..., Result]

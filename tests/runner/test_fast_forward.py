@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.reports.facts import facts
+from pyxsim.reports.text.facts import facts
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.runner.lifecycle import run
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pyxsim.models import load_model
-from pyxsim.reports.comparison import page as markdown
+from pyxsim.reports.text.comparison_tables import page as markdown
 from pyxsim.runner.lifecycle import run
 from pyxsim.study.compare import compare
 

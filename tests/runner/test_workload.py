@@ -10,7 +10,7 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import StuckError
-from pyxsim.reports.summary import text
+from pyxsim.reports.text.summary import text
 from pyxsim.results.result import Result
 from pyxsim.results.work import TIMES
 from pyxsim.runner.lifecycle import simulate

@@ -6,7 +6,7 @@ result, of the sections that the other modules make; `render.py` makes the page.
 
 from __future__ import annotations
 
-from pyxsim.reports.html.files import chapters, of_results
+from pyxsim.reports.html.page_files import chapters, of_results
 from pyxsim.reports.html.render import check_page, save
 
 __all__ = ["chapters", "check_page", "of_results", "save"]

@@ -11,8 +11,8 @@ from typing import Any
 from pyxsim import __version__
 from pyxsim.errors import InputError
 from pyxsim.paths import ending
-from pyxsim.reports.html.look import CONFIG, need_plotly, plotly_js, templates
-from pyxsim.reports.html.parts import Chapter, Detail, Panel
+from pyxsim.reports.html.elements import Chapter, Detail, Panel
+from pyxsim.reports.html.plotly_style import CONFIG, need_plotly, plotly_js, templates
 from pyxsim.results.hdf5 import check_writable, put_file
 
 MOST_BYTES = 8_000_000

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.timeline import system, tasks
+from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.choose import Choice
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.counters import link_counters, network_counters
-from pyxsim.reports.timeline.trace import NAMING, Counter, Slices, Trace
+from pyxsim.reports.timeline.trace_model import NAMING, Counter, Slices, Trace
 from pyxsim.reports.timeline.view import View
 from pyxsim.results.result import Longs, Result
 
@@ -24,10 +24,10 @@ def build(result: Result, view: View | None = None) -> Trace:
     npus, links = view.chosen_npus(result), view.chosen_links(result)
     making = _Making(result, clock, view.most_events)
     making.whole()
-    making.some("collectives", partial(system.collective_slices, result))
-    making.some("messages", partial(system.message_slices, result))
+    making.some("collectives", partial(system_tracks.collective_slices, result))
+    making.some("messages", partial(system_tracks.message_slices, result))
     if result.work is not None:
-        making.some("critical path", partial(tasks.path_slices, result.work))
+        making.some("critical path", partial(task_tracks.path_slices, result.work))
     making.network()
     choice = Choice(result, clock, npus)
     shown = making.links(links, list(dict.fromkeys(view.counters)), choice.demand)
@@ -102,12 +102,12 @@ class _Making:
         process = {npu: trace.process(f"NPU {npu:0{digits}}", first + npu) for npu in rows.npus.tolist()}
         work, doing = result.work, []
         if work is not None and len(rows.work):
-            doing = list(tasks.work_slices(work, clock, trace, rows, process))
+            doing = list(task_tracks.work_slices(work, clock, trace, rows, process))
             trace.slices += doing
-        chunks = system.chunk_slices(result, clock, trace, rows.chunks, process) if len(rows.chunks) else None
+        chunks = system_tracks.chunk_slices(result, clock, trace, rows.chunks, process) if len(rows.chunks) else None
         trace.slices += [chunks] if chunks is not None else []
         if work is not None and work.tasks and doing:
-            trace.arrows += tasks.arrows(work, result, doing[-1], rows, chunks)
+            trace.arrows += task_tracks.arrows(work, result, doing[-1], rows, chunks)
         self.about["npus"] = _of(len(process), int(result.counts.get("npus", 0)))
 
     def _add(self, slices: Slices) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.reports.timeline import system, tasks
+from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.clock import Clock
-from pyxsim.reports.timeline.trace import NAMING
+from pyxsim.reports.timeline.trace_model import NAMING
 from pyxsim.results.result import Longs, Result
 from pyxsim.results.work import Columns
 
@@ -37,8 +37,10 @@ class Choice:
     """The rows that are asked for. `wanted`: NPUs; None: all. `demand`: events that all of them need."""
 
     def __init__(self, result: Result, clock: Clock, wanted: Longs | None) -> None:
-        chunks = system.chunk_rows(result, clock)
-        table, work = tasks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
+        chunks = system_tracks.chunk_rows(result, clock)
+        table, work = (
+            task_tracks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
+        )
         self.result = result
         self.rows = Rows(np.zeros(0, np.int64), chunks, work, table)
         self.owner, self.cost = _owners(result, self.rows), _costs(result, self.rows)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pyxsim.reports.timeline.trace import INTO, OUT, Counter, Process, Trace
+from pyxsim.reports.timeline.trace_model import INTO, OUT, Counter, Process, Trace
 
 CHAINS = 1 << 32
 """Numbers of chains begin here: Perfetto counts the arrows of other events from 1, and takes both for the same."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.reports.facts import link_title
+from pyxsim.reports.text.facts import link_title
 from pyxsim.reports.timeline.clock import Clock
-from pyxsim.reports.timeline.trace import Counter
+from pyxsim.reports.timeline.trace_model import Counter
 from pyxsim.reports.timeline.view import COUNTERS
 from pyxsim.results.result import STALLS, Longs, Result
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyxsim.reports.html import chapters, save
-from pyxsim.reports.html.look import HEAT
+from pyxsim.reports.html.plotly_style import HEAT
 from pyxsim.results.result import Result
 from tests.reports.html.test_page import EVIL
 

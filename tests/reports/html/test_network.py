@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from pyxsim.reports.html import network
-from pyxsim.reports.html.parts import Detail
-from pyxsim.reports.style import nice_top
+from pyxsim.reports.html.elements import Detail
+from pyxsim.reports.html.panels import network
+from pyxsim.reports.plots.style import nice_top
 from pyxsim.results.result import STALLS, Result
 
 TITLE = "The network: how busy each link was"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.reports.facts import facts
 from pyxsim.reports.html import chapters, check_page, render, save
-from pyxsim.reports.html.look import plain, unlike
-from pyxsim.reports.html.parts import Detail, cut, sheet_of
-from pyxsim.reports.html.result import sections
+from pyxsim.reports.html.elements import Detail, cut, sheet_of
+from pyxsim.reports.html.plotly_style import plain, unlike
+from pyxsim.reports.html.result_chapter import sections
+from pyxsim.reports.text.facts import facts
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import STALLS, LinkTable, Result
 from tests.reports.html.test_network import numbers

@@ -12,9 +12,10 @@ import pytest
 
 import pyxsim
 from pyxsim.network.windows import Windows
-from pyxsim.reports.html import limits, traffic
-from pyxsim.reports.html.parts import Detail
-from pyxsim.reports.html.result import sections
+from pyxsim.reports.html import key_findings
+from pyxsim.reports.html.elements import Detail
+from pyxsim.reports.html.panels import latency
+from pyxsim.reports.html.result_chapter import sections
 from pyxsim.results.result import Result
 
 UNIFORM = {
@@ -102,7 +103,7 @@ def test_layers_add_up_to_the_time_of_npus(dlrm: Result) -> None:
 
 def test_what_limits_a_workload(dlrm: Result) -> None:
     share = dlrm.npus["compute"].mean() / dlrm.time_cycles
-    assert any(f"computed {100 * share:.1f} % of the time" in text for text in limits.sentences(dlrm))
+    assert any(f"computed {100 * share:.1f} % of the time" in text for text in key_findings.sentences(dlrm))
 
 
 def test_latencies_are_those_that_were_measured(uniform: Result) -> None:
@@ -123,23 +124,23 @@ def test_latencies_are_those_that_were_measured(uniform: Result) -> None:
 
 def test_percentiles_are_numpy_s() -> None:
     values = np.repeat([3, 7, 8, 100], [50, 40, 9, 1])
-    found = traffic.percentiles(*np.unique(values, return_counts=True))
+    found = latency.percentiles(*np.unique(values, return_counts=True))
     expected = {
-        name: int(np.percentile(values, 100 * share, method="inverted_cdf")) for name, share in traffic.MARKS.items()
+        name: int(np.percentile(values, 100 * share, method="inverted_cdf")) for name, share in latency.MARKS.items()
     }
     assert found == expected
 
 
 def test_a_long_tail_is_drawn_in_decades() -> None:
     groups = [("a", np.array([10, 20, 5000]), np.array([50, 49, 1]))]
-    panel = traffic.histogram("t", "packets", groups, "latency", 1.0, "cycles")
+    panel = latency.histogram("t", "packets", groups, "latency", 1.0, "cycles")
     assert panel.figure.layout.xaxis.type == "log"
     assert np.sum(panel.figure.data[0].y) == pytest.approx(1)
 
 
 def test_many_classes_are_together() -> None:
     groups = [(f"class {i}", np.array([10 + i]), np.array([1])) for i in range(20)]
-    panel = traffic.histogram("t", "packets", groups, "latency", 1.0, "cycles")
+    panel = latency.histogram("t", "packets", groups, "latency", 1.0, "cycles")
     assert [trace.name for trace in panel.figure.data][-1] == "others"
     assert sum(np.sum(trace.y) for trace in panel.figure.data) == pytest.approx(1)
     assert panel.notes
@@ -190,10 +191,12 @@ def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) 
 
 def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     slow, quick = build(), build(bound_ns=249)
-    assert any("1.250 times" in text and "20.0 % of it has other reasons" in text for text in limits.sentences(slow))
-    assert any("are what limits it" in text for text in limits.sentences(quick))
-    assert not any("times the least" in text for text in limits.sentences(build(complete=False)))
-    assert limits.sentences(build(complete=False, failure="deadlock in cycle 40")) == []
+    assert any(
+        "1.250 times" in text and "20.0 % of it has other reasons" in text for text in key_findings.sentences(slow)
+    )
+    assert any("are what limits it" in text for text in key_findings.sentences(quick))
+    assert not any("times the least" in text for text in key_findings.sentences(build(complete=False)))
+    assert key_findings.sentences(build(complete=False, failure="deadlock in cycle 40")) == []
 
 
 def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> None:
@@ -203,7 +206,7 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
         links = replace(result.links, dim=np.array([0, 0, 1, 1]))
         counts = {"flits": np.array(flits), **{name: np.array(each) for name, each in stalls.items()}}
         changed = build(links=links, totals=counts, windows=Windows.whole(250, counts), dimensions=["ring 2", "bus 2"])
-        return " ".join(limits.sentences(changed))
+        return " ".join(key_findings.sentences(changed))
 
     assert "dimension 0: ring 2; they were sending 96.0 % of the time" in told([96, 96, 0, 0])
     assert "their bandwidth is the limit" in told([96, 96, 0, 0])
@@ -220,7 +223,7 @@ def test_a_saturated_network_says_so(uniform: Result) -> None:
     assert uniform.traffic is not None
     full = replace(uniform.traffic, summary={**uniform.traffic.summary, "saturated": True})
     changed = Result(**{**_fields(uniform), "traffic": full})
-    assert limits.sentences(changed)[0].startswith("The network cannot take this load")
+    assert key_findings.sentences(changed)[0].startswith("The network cannot take this load")
 
 
 def _fields(result: Result) -> dict[str, Any]:

@@ -14,10 +14,9 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError
-from pyxsim.reports.html import chapters, of_results, save
-from pyxsim.reports.html import sweep as sweep_chapter
-from pyxsim.reports.html.parts import Detail
-from pyxsim.reports.html.together import flattened, names_of, unit_of
+from pyxsim.reports.html import chapters, of_results, save, sweep_chapter
+from pyxsim.reports.html.elements import Detail
+from pyxsim.reports.html.side_by_side import flattened, names_of, unit_of
 from pyxsim.results import comparison_file
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result

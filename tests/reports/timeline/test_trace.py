@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.reports.timeline import View, build, check_timeline, write
-from pyxsim.reports.timeline.trace import lanes
+from pyxsim.reports.timeline.trace_model import lanes
 from pyxsim.results import Result
 from tests.reports.timeline.read import Event, Told
 

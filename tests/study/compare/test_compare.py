@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyxsim.analysis.verdict import AWARE, NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
 from pyxsim.errors import InputError
-from pyxsim.reports.comparison import said
+from pyxsim.reports.text.comparison_tables import said
 from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Cheap, Compared, Comparison, Entry
 from pyxsim.results.comparison_file import save
 from pyxsim.runner.hooks import ProgressHooks

@@ -1,0 +1,143 @@
+"""The chapter of a comparison of network models: the times that each tells, and its points side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import h5py
+
+from pyxsim.reports.html import side_by_side
+from pyxsim.reports.html.elements import Chapter, Detail, Panel, Section, cut
+from pyxsim.reports.html.plotly_style import NAME, figure, plain, tint, unlike
+from pyxsim.reports.text.facts import Fact, percent, plural
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.results.comparison import LINKS, PACKET
+from pyxsim.results.hdf5 import read_result
+from pyxsim.units import format_time_ns
+
+MOST_POINTS = 60
+ROW = 16  # pixels of a bar
+
+
+def chapters(file: h5py.File, name: str) -> list[Chapter]:
+    """The comparison; and of the point where the models differ most, its results side by side. Raises KeyError,
+    ValueError or TypeError where the file holds none."""
+    told = json.loads(file.attrs["comparison"])
+    points = told["points"]
+    worst = max(points, key=_apart, default=None)
+    found = [_overview(told, points, name)]
+    if worst is not None:
+        label = worst["label"]
+        groups = [group for group in file["points"].values() if group.attrs["label"] == label]
+        results = [(backend, read_result(part)) for backend, part in groups[0].items() if "record" in part.attrs]
+        if len(results) > 1:
+            results.sort(key=lambda each: each[0] != PACKET)
+            what = "the models" if len(points) == 1 else f"{label}: where the models differ most"
+            found.append(side_by_side.chapter(results, f"Side by side: {what}"))
+    return found
+
+
+def _times(point: Mapping[str, Any]) -> dict[str, float]:
+    there = [each for each in point["backends"] if each.get("complete") and each.get("time_ns") is not None]
+    return {each["backend"]: float(each["time_ns"]) for each in there}
+
+
+def _apart(point: Mapping[str, Any]) -> float:
+    times = [time for time in _times(point).values() if time > 0]
+    return max(times) / min(times) if times else 1.0
+
+
+def _overview(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], name: str) -> Chapter:
+    within = float(told["within"])
+    cards = [
+        Fact("points", f"{len(points)}", "experiments"),
+        Fact("models", f"{len(told['backends'])}", "of the network"),
+    ]
+    lead = []
+    errors = {
+        backend: max((abs(error) for point in points if (error := _error(point, backend)) is not None), default=None)
+        for backend in told["backends"]
+        if backend != PACKET
+    }
+    for backend, worst in errors.items():
+        if worst is not None:
+            good = "within" if worst <= within else "not within"
+            lead.append(f"{backend} is at most {percent(worst)} off the packets: {good} {percent(within)}.")
+    alarms = [] if told["complete"] else ["interrupted: this is what was compared so far"]
+    by = f"pyxsim {told.get('version', '')}, seed {told.get('seed', '')}"
+    title = f"{told['title']}: {plural(len(told['backends']), 'network model')}"
+    return Chapter(title, by, cards, lambda detail: _sections(told, points, detail), lead, alarms, [name])
+
+
+def _error(point: Mapping[str, Any], backend: str) -> float | None:
+    times = _times(point)
+    return times[backend] / times[PACKET] - 1 if backend in times and times.get(PACKET) else None
+
+
+def _sections(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], detail: Detail) -> Iterator[Section]:
+    shown = points[: detail.most(MOST_POINTS)]
+    notes = [] if len(shown) == len(points) else [f"Bounded: {len(shown)} of {len(points)} points."]
+    yield Section("models", "Models", [_bars(told, shown, notes), _table(told, shown, notes)])
+
+
+def _bars(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
+    times = [_times(point) for point in points]
+    unit, scale = side_by_side.unit_of(max((t for each in times for t in each.values()), default=1.0))
+    labels = unlike([plain(cut(str(point["label"]), NAME)) for point in points])
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": backend,
+            "y": labels,
+            "x": [each[backend] / scale if backend in each else None for each in times],
+            "marker": {"color": tint(i)},
+            "hovertemplate": f"{backend}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",
+        }
+        for i, backend in enumerate(told["backends"])
+    ]
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "links alone",
+            "y": labels,
+            "x": [float(point["physical_ns"]) / scale for point in points],
+            "marker": {"symbol": "line-ns-open", "size": 14, "color": "#8A93A0", "line": {"width": 2}},
+            "hovertemplate": f"{LINKS}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",
+        }
+    )
+    sketch = {
+        "barmode": "group",
+        "xaxis": {"title": {"text": f"simulated time ({unit})"}, "rangemode": "tozero"},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+        "legend": {"traceorder": "normal"},
+    }
+    text = "The time of each experiment as each model tells it, and what no machine with these links can beat."
+    height = 120 + len(points) * (ROW * len(told["backends"]) + 12)
+    return Panel("Times", text, figure(traces, sketch), height, notes=notes)
+
+
+def _table(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
+    rows, marked = [], set()
+    for i, point in enumerate(points):
+        times, row = _times(point), [str(point["label"])]
+        reasons = {each["backend"]: each.get("reason") for each in point["backends"]}
+        for backend in told["backends"]:
+            error = _error(point, backend)
+            if error is not None and abs(error) > float(told["within"]):
+                marked.add((i, len(row)))
+            if backend not in times:
+                row.append(str(reasons.get(backend) or "-"))
+                continue
+            part = "" if error is None or backend == PACKET else f" ({100 * error:+.1f} %)"
+            row.append(format_time_ns(Fraction(times[backend])) + part)
+        rows.append([*row, format_time_ns(Fraction(point["physical_ns"]))])
+    text = (
+        f"In brackets, how far off the packets; what is off by more than {percent(float(told['within']))} stands out."
+    )
+    sheet = Sheet(("point", *told["backends"], LINKS), rows, marked=frozenset(marked))
+    return Panel("Every time", text, sheet=sheet, notes=notes)

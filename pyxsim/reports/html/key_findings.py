@@ -1,0 +1,111 @@
+"""What limited a run, in sentences: from the same numbers as the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pyxsim.reports.text import verdict_tables
+from pyxsim.reports.text.facts import STALL_WORDS, dimensions, percent
+from pyxsim.reports.text.traffic_facts import number
+from pyxsim.results.attribution import hot_links
+from pyxsim.results.comparison import PACKET, Compared, Entry
+from pyxsim.results.result import STALLS, Result
+
+FULL = 0.85  # of the time: such links have no room
+NEAR = 1.1  # times the bound: little is left to win
+LITTLE = 0.02  # of the time: not worth a sentence
+HELP = {
+    "stall_credit": "larger buffers would let them go on",
+    "stall_vc": "more virtual channels would let them go on",
+    "stall_arbitration": "they met at routers, so other routes or smaller messages would help",
+}
+"""What would shorten the waiting, by its cause. That a link is busy sending is no fault."""
+
+
+def sentences(result: Result) -> list[str]:
+    """What is worth saying, the most important first; of a system that failed nothing limited the run but that."""
+    if result.failure:
+        return []
+    return [*_bound(result), *_traffic(result), *_work(result), *_links(result), *_waiting(result)]
+
+
+def _bound(result: Result) -> Iterator[str]:
+    if result.ratio is None or not result.complete:
+        return
+    took = f"The run took {result.ratio:.3f} times the least time that the links allow for its plan"
+    if result.ratio < NEAR:
+        yield f"{took}: bandwidth and latency of the links are what limits it."
+    else:
+        yield f"{took}: {percent(1 - 1 / result.ratio)} of it has other reasons."
+
+
+def _traffic(result: Result) -> Iterator[str]:
+    if result.traffic is None:
+        return
+    told = result.traffic.summary
+    if told.get("saturated"):
+        yield (
+            f"The network cannot take this load: of {number(told['offered_load'])} flits per node and cycle "
+            f"it accepted {number(told['accepted_load'])}."
+        )
+    elif told.get("packet_latency") is not None and told.get("zero_load_latency"):
+        times = told["packet_latency"] / told["zero_load_latency"]
+        yield f"The network takes this load; a packet is under way {times:.2f} times as long as in an empty network."
+
+
+def _work(result: Result) -> Iterator[str]:
+    if result.work is None:
+        return
+    end = max(1, result.time_cycles)
+    compute, exposed, idle = (result.work.extremes(name)["mean"] / end for name in ("compute", "exposed", "idle"))
+    yield (
+        f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} for communication that "
+        f"no computing hid{f', and had nothing to do in {percent(idle)}' if idle >= LITTLE else ''}."
+    )
+    if result.work.by_kind:
+        kind, cycles = next(iter(result.work.by_kind.items()))
+        yield f"Most of the critical path is {kind}: {percent(cycles / end)} of the run."
+
+
+def _links(result: Result) -> Iterator[str]:
+    uses = dimensions(result)
+    if not uses or not result.busy_total.any():
+        return
+    kind = "" if result.link_kinds else "dimension "
+    most, single = max(uses, key=lambda use: use.mean), max(uses, key=lambda use: use.most)
+    what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
+    told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
+    if single.most > 1:
+        yield f"{told}: this network model lets links carry more than they can."
+    elif most.mean >= FULL:
+        yield f"{told}: their bandwidth is the limit."
+    elif most.most >= FULL:
+        yield f"{told}: a few links carry too much, the others wait for them."
+    else:
+        yield f"{told}."
+        if single.most >= FULL:
+            yield (
+                f"But a link of {kind}{single.name} was sending {percent(single.most)} of the time, its like "
+                f"{percent(single.mean)} on average: a few links carry too much, the others wait for them."
+            )
+    # That links were sending is no loss; of the rest the most frequent cause.
+    worst = max(uses, key=lambda use: max(use.stalls[i] for i, name in enumerate(STALLS) if name in HELP))
+    waited = {name: worst.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
+    cause = max(waited, key=lambda name: waited[name])
+    if waited[cause] >= LITTLE:
+        where = "" if len(uses) == 1 else f" before links of {kind}{worst.name}"
+        yield f"Flits waited{where} for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
+
+
+def _waiting(result: Result) -> Iterator[str]:
+    links = hot_links(result, 1)
+    if links:
+        point = as_point(result)
+        yield f"Packets waited longest at {verdict_tables.sentence(point, links[0])}"
+
+
+def as_point(result: Result) -> Compared:
+    """A result as the only one of a comparison, which knows how to say why."""
+    entry = Entry(PACKET, result)
+    return Compared("", result.title, result.clock_hz, Fraction(0), [entry])

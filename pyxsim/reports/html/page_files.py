@@ -1,0 +1,65 @@
+"""What kind of file is to be shown, and the chapters that it makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import h5py
+
+from pyxsim.errors import InputError, InputErrors, raise_all
+from pyxsim.reports.html import backends_chapter, curve_chapter, result_chapter, side_by_side, sweep_chapter
+from pyxsim.reports.html.elements import Chapter
+from pyxsim.results import sweep as sweeps
+from pyxsim.results.curve import Curve
+from pyxsim.results.result import Result
+
+KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep"
+
+
+def chapters(paths: Sequence[str]) -> list[Chapter]:
+    """The chapters of a page of these files; several results are one. Raises InputError with a line for each that
+    cannot be read."""
+    faults: list[InputError] = []
+    results: dict[str, Result] = {}
+    others: list[Chapter] = []
+    for path, name in zip(paths, side_by_side.names_of(paths), strict=True):
+        try:
+            found = _read(path, name)
+        except InputError as error:
+            faults += error.faults if isinstance(error, InputErrors) else [error]
+            continue
+        if isinstance(found, Result):
+            results[name] = found
+        else:
+            others += found
+    raise_all(faults)
+    return [*of_results(results), *others]
+
+
+def of_results(results: Mapping[str, Result]) -> list[Chapter]:
+    """The chapter of a result, or of several side by side, each with the name that the page gives it."""
+    if len(results) > 1:
+        return [side_by_side.chapter(list(results.items()))]
+    return [result_chapter.chapter(each, name) for name, each in results.items()]
+
+
+def _read(path: str, name: str) -> Result | list[Chapter]:
+    """A result; or the chapters of what is none."""
+    if os.path.isdir(path):
+        return [sweep_chapter.chapter(sweeps.read(path), name)]
+    try:
+        with h5py.File(path, "r") as file:
+            if "curve" in file:
+                return [curve_chapter.chapter(Curve.load(path), name)]
+            if "comparison" in file.attrs:
+                return backends_chapter.chapters(file, name)
+            if "record" not in file.attrs:
+                raise InputError("is nothing that can be shown", file=path, allowed=KINDS)
+    except OSError:
+        pass  # what cannot be opened: the reader of results says why
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("is a comparison of another version", file=path) from error
+    return Result.load(path)

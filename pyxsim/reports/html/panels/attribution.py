@@ -1,0 +1,123 @@
+"""Where the time of messages went, where packets waited, and who made whom wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.html.elements import Panel, cut
+from pyxsim.reports.html.key_findings import as_point
+from pyxsim.reports.html.plotly_style import NAME, figure, plain, unlike
+from pyxsim.reports.plots.style import PART_COLOURS
+from pyxsim.reports.text import verdict_tables
+from pyxsim.reports.text.attribution_tables import WORDS, blame, rows
+from pyxsim.reports.text.facts import percent, plural
+from pyxsim.reports.text.traffic_facts import number
+from pyxsim.results.attribution import PARTS, hot_links
+from pyxsim.results.result import Result
+
+MOST_TRAFFICS = 16
+MOST_LINKS = 12
+ROW = 30  # pixels
+
+
+def panels(result: Result) -> list[Panel]:
+    """All of it; nothing where the run did not tell."""
+    told = result.attribution
+    if told is None or not told.messages.any():
+        return []
+    found = [_parts(result)]
+    if len(told.waits["link"]):
+        found += [_links(result), _blame(result), _sentences(result)]
+    return found
+
+
+def _stack(names: list[str], values: dict[str, list[float]], told: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": WORDS.get(part, part),
+            "y": names,
+            "x": values[part],
+            "marker": {"color": PART_COLOURS[part]},
+            "hovertemplate": f"{WORDS.get(part, part)}: {told}<extra></extra>",
+        }
+        for part in PARTS
+        if any(values[part])
+    ]
+
+
+def _parts(result: Result) -> Panel:
+    told = result.attribution
+    assert told is not None
+    every = rows(told)
+    found = every[: MOST_TRAFFICS + 1]
+    notes = [f"Bounded: {len(found)} of {len(every)} traffics."] if len(found) < len(every) else []
+    names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in found])
+    values = {part: [row.shares[i] for row in found] for i, part in enumerate(PARTS)}
+    sketch = {
+        "barmode": "stack",
+        "xaxis": {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of the latency"}},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+        "legend": {"traceorder": "normal"},
+    }
+    what = "message" if result.traffic is None else "measured packet"
+    text = f"What the latency of {plural(int(told.messages.sum()), what)} was spent on, on average. "
+    text += "Grey and blue: what it takes alone, and the wait at the source; the others: waiting in the network."
+    height = 130 + ROW * max(2, len(found))
+    return Panel("Where the time went", text, figure(_stack(names, values, "%{x:.1%}"), sketch), height, notes=notes)
+
+
+def _links(result: Result) -> Panel:
+    links = hot_links(result, MOST_LINKS)
+    names = unlike(
+        [plain(cut(f"{each.name} (+{len(each.like):,})" if each.like else each.name, NAME)) for each in links]
+    )
+    values = {part: [each.causes.get(part, 0) / each.cycles * each.waiting for each in links] for part in PARTS}
+    sketch = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": "packets waiting at a time, mean over the run"}, "rangemode": "tozero"},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+        "legend": {"traceorder": "normal"},
+    }
+    text = (
+        "The links and lanes at which packets waited longest, and for what; in brackets, how many others are like it."
+    )
+    traces = _stack(names, values, "%{x:.3g} packets")
+    return Panel("Where packets waited", text, figure(traces, sketch), 130 + 24 * max(3, len(links)))
+
+
+def _blame(result: Result) -> Panel:
+    assert result.attribution is not None
+    victims, culprits, cycles = blame(result.attribution)
+    shares = cycles / np.maximum(1, cycles.sum(axis=1, keepdims=True))
+    heat = {
+        "type": "heatmap",
+        "x": unlike([plain(cut(name, 20)) for name in culprits]),
+        "y": unlike([plain(cut(name, 24)) for name in victims]),
+        "z": shares,
+        "customdata": cycles,
+        "text": [[percent(share) if share else "" for share in row] for row in shares.tolist()],
+        "texttemplate": "%{text}",
+        "coloraxis": "coloraxis",
+        "xgap": 2,
+        "ygap": 2,
+        "hovertemplate": "%{y} waited %{customdata:,} cycles for %{x}: %{z:.1%}<extra></extra>",
+    }
+    sketch = {
+        "coloraxis": {"cmin": 0, "cmax": 1, "showscale": False},
+        "xaxis": {"title": {"text": "waited for"}, "showgrid": False, "type": "category"},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+        "margin": {"t": 10},
+    }
+    text = "For whom the packets of each traffic waited in the network, as a share of the cycles that they waited."
+    return Panel("Who made whom wait", text, figure([heat], sketch), 110 + 44 * max(2, len(victims)), wide=False)
+
+
+def _sentences(result: Result) -> Panel:
+    """The links where packets waited longest, in words."""
+    point = as_point(result)
+    found = [verdict_tables.sentence(point, link) for link in verdict_tables.hottest(point, 4)]
+    return Panel("Why, at the worst places", "", sentences=found, wide=False)

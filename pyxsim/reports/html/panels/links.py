@@ -1,0 +1,223 @@
+"""The links over time, what flits waited for, how full buffers were, and the busiest links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.html.elements import Detail, Panel, cut
+from pyxsim.reports.html.plotly_style import NAME, faded, figure, plain, share_axis, tint, unlike
+from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
+from pyxsim.reports.plots.figure import topology_of
+from pyxsim.reports.plots.link_plots import MAX_NAMED, bands
+from pyxsim.reports.plots.style import STALL_COLOURS, Clock, thinned
+from pyxsim.reports.text.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.results.result import STALLS, Result
+from pyxsim.units import format_time_ns
+
+MOST_POINTS = 500  # of a line
+MOST_COLUMNS, MOST_CELLS = 400, 120_000  # of the heat map
+MOST_DIMENSIONS = 12
+MOST_HOT = 20
+MOST_TICKS = 16
+ROW = 26  # pixels of a bar with its name
+
+
+def over_time(result: Result, detail: Detail) -> list[Panel]:
+    """Each dimension over time, and each link."""
+    if not result.utilization.size:
+        return []
+    return [_dimensions(result, detail), _every_link(result, detail)]
+
+
+def _dimensions(result: Result, detail: Detail) -> Panel:
+    clock, notes = Clock.of(result), []
+    use, starts = together(result, detail.most(MOST_POINTS))
+    # A line of steps ends where its last point is: the last step is told twice.
+    times, again = edges(result, starts), [*range(len(starts)), len(starts) - 1]
+    found = np.unique(result.links.dim).tolist()
+    traces: list[dict[str, Any]] = []
+    for dim in found[:MOST_DIMENSIONS]:
+        mine = use[again][:, result.links.dim == dim]
+        name = plain(cut(link_title(result, dim), NAME))
+        step: dict[str, Any] = {"type": "scatter", "x": times, "mode": "lines", "legendgroup": name}
+        shape: dict[str, Any] = {"shape": "hv", "color": tint(dim)}
+        traces.append(
+            {
+                **step,
+                "y": mine.max(axis=1),
+                "line": {**shape, "width": 0},
+                "fill": "tozeroy",
+                "fillcolor": faded(tint(dim), 0.16),
+                "showlegend": False,
+                "hoverinfo": "skip",
+            }
+        )
+        told = {"name": name, "hovertemplate": "%{y:.1%}", "line": {**shape, "width": 1.8}}
+        traces.append({**step, "y": mine.mean(axis=1), **told})
+    if len(found) > MOST_DIMENSIONS:
+        notes.append(f"Bounded: {MOST_DIMENSIONS} of {len(found)} dimensions are drawn.")
+    if len(use) < len(result.windows):
+        notes.append(f"Bounded: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
+    notes += beyond(use)
+    sketch = {
+        "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
+        "yaxis": share_axis("share of time spent sending", 1.03 * top_of(use)),
+        "hovermode": "x unified",
+    }
+    what = "Kinds of links" if result.link_kinds else "Dimensions"
+    text = "How busy the links of each were: the average link (line), up to the busiest (shade)."
+    return Panel(f"{what} over time", text, figure(traces, sketch), 300, notes=notes)
+
+
+def _every_link(result: Result, detail: Detail) -> Panel:
+    clock, rows = Clock.of(result), bands(result)
+    ordered = np.concatenate([band.links for band in rows])
+    columns, starts = together(result, detail.most(MOST_COLUMNS))
+    most = max(1, detail.most(MOST_CELLS) // max(1, len(columns)))
+    notes = []
+    share, firsts = thinned(columns[:, ordered].T, most)
+    heights = np.append(firsts, len(ordered))
+    if share.size < result.busy.size:
+        windows = -(-len(result.windows) // len(columns))
+        cell = f"{plural(-(-len(ordered) // len(share)), 'link')} by {plural(windows, 'window')}"
+        notes.append(f"Bounded: a cell is the mean of up to {cell}.")
+    heat = {
+        "type": "heatmap",
+        "x": edges(result, starts),
+        "y": heights,
+        "z": share.astype(np.float32),
+        "coloraxis": "coloraxis",
+        "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{x:.4g} " + clock.unit + "<br>row %{y}<extra></extra>",
+    }
+    ticks = _row_names(result, rows)
+    sketch = {
+        "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end], "showgrid": False},
+        "yaxis": {
+            "range": [len(ordered), 0],
+            "showgrid": False,
+            "zeroline": False,
+            "tickvals": [place for place, _ in ticks],
+            "ticktext": [plain(cut(text, NAME)) for _, text in ticks],
+        },
+        "coloraxis": {"cmin": 0, "cmax": top_of(result.utilization), "colorbar": {"len": 1.04}},
+        "margin": {"t": 12},
+    }
+    window = format_time_ns(result.windows.length * 10**9 / result.clock_hz)
+    if topology_of(result) is None:
+        notes.append("The network is not drawn: its topology is on no shelf. `--library DIR` adds one of your own.")
+    text = f"A row is a link, a column a time: the share of each {window} that the link spent sending."
+    height = int(np.clip(14 * len(ordered) + 90, 200, 460))
+    return Panel("Every link over time", text, figure([heat], sketch), height, notes=notes)
+
+
+def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
+    """Where a name stands beside the rows: of links, of directions, or of dimensions, whatever there is room for."""
+    place, found = 0, []
+    for band in rows:
+        found.append((place, band))
+        place += len(band.links)
+    if len(result.links) <= MAX_NAMED:
+        return [(top + i + 0.5, result.links.name[link]) for top, band in found for i, link in enumerate(band.links)]
+    if len(rows) <= MAX_NAMED:
+        return [(top + len(b.links) / 2, f"{link_title(result, b.dim)} {b.tag}".strip()) for top, b in found]
+    dims: dict[int, list[tuple[int, Any]]] = {}
+    for top, band in found:
+        dims.setdefault(band.dim, []).append((top, band))
+    middles = [(d, (mine[0][0] + mine[-1][0] + len(mine[-1][1].links)) / 2) for d, mine in dims.items()]
+    return [(middle, link_title(result, dim)) for dim, middle in middles[:MAX_NAMED]]
+
+
+def waiting(result: Result) -> list[Panel]:
+    """What flits waited for in each dimension, and how full the buffers were."""
+    found = []
+    if len(result.links) and any(result.totals[name].any() for name in STALLS):
+        found.append(_stalls(result))
+    if result.buffer_max is not None and result.buffer_max.any():
+        found.append(_buffers(result))
+    return found
+
+
+def _stalls(result: Result) -> Panel:
+    uses = dimensions(result)[:MOST_DIMENSIONS]
+    names = unlike([plain(cut(use.name, NAME)) for use in uses])
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": STALL_WORDS[name],
+            "y": names,
+            "x": [use.stalls[i] for use in uses],
+            "marker": {"color": STALL_COLOURS[name]},
+            "hovertemplate": f"{STALL_WORDS[name]}: %{{x:.2%}} of the time<extra></extra>",
+        }
+        for i, name in enumerate(STALLS)
+    ]
+    sketch = {
+        "barmode": "stack",
+        "xaxis": share_axis("share of the run, mean over the links"),
+        "yaxis": {"autorange": "reversed", "showgrid": False},
+        "legend": {"traceorder": "normal"},
+    }
+    text = "A flit wanted a link and could not go: for lack of a credit, of a virtual channel, of its turn, or because "
+    text += "the link was sending, which is as it should be."
+    return Panel("What flits waited for", text, figure(traces, sketch), 120 + ROW * max(2, len(uses)), wide=False)
+
+
+def _buffers(result: Result) -> Panel:
+    """The fullest VC buffer of each link: how many links had their fullest one at so many flits."""
+    assert result.buffer_max is not None
+    found = np.unique(result.links.dim).tolist()[:MOST_DIMENSIONS]
+    traces = []
+    for dim in found:
+        depth, count = np.unique(result.buffer_max[result.links.dim == dim], return_counts=True)
+        name = plain(cut(link_title(result, dim), NAME))
+        traces.append(
+            {
+                "type": "bar",
+                "name": name,
+                "x": depth,
+                "y": count,
+                "marker": {"color": tint(dim)},
+                "hovertemplate": "%{y} links: %{x} flits at most<extra>" + name + "</extra>",
+            }
+        )
+    sketch = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": "most flits ever in one VC buffer"}, **_whole(int(result.buffer_max.max()))},
+        "yaxis": {"title": {"text": "links"}},
+    }
+    text = "How deep the queues behind the links became: for each link the most flits that one of its VC buffers held."
+    return Panel("Queues", text, figure(traces, sketch), 230, wide=False)
+
+
+def _whole(most: int) -> dict[str, Any]:
+    """An axis of whole numbers from 0."""
+    return {"range": [-0.6, most + 0.6], **({"dtick": 1} if most <= MOST_TICKS else {})}
+
+
+def hot(result: Result) -> list[Panel]:
+    """A table of the busiest links."""
+    if not len(result.links):
+        return []
+    uses = hottest(result, MOST_HOT)
+    numbers = {name: link for link, name in enumerate(result.links.name)}
+    rows = []
+    for use in uses:
+        link = numbers[use.name]
+        ends = f"{result.links.src[link]} to {result.links.dst[link]}"
+        kind = link_title(result, int(result.links.dim[link]))
+        waits = ["-" if not share else percent(share) for share in use.stalls]
+        row = [use.name, ends, kind, rounded(use.bandwidth, "B/s"), percent(use.mean), *waits]
+        rows.append([*row, "-" if result.buffer_max is None else f"{result.buffer_max[link]:,}"])
+    words = [text.split()[-1] for text in STALL_WORDS.values()]
+    head = ["link", "routers", "of", "bandwidth", "busy", f"waited: {words[0]}", *words[1:], "fullest VC"]
+    text = "Busy, and waited for, as shares of the run; the fullest VC in flits."
+    notes = []
+    if more := equals(result, MOST_HOT):
+        notes.append(f"And {plural(more, 'link')} just as busy as the last of these.")
+    elif len(result.links) > MOST_HOT:
+        notes.append(f"Bounded: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
+    return [Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)]

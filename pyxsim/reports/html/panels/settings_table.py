@@ -1,0 +1,55 @@
+"""What was simulated, to the last setting, and where the numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyxsim.reports.html.elements import Panel
+from pyxsim.reports.text.facts import plural
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.results.provenance import settings_sha256
+from pyxsim.results.result import Result
+
+MOST_LETTERS = 120_000  # of settings
+
+
+def panels(result: Result) -> list[Panel]:
+    """The settings with all defaults, and the provenance of a result."""
+    return [settings(result.experiment_toml), provenance(result)]
+
+
+def settings(toml: str) -> Panel:
+    """The resolved settings, folded up."""
+    text, notes = toml, []
+    if len(toml) > MOST_LETTERS:
+        text = toml[:MOST_LETTERS]
+        notes.append(f"Bounded: the first {MOST_LETTERS:,} of {plural(len(toml), 'letter')}; the file has all.")
+    what = "The experiment as it was understood: every setting with its default, in the form of an experiment file."
+    if not toml:
+        what = "The file has no settings."
+    return Panel("Settings", what, preformatted=text, notes=notes, folded=bool(toml))
+
+
+def provenance(result: Result) -> Panel:
+    """Which pyxsim made the numbers, and how to have them again."""
+    rows = [
+        ["again", command(result)],
+        ["sha256 of the settings", settings_sha256(result.experiment_toml)],
+        ["seed", str(result.seed)],
+        ["backend", result.backend],
+        *known(result.provenance),
+    ]
+    text = "The settings above, saved as settings.toml, give the same numbers with the same version."
+    return Panel("Provenance", text, sheet=Sheet(("", "value"), rows, ("value",)))
+
+
+def command(result: Result) -> str:
+    """What to type for the same result, on any machine."""
+    backend = "" if result.backend == "packet" else f" --backend {result.backend}"
+    return f"pyxsim run settings.toml{backend} -o out.h5"
+
+
+def known(record: Mapping[str, Any]) -> list[list[str]]:
+    """The rows of a provenance; `source` says what `version` does."""
+    return [[name, str(value)] for name, value in record.items() if name != "source"]

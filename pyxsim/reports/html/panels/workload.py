@@ -1,0 +1,168 @@
+"""A workload: what NPUs did when, the critical path through them, and what its layers took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.html.elements import Detail, Panel, cut, sheet_of
+from pyxsim.reports.html.plotly_style import NAME, figure, plain, unlike
+from pyxsim.reports.plots import gantt
+from pyxsim.reports.plots.style import Clock
+from pyxsim.reports.text import layer_tables, workload_tables
+from pyxsim.reports.text.facts import plural
+from pyxsim.results.result import Result
+from pyxsim.results.work import DOING, alike
+
+MOST_SPANS = 6000
+MOST_STEPS = 1500  # of the critical path
+MOST_LAYERS = 40
+ROW, LEAST, MOST = 34, 230, 760  # pixels
+PATH = "#8A93A0"
+
+
+def panels(result: Result, detail: Detail) -> list[Panel]:
+    """What the result tells of its tasks; nothing without a workload."""
+    found = []
+    if result.work is not None and len(result.work.timeline["npu"]):
+        found.append(_timeline(result, detail))
+    found += _layers(result)
+    for table in (*layer_tables.tables(result), *workload_tables.tables(result)):
+        sheet = sheet_of(table)
+        title = sheet.head[0].partition(" (")[0].removeprefix("its ")
+        found.append(Panel(title[:1].upper() + title[1:], _ABOUT.get(title, ""), sheet=sheet))
+    return found
+
+
+_ABOUT = {
+    "longest steps": "Of the critical path; those that do the same, but for numbers in their names, are one.",
+    "critical path": "What it is made of, and its share of the run.",
+}
+
+
+def _timeline(result: Result, detail: Detail) -> Panel:
+    clock, told = Clock.of(result), result.work
+    assert told is not None
+    npus, others = gantt.shown(result)
+    places = gantt.places(told.timeline)
+    row = {npu: place for place, npu in enumerate(npus)}
+    table, notes = told.timeline, []
+    there = np.isin(table["npu"], npus)
+    length = np.where(there, table["end"] - table["begin"], -1)
+    kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(there.sum()))])
+    if len(kept) < there.sum():
+        notes.append(f"Bounded: the {len(kept):,} longest of {int(there.sum()):,} stretches are drawn.")
+    traces = []
+    for name, (top, high) in places.items():
+        mine = kept[table["doing"][kept] == DOING.index(name)]
+        begin, end = clock.at(table["begin"][mine]), clock.at(table["end"][mine])
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": name,
+                "base": begin,
+                "x": end - begin,
+                "y": [row[npu] + top + high / 2 for npu in table["npu"][mine].tolist()],
+                "width": high,
+                "marker": {"color": gantt.COLOURS[name], "line": {"width": 0}},
+                "hovertemplate": f"{name}: %{{base:.5g}} {clock.unit}, for %{{x:.4g}}<extra></extra>",
+            }
+        )
+    traces.append(_critical(result, clock, row, len(npus), detail))
+    same = np.bincount(told.npus["like"], minlength=len(told.npus["like"])) - 1
+    texts = [f"NPU {npu}" + (f" and {same[npu]} alike" if same[npu] else "") for npu in npus]
+    texts += ["others"] if others else []
+    sketch = {
+        "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
+        "yaxis": {
+            "tickvals": [i + 0.5 for i in range(len(texts))],
+            "ticktext": texts,
+            "range": [len(texts), 0],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        "barmode": "overlay",
+    }
+    text = (
+        "Bars: an NPU computes, uses memory, communicates. Communication stands below the computing that may hide it. "
+    )
+    text += "The line: the critical path, why the end is not sooner."
+    if len(npus) < len(np.unique(told.npus["like"])):
+        notes.append(f"Bounded: {plural(len(npus), 'NPU')} of {len(told.npus['like']):,}.")
+    height = int(np.clip(ROW * len(texts) + 120, LEAST, MOST))
+    return Panel("What NPUs do", text, figure(traces, sketch), height, notes=notes)
+
+
+def _critical(result: Result, clock: Clock, row: dict[int, int], others: int, detail: Detail) -> dict[str, Any]:
+    """A line along its longest steps; it has gaps where short ones are missing."""
+    assert result.work is not None
+    path, names, kinds = result.work.path, result.work.names, result.work.kinds
+    steps = np.argsort(path["begin"] - path["end"], kind="stable")[: detail.most(MOST_STEPS)]
+    steps = np.sort(steps[path["end"][steps] > path["begin"][steps]])
+    places = [row.get(npu, others) + 0.55 for npu in result.work.npus["like"][path["npu"][steps]].tolist()]
+    x, y, texts = [], [], []
+    begin, end = clock.at(path["begin"][steps]).tolist(), clock.at(path["end"][steps]).tolist()
+    for i, step in enumerate(steps.tolist()):
+        kind = kinds[path["kind"][step]]
+        name = names[path["name"][step]] if path["name"][step] >= 0 else ""
+        told = plain(cut(kind if name in ("", kind) else f"{kind}: {name}"))
+        x += [begin[i], end[i]]
+        y += [places[i]] * 2
+        texts += [f"{told}<br>NPU {path['npu'][step]}, {end[i] - begin[i]:.4g} {clock.unit}"] * 2
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "critical path",
+        "x": x,
+        "y": y,
+        "text": texts,
+        "line": {"color": PATH, "width": 2},
+        "hovertemplate": "critical path: %{text}<extra></extra>",
+    }
+
+
+def _layers(result: Result) -> list[Panel]:
+    """Bars: computing and exposed communication of each layer; blocks of a model that are alike stand together."""
+    table = result.layers
+    names = table["name"].tolist() if "name" in table else []
+    if len(names) < 2:
+        return []
+    parts = [part for part in layer_tables.PARTS if f"{part}_compute" in table]
+    sums = {what: np.sum([table[f"{part}_{what}"] for part in parts], axis=0) for what in ("compute", "exposed")}
+    notes, what = [], "layer"
+    if len(names) > MOST_LAYERS:
+        kinds = list(dict.fromkeys(alike(name) for name in names))
+        of = np.array([kinds.index(alike(name)) for name in names])
+        sums = {key: np.bincount(of, values, len(kinds)) for key, values in sums.items()}
+        notes.append(f"Bounded: {len(names):,} layers; those whose names differ by a number only are one.")
+        names, what = kinds, "kind of layers"
+    most = np.sort(np.argsort(-(sums["compute"] + sums["exposed"]), kind="stable")[:MOST_LAYERS])
+    if len(most) < len(names):
+        notes.append(f"Bounded: the {len(most)} of {len(names):,} that take longest.")
+    scale = Clock.of(result)
+    shown = unlike([plain(cut(names[i], NAME)) for i in most.tolist()])
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": title,
+            "y": shown,
+            "x": scale.at(sums[key][most]),
+            "marker": {"color": tint},
+            "hovertemplate": f"{title}: %{{x:.4g}} {scale.unit}<extra></extra>",
+        }
+        for key, title, tint in (
+            ("compute", "computing", gantt.COLOURS["compute"]),
+            ("exposed", "exposed communication", gantt.COLOURS["communication"]),
+        )
+    ]
+    sketch = {
+        "barmode": "stack",
+        "legend": {"traceorder": "normal"},
+        "xaxis": {"title": {"text": f"time of an NPU, all passes ({scale.unit})"}, "rangemode": "tozero"},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+    }
+    text = f"What each {what} took an NPU, on average: computing, and communication that nothing hid."
+    return [Panel("Layers", text, figure(traces, sketch), int(np.clip(22 * len(most) + 120, 200, 900)), notes=notes)]

@@ -1,0 +1,250 @@
+"""The picture of a comparison: every point on every backend, and where the models of one point differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.analysis.verdict import SPENT
+from pyxsim.errors import InputError
+from pyxsim.reports.plots.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.reports.text.attribution_tables import parts, waits
+from pyxsim.reports.text.comparison_tables import backends_of, phase_means
+from pyxsim.results.comparison import GAPS, KNOWN, LINKS, PACKET, PACKETS, Compared, Comparison
+from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.result import Result
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
+FAR = 3  # a ratio beyond that wants a logarithmic axis
+ROW = 0.24  # inches of a point
+MOST_LETTERS = 56
+MOST_PHASES = 8
+FEW = 4  # phases whose names have room for two lines
+
+
+SHIFT = {"analytical": 3.5, "flow": -3.5}  # points upwards: marks of the same time are to be seen, too
+SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_COLOURS}
+
+
+def _tint(backend: str) -> str:
+    return "black" if backend == PACKET else colour(list(MARKS).index(backend) - 1)
+
+
+def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """Marks: the time of each point on each backend over that of its packets; shade: what is good enough. At the right
+    the time that is 1."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.transforms import offset_copy
+
+    points = comparison.points
+    ax = axes(ax, 7, 1.2 + ROW * len(points))
+    whole = [point.cycles(PACKET) or point.physical for point in points]
+    if not any(whole):
+        return nothing(ax, "no point has a time")
+    places = _places(points)
+    values: list[float] = [1.0]
+    for name in [*backends_of(comparison), LINKS]:
+        cycles = [point.physical if name == LINKS else point.cycles(name) for point in points]
+        shown = np.array([float(c / w) if c and w else np.nan for c, w in zip(cycles, whole, strict=True)])
+        look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
+        if name != LINKS:
+            look = {"marker": MARKS[name], "color": _tint(name), "ms": 5, "alpha": 0.9}
+        moved = offset_copy(ax.transData, ax.figure, y=SHIFT.get(name, 0), units="points")  # type: ignore[arg-type]
+        ax.plot(shown, places, ls="", label=name, transform=moved, **look)
+        values += shown[np.isfinite(shown)].tolist()
+    packets = PACKET in comparison.backends
+    if packets:
+        ax.axvspan(1 - comparison.within, 1 + comparison.within, color=GREY, alpha=0.12, lw=0)
+    ax.axvline(1, color=GREY, lw=0.8)
+    low, high = min(values), max(values)
+    if high / low > FAR:
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlim(low / 1.3, high * 1.3)
+    else:
+        ax.set_xlim(0, high * 1.08)
+    ax.set_yticks(places, [_short(point.label) for point in points])
+    size = 7.5 if len(points) <= 30 else 5.5
+    ax.tick_params(axis="y", length=0, labelsize=size)
+    for place, point, unit in zip(places, points, whole, strict=True):
+        look = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": size, "color": GREY}
+        ax.text(1.01, place, format_time_ns(Fraction(point.ns(unit))) if unit else "", **look)
+    ax.set_ylim(places[-1] + 0.7, places[0] - 0.7)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="y", color=GREY, alpha=0.15, lw=0.6)
+    of = "that of packets" if packets else "the bound of the links"
+    ax.set_xlabel(f"time, over {of}" + (f" (shade: within {comparison.within:.0%})" if packets else ""))
+    titled(ax, "The time on each backend")
+    _legend(ax, 5)
+    return ax
+
+
+def _places(points: Sequence[Compared]) -> list[float]:
+    """Where each point is, with a gap between variants."""
+    found, at = [], 0.0
+    for before, point in zip([None, *points[:-1]], points, strict=True):
+        at += 0.0 if before is None else 1.0 if before.variant == point.variant else 1.6
+        found.append(at)
+    return found
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}\u2026"
+
+
+def times(point: Compared, ax: Axes | None = None) -> Axes:
+    """Bars: the time of one point on each backend, and what its links could do at best."""
+    ax = axes(ax, 7, 2.5)
+    entries = sorted((each for each in point.entries if each.cycles), key=lambda each: each.backend != PACKET)
+    rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
+    rows.append((LINKS, point.ns(point.physical), GREY))
+    packet = point.cycles(PACKET)
+    for place, (name, time, tint) in enumerate(rows):
+        if name == PACKET and point.chain is not None:
+            _stacked(ax, point, place)
+        else:
+            ax.barh(place, time, height=0.6, color=tint, alpha=0.85)
+        ratio = f", {time / point.ns(packet):.3f} x" if packet and place else ""
+        ax.annotate(
+            f"{format_time_ns(Fraction(time))}{ratio}",
+            (time, place),
+            (4, 0),
+            va="center",
+            fontsize=8,
+            textcoords="offset points",
+        )
+    ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    ax.tick_params(axis="y", length=0)
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
+    _time_axis(ax)
+    ax.spines["left"].set_visible(False)
+    told = point.chain is not None and bool(packet)
+    titled(ax, "The time; of packets: what it was spent on" if told else "The time on each backend")
+    if told:
+        _legend(ax, 2)
+    return ax
+
+
+def _stacked(ax: Axes, point: Compared, place: int) -> None:
+    """The time of the packets by what it was spent on, along the chain of messages that ended last."""
+    left = 0.0
+    for name, cycles in point.chain.spent.items() if point.chain is not None else ():
+        if cycles > 0:
+            time = point.ns(cycles)
+            ax.barh(place, time, left=left, height=0.6, color=SPENT_COLOURS[name], label=SPENT[name])
+            left += time
+
+
+def phases(point: Compared, ax: Axes | None = None) -> Axes:
+    """Bars: what an NPU takes in a phase with a chunk, on average, on each backend."""
+    ax = axes(ax, 7, 2.5)
+    table = list(phase_means(point))[:MOST_PHASES]
+    if not table:
+        return nothing(ax, "no phases")
+    names = [name for name in sorted(MARKS, key=lambda name: name != PACKET) if point.result(name) is not None]
+    height = 0.8 / len(names)
+    for i, name in enumerate(names):
+        means = np.array([point.ns(Fraction(means.get(name, 0.0))) for _, _, means in table])
+        places = np.arange(len(table)) - 0.4 + (i + 0.5) * height
+        ax.barh(places, means, height=0.9 * height, color=_tint(name), label=name)
+    between = "\n" if len(table) <= FEW else ", "
+    ax.set_yticks(range(len(table)), [f"{phase}{between}{dimension}" for phase, dimension, _ in table])
+    ax.tick_params(axis="y", length=0, labelsize=7.5)
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    _time_axis(ax)
+    ax.spines["left"].set_visible(False)
+    titled(ax, "A chunk in each phase, mean over the NPUs at work")
+    _legend(ax, 4)
+    return ax
+
+
+def _time_axis(ax: Axes) -> None:
+    """Nanoseconds in a unit that leaves few digits."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(lambda time, _: _round(time))
+
+
+def _round(time: float) -> str:
+    unit, size = next(((u, s) for u, s in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if abs(time) >= s), ("ns", 1.0))
+    return f"{time / size:g} {unit}" if time else "0"
+
+
+def _legend(ax: Axes, columns: int) -> None:
+    """Below the axes, where nothing else is."""
+    look: dict[str, Any] = {"frameon": False, "handlelength": 1, "columnspacing": 1.2}
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.55 / max(0.5, _inches(ax))), ncols=columns, **look)
+
+
+def _inches(ax: Axes) -> float:
+    figure = ax.get_figure()
+    return ax.get_position().height * float(figure.get_size_inches()[1]) if figure is not None else 1.0  # type: ignore[union-attr]
+
+
+def figure(comparison: Comparison, label: str | None = None) -> Figure:
+    """One page: all points, and of one (its label, or the one where the models differ most) the times by what they were
+    spent on, the phases, and where packets waited."""
+    need_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    point = comparison.worst if label is None else comparison.point(label)
+    several = len(comparison.points) > 1
+    packets = point.result(PACKET) if point is not None else None
+    with rc_context(STYLE):
+        height = max(8.0, 2.2 + ROW * (len(comparison.points) + 2)) if several else 7.0
+        page = Figure(figsize=(15, height), dpi=100, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+        page.suptitle(comparison.title or "comparison", x=0.01, ha="left", fontsize=14, fontweight="bold")
+        halves = page.add_gridspec(1, 2)
+        left, right = halves[0], halves[1]
+        if several:
+            ratios(comparison, page.add_subplot(left))
+        if point is None:
+            return page
+        if not several:
+            rows = left.subgridspec(2, 1, height_ratios=(1, 1.3))
+            times(point, page.add_subplot(rows[0]))
+            phases(point, page.add_subplot(rows[1]))
+        if not several:
+            if packets is not None:
+                grid = right.subgridspec(2, 1, height_ratios=(0.8, 1.5))
+                parts(packets, page.add_subplot(grid[0]))
+                _waits(packets, page.add_subplot(grid[1]))
+            return page
+        grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
+        upper = times(point, page.add_subplot(grid[0]))
+        titled(upper, _short(point.label) + ("" if label else "\n(here the models differ most)"))
+        phases(point, page.add_subplot(grid[1]))
+        if packets is not None:
+            _waits(packets, page.add_subplot(grid[2]))
+    return page
+
+
+def _waits(packets: Result, ax: Axes) -> None:
+    told = packets.attribution
+    if told is not None and not len(told.waits["cycles"]):
+        nothing(ax, "no packet waited in the network" + (": all at their NPUs" if told.of_messages["source"] else ""))
+        return
+    titled(waits(packets, ax), "Where packets waited: how many at a time")
+
+
+def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:
+    """Write `figure` to a file, in the format that its name ends with. InputError where that is impossible."""
+    target = check_writable(path)
+    try:
+        figure(comparison, label).savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error

@@ -1,0 +1,103 @@
+"""The plot of a workload: when NPUs compute, communicate and have nothing to do, and the critical path through them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.reports.plots.style import DIMENSION_COLOURS, Clock, axes, nothing, titled
+from pyxsim.reports.text.facts import plural
+from pyxsim.results.result import Longs, Result
+from pyxsim.results.work import DOING, MOST_SHOWN, Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = dict(zip(DOING, (DIMENSION_COLOURS[0], DIMENSION_COLOURS[2], DIMENSION_COLOURS[1]), strict=True))
+# Of the height of an NPU: communication goes on below what it may hide behind.
+_PLACES = {"compute": (0.08, 0.5), "communication": (0.6, 0.32)}
+_THREE = {"compute": (0.06, 0.32), "memory": (0.4, 0.18), "communication": (0.6, 0.32)}
+_PATH = "#000000"
+MOST_STEPS = 2000  # of the critical path, the longest: more would be a smear
+MOST_LABELS = 32
+
+
+def height(result: Result) -> float:
+    """Inches that the plot wants on a page."""
+    return 0.8 + 0.16 * max(4, len(shown(result)[0])) if result.work is not None else 0.0
+
+
+def gantt(result: Result, ax: Axes | None = None) -> Axes:
+    """Bars: what NPUs do when; a line from bar to bar: the critical path. Of many NPUs some."""
+    ax = axes(ax, 12, max(2.5, height(result)))
+    work = result.work
+    if work is None or not len(work.timeline["npu"]):
+        return nothing(ax, "no workload that is a graph of tasks")
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    clock = Clock.of(result)
+    npus, others = shown(result)
+    row = {npu: place for place, npu in enumerate(npus)}
+    table = work.timeline
+    there = places(table)
+    for npu, place in row.items():
+        for name, (top, high) in there.items():
+            which = (table["npu"] == npu) & (table["doing"] == DOING.index(name))
+            begin, end = clock.at(table["begin"][which]), clock.at(table["end"][which])
+            spans = np.stack([begin, end - begin], axis=1).tolist()
+            ax.broken_barh(spans, (place + top, high), facecolors=COLOURS[name], lw=0)
+    like = work.npus["like"]
+    _critical(ax, clock, work.path, like, row, len(npus))
+    some = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
+    alike = np.bincount(like, minlength=len(like)) - 1
+    ticks = [(place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in some]
+    if others:
+        ticks.append((len(npus) + 0.5, "others"))
+    ax.set_yticks(*zip(*ticks, strict=True))
+    ax.tick_params(axis="y", length=0, labelsize=7)
+    ax.set(xlim=(0, clock.end), ylim=(len(npus) + bool(others), 0), xlabel=clock.label)
+    told = len(like) if len(npus) == len(np.unique(like)) else int((np.isin(like, npus)).sum())
+    words = f"{told:,} of {plural(len(like), 'NPU')}" if told < len(like) else plural(told, "NPU")
+    titled(ax, f"What {words} do" if told > 1 else "What the NPU does")
+    ax.spines["left"].set_visible(False)
+    handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in there]
+    handles.append(Line2D([], [], color=_PATH, lw=1.2, label="critical path"))
+    look: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "columnspacing": 1.2}
+    ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=9, handlelength=1.2, **look)
+    return ax
+
+
+def places(timeline: Columns) -> dict[str, tuple[float, float]]:
+    """Where, in the row of an NPU, the bars of each thing are that any NPU does, and how high."""
+    there = [name for number, name in enumerate(DOING) if (timeline["doing"] == number).any()]
+    found = _THREE if "memory" in there else _PLACES
+    return {name: found[name] for name in there}
+
+
+def shown(result: Result) -> tuple[list[int], bool]:
+    """The NPUs in the picture, and whether the critical path also goes over others."""
+    work = result.work
+    if work is None:
+        return [], False
+    like = work.npus["like"]
+    kinds = np.unique(like)
+    npus = (kinds if len(kinds) <= MOST_SHOWN else np.unique(work.timeline["npu"])).tolist()
+    return npus, bool(set(np.unique(like[work.path["npu"]]).tolist()) - set(npus))
+
+
+def _critical(ax: Axes, clock: Clock, path: Columns, like: Longs, row: dict[int, int], others: int) -> None:
+    """A line along the bars of its steps, and up or down where it goes from NPU to NPU."""
+    from matplotlib.collections import LineCollection
+
+    steps = np.argsort(path["begin"] - path["end"], kind="stable")[:MOST_STEPS]
+    steps = np.sort(steps[path["end"][steps] > path["begin"][steps]])
+    places = [row.get(npu, others) + 0.59 for npu in like[path["npu"][steps]].tolist()]
+    begin, end = clock.at(path["begin"][steps]).tolist(), clock.at(path["end"][steps]).tolist()
+    along = [[(left, y), (right, y)] for left, right, y in zip(begin, end, places, strict=True)]
+    across = [[(left, y), (left, next_y)] for left, (y, next_y) in zip(begin[1:], pairwise(places), strict=True)]
+    ax.add_collection(LineCollection(along, colors=_PATH, linewidths=1.8, zorder=4))
+    across = [each for each in across if each[0] != each[1]]
+    ax.add_collection(LineCollection(across, colors=_PATH, linewidths=0.6, zorder=4))

@@ -1,0 +1,136 @@
+"""The picture of a load-latency curve."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.reports.plots.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.reports.text.attribution_tables import WORDS
+from pyxsim.results.attribution import PARTS
+from pyxsim.results.curve import Curve
+from pyxsim.results.hdf5 import check_writable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FAR = 3  # times the highest load: a bound beyond that would leave no room for the curve
+HEADROOM = 6  # times the lowest latency: what is above is a wall, not a value
+
+
+def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
+    """Mean packet latency over offered load with 95 % intervals, and p99; the bound of the load as a line. Where the
+    curve knows them, areas below: what the mean is made of."""
+    ax = axes(ax, 6, 4)
+    loads, means = curve.column("offered_load"), curve.column("packet_latency")
+    steady = curve.column("saturated") == 0
+    if not steady.any():
+        return nothing(ax, "no load that the network can take")
+    known = np.where(steady, means, np.nan)
+    half = np.nan_to_num(curve.column("packet_latency_interval"))
+    top = max(float(np.nanmin(known)) * HEADROOM, float(np.nanmax(known)) * 1.05)
+    ax.errorbar(loads[steady], known[steady], half[steady], color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
+    _parts(curve, ax, steady)
+    tail = curve.column("packet_latency_p99")
+    ax.plot(loads[steady], tail[steady], color=colour(0), lw=0.9, ls=":")
+    _bounds(curve, ax, named=True)
+    _name_tail(ax, loads[steady], tail[steady], top)
+    ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="packet latency (cycles)")
+    titled(ax, curve.title)
+    return ax
+
+
+def _parts(curve: Curve, ax: Axes, steady: Any) -> None:
+    known = {part: curve.column(f"latency_{part}")[steady] for part in PARTS}
+    if not all(np.isfinite(values).all() for values in known.values()):
+        return
+    names = [WORDS.get(part, part) for part in PARTS]
+    loads = curve.column("offered_load")[steady]
+    ax.stackplot(loads, *known.values(), colors=[PART_COLOURS[part] for part in PARTS], labels=names, lw=0, zorder=0)
+    ax.legend(loc="upper left", reverse=True, frameon=False)  # from above, as the areas are
+
+
+def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
+    """Accepted load over offered load, from the node that got the least to the one that got the most."""
+    ax = axes(ax, 6, 3)
+    loads, mean = curve.column("offered_load"), curve.column("accepted_load")
+    if not np.isfinite(mean).any():
+        return nothing(ax, "nothing was measured")
+    ax.fill_between(loads, curve.column("accepted_load_min"), curve.column("accepted_load_max"), alpha=0.15, lw=0)
+    ax.plot(loads, loads, color=GREY, lw=0.8, ls=":")
+    half = np.nan_to_num(curve.column("accepted_load_interval"))
+    ax.errorbar(loads, mean, half, color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
+    _bounds(curve, ax)
+    top = 1.1 * float(np.nanmax([*curve.column("accepted_load_max"), *mean]))
+    if curve.bound is not None and curve.bound < FAR * loads.max():
+        top = max(top, 1.15 * curve.bound)
+        ax.axhline(curve.bound, color=colour(4), lw=0.8, ls="--")
+        place: Any = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+        ax.annotate("bound", (0, curve.bound), (4, 4), fontsize=8, color=colour(4), **place)
+    ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="accepted load")
+    titled(ax, "Accepted load (shade: all nodes)")
+    return ax
+
+
+def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
+    """The name of the dotted line, on the side where there is no other one, and inside of the axes."""
+    known = np.flatnonzero(np.isfinite(tail))
+    if len(known) < 2:  # no line
+        return
+    inside = known[tail[known] < top]
+    last = inside[-1] if len(inside) else known[0]
+    where = float(loads[last]), float(min(tail[last], top))
+    if len(inside) and len(inside) < len(known):  # to where the line leaves the axes
+        after = known[len(inside)]
+        share = (top - where[1]) / float(tail[after] - tail[last])
+        where = where[0] + share * (float(loads[after]) - where[0]), top
+    low = where[1] > 0.9 * top
+    look: Any = {"textcoords": "offset points", "va": "top" if low else "bottom", "fontsize": 8, "color": GREY}
+    first = where[0] < 0.1 * ax.get_xlim()[1]
+    ax.annotate("p99", where, (4 if first else -6, -2 if low else 4), ha="left" if first else "right", **look)
+
+
+def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
+    """Grey: loads that the network cannot take. A line: what links and lanes carry at most, if it is not far off.
+    Crosses below: loads at which the simulation failed."""
+    high, loads = curve.saturation[1], curve.column("offered_load")
+    near = curve.bound is not None and curve.bound < FAR * loads.max()
+    right = 1.05 * max(float(loads.max()), curve.bound if curve.bound is not None and near else 0.0)
+    look: Any = {"textcoords": "offset points", "fontsize": 8}
+    if high is not None:
+        ax.axvspan(high, right, color=GREY, alpha=0.12, lw=0)
+        if named:
+            place = ((high + right) / 2, 0)
+            ax.annotate("saturated", place, (0, 12), ha="center", color=GREY, xycoords=ax.get_xaxis_transform(), **look)
+    failed = [float(point["offered_load"]) for point in curve.points if "error" in point]
+    if failed:
+        below = ax.get_xaxis_transform()
+        ax.plot(failed, [0.0] * len(failed), transform=below, color=colour(4), ls="", marker="x", clip_on=False)
+        ax.annotate("failed", (failed[0], 0), (4, 6), ha="left", color=colour(4), xycoords=below, **look)
+    if curve.bound is not None and near:
+        ax.axvline(curve.bound, color=colour(4), lw=1, ls="--")
+        if named:
+            top = (curve.bound, 1)
+            ax.annotate("bound", top, (-3, -10), ha="right", color=colour(4), xycoords=ax.get_xaxis_transform(), **look)
+    ax.set_xlim(0, right)
+
+
+def save(curve: Curve, path: str | os.PathLike[str]) -> None:
+    """Write both plots to a picture. InputError where that is impossible."""
+    target = check_writable(path)
+    need_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        page = Figure(figsize=(7, 8), dpi=120, layout="constrained")
+        upper, lower = page.subplots(2, 1, height_ratios=(3, 2))
+        load_latency(curve, upper)
+        throughput(curve, lower)
+    try:
+        page.savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error

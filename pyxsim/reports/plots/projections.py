@@ -1,0 +1,75 @@
+"""A network too large for a drawing of its links: where in it they are busy, seen along its dimensions."""
+
+from __future__ import annotations
+
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.reports.plots.style import GREY, axes, heat, nice_top, percent_axis, titled
+from pyxsim.reports.text.facts import plural
+from pyxsim.results.result import Result
+from pyxsim.topology import Topology
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+MOST_DRAWN = 6000  # links, up to which each can be seen on the page
+VIEWS = 3  # pairs of dimensions
+_CELL = ("A cell is the busiest link", "at the routers with", "these coordinates.")
+
+
+def projections(result: Result, topology: Topology, ax: Axes | None = None) -> Axes:
+    """Heat maps, one for each pair of dimensions: a cell is the busiest link of all routers with these coordinates."""
+    ax = axes(ax, 6, 6)
+    ax.set_axis_off()
+    use = result.link_utilization
+    top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))
+    real = [dim for dim, size in enumerate(topology.shape) if size > 1] or [0]
+    pairs: list[tuple[int, int | None]] = list(islice(combinations(real, 2), VIEWS))
+    places = [(0.0, 0.57, 0.4, 0.4), (0.56, 0.57, 0.4, 0.4), (0.0, 0.04, 0.4, 0.4)]
+    text_at, between = (0.56, 0.42), "\n"
+    if len(pairs) < VIEWS:  # one view takes all of the room
+        pairs = pairs or [(real[0], None)]
+        places, text_at, between = [(0.0, 0.2, 1.0, 0.76)], (0.0, 0.06), " "
+    for (across, up), place in zip(pairs, places, strict=True):
+        view = ax.inset_axes(place)
+        share, has = busiest(topology, use, across, up)
+        shown: Any = np.ma.masked_where(~has, share)  # nothing where no router is
+        image = view.imshow(shown.T, origin="lower", cmap=heat(), vmin=0, vmax=top, aspect="auto", interpolation="none")
+        view.set_xlabel(f"coordinate {across}", labelpad=2)
+        view.tick_params(labelsize=7)
+        if up is None:
+            view.set_yticks([])
+        else:
+            view.set_ylabel(f"coordinate {up}", labelpad=2)
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.3, 0.03, 0.5)))
+    percent_axis(bar.ax.yaxis)
+    bar.outline.set_visible(False)
+    routers = plural(len(np.unique(topology.home)), "router")
+    lines = [f"{routers}, {plural(topology.links, 'link')}:", "too many to draw each.", *_CELL]
+    ax.text(text_at[0], text_at[1], between.join(lines), va="top", fontsize=8, color=GREY)
+    titled(ax, "Share of the run spent sending")
+    return ax
+
+
+def busiest(topology: Topology, values: Floats, across: int, up: int | None) -> tuple[Floats, NDArray[np.bool_]]:
+    """(float64[n, m], whether there is an NPU): the greatest value of a link at the routers of NPUs with these two
+    coordinates.
+
+    A link counts at the router where it begins; from a switch, which has no coordinates, where it ends. Links between
+    switches are nowhere.
+    """
+    begins = np.isin(topology.link_src, topology.home)
+    most = np.zeros(topology.routers)
+    np.maximum.at(most, np.where(begins, topology.link_src, topology.link_dst), values)
+    shape = topology.shape[across], 1 if up is None else topology.shape[up]
+    cell = topology.coords[:, across] * shape[1] + (0 if up is None else topology.coords[:, up])
+    found, has = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], np.bool_)
+    np.maximum.at(found, cell, most[topology.home])
+    has[cell] = True
+    return found.reshape(shape), has.reshape(shape)

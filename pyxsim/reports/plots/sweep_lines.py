@@ -1,0 +1,235 @@
+"""The picture of a sweep: a number over a swept key, a line for each value of another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.reports.plots.load_latency import HEADROOM
+from pyxsim.reports.plots.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.sweep import VARIANT, Point, Sweep
+from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
+from pyxsim.units import in_one_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = 7  # lines that have a colour of their own; more are shades, from the first value to the last
+INSIDE = 5  # lines whose names fit into the axes
+TICKS = 12  # values that all stand at an axis
+WIDE = 30  # times the lowest number: beside a geometric axis such a range is shown in logarithms, too
+MARKS = "osD^vPX"
+MOST_MARKS = 25  # places on a line that are marked
+_LABELS = {
+    "traffic.load": "offered load (flits per node and cycle)",
+    "offered_load": "offered load (flits per node and cycle)",
+    "accepted_load": "accepted load (flits per node and cycle)",
+    "network.router.buffer": "buffer (flits per VC)",
+    "network.router.vcs": "virtual channels",
+    "output.seed": "seed",
+    "time_ns": "simulated time (ns)",
+    "bound_ns": "lower bound of the time (ns)",
+    "cycles": "simulated time (cycles)",
+    "packet_latency_p99": "99th percentile of the packet latency (cycles)",
+}
+
+
+def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes | None = None) -> Axes:
+    """`y` over `x`, a line for each value of `hue`. Where points differ in more than that, the line is their mean, and
+    the shade around it goes from the least to the most. Latencies of a saturated network are left out: they tell how
+    long it was simulated. Raises InputError for a name that there is not."""
+    x, y = _axis(sweep, x), sweep.name_of(y)
+    hue = None if hue is None else _axis(sweep, hue)
+    ax = axes(ax, 6.5, 4)
+    points = [
+        point for point in sweep.points if y in point.values and x in point.changed and point.values[y] is not None
+    ]
+    shown = [point for point in points if not ("latency" in y and point.values.get("saturated"))]
+    if not shown:
+        return nothing(ax, f"no point has a {label_of(y)}" if not points else "every point is saturated")
+    scale = Scale.of([value for value in sweep.axes[x] if any(point.changed[x] == value for point in shown)])
+    values = [None] if hue is None else [v for v in sweep.axes[hue] if any(p.changed.get(hue) == v for p in shown)]
+    for number, value in enumerate(values):
+        mine = [point for point in shown if hue is None or point.changed.get(hue) == value]
+        _line(ax, scale, mine, x, y, _look(number, len(values)), "" if hue is None else text_of(value))
+    scale.put(ax)
+    ax.set(xlabel=label_of(x), ylabel=label_of(y))
+    ends = [float(point.values[y]) for point in shown]
+    if scale.geometric and min(ends) > 0 and max(ends) > WIDE * min(ends):
+        ax.set_yscale("log")
+    elif min(ends) >= 0:
+        ax.set_ylim(bottom=0)
+        if "latency" in y and max(ends) > HEADROOM * min(ends):  # what is above is a wall, not a value
+            ax.set_ylim(top=HEADROOM * min(ends))
+    if hue is not None:
+        _legend(ax, label_of(hue), len(values))
+    _notes(ax, sweep, [x, *([hue] if hue else [])], len(points) - len(shown))
+    titled(ax, sweep.title)
+    return ax
+
+
+def _axis(sweep: Sweep, name: str) -> str:
+    found = sweep.name_of(name)
+    if found not in sweep.axes:
+        raise InputError(f"'{name}' is no swept key", key="plot", allowed=short_names(sweep.axes), given=name)
+    return found
+
+
+def short_names(paths: Iterable[str]) -> list[str]:
+    """Key paths by their ends where these are unique: "load"."""
+    ends = [path.rpartition(".")[2] for path in paths]
+    return [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
+
+
+def _look(number: int, count: int) -> dict[str, Any]:
+    if count <= COLOURS:
+        return {"color": colour(number), "marker": MARKS[number % len(MARKS)]}
+    from matplotlib import colormaps
+
+    return {"color": colormaps["viridis"](0.9 * number / (count - 1)), "marker": MARKS[number % len(MARKS)]}
+
+
+def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look: dict[str, Any], name: str) -> None:
+    """The mean at each place, and how far the points there are apart."""
+    places: dict[float, list[float]] = {}
+    for point in points:
+        places.setdefault(scale.at(point.changed[x]), []).append(float(point.values[y]))
+    at = sorted(places)
+    look = look if len(at) <= MOST_MARKS else {**look, "marker": ""}
+    ax.plot(at, [float(np.mean(places[each])) for each in at], lw=1.6, ms=4, label=name, **look)
+    if any(len(values) > 1 for values in places.values()):
+        low, high = [min(places[each]) for each in at], [max(places[each]) for each in at]
+        ax.fill_between(at, low, high, color=look["color"], alpha=0.15, lw=0)
+
+
+def _legend(ax: Axes, title: str, count: int) -> None:
+    outside: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    ax.legend(title=title, title_fontsize=8, ncols=-(-count // 20), **(outside if count > INSIDE else {}))
+
+
+def _notes(ax: Axes, sweep: Sweep, told: Sequence[str], saturated: int) -> None:
+    """What one cannot see: over which keys a line is a mean, what is left out."""
+    more = [label_of(name) for name, values in sweep.axes.items() if name not in told and len(values) > 1]
+    notes = [f"mean and range over {' and '.join(more)}"] if more else []
+    notes += [f"saturated: {saturated} point{'s' if saturated > 1 else ''} left out"] if saturated else []
+    failed = sweep.counts["failed"]
+    notes += [f"{failed} failed"] if failed else []
+    if notes:
+        ax.annotate(
+            "; ".join(notes), (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=7, color=GREY
+        )
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where values stand on an axis: numbers and quantities by their size, anything else side by side."""
+
+    values: list[Any]
+    places: list[float]
+    geometric: bool
+    named: bool
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Scale:
+        """`values`: those that are shown, each once."""
+        numbers = _numbers(values)
+        if numbers is None:
+            return cls(list(values), [float(place) for place in range(len(values))], False, True)
+        named = any(isinstance(value, str) for value in values)
+        return cls(list(values), numbers, _is_geometric(sorted(numbers)), named)
+
+    def at(self, value: Any) -> float:
+        """The place of one of the values."""
+        return self.places[self.values.index(value)]
+
+    def put(self, ax: Axes) -> None:
+        """Onto the x axis."""
+        from matplotlib.ticker import NullLocator
+
+        if self.geometric:
+            ax.set_xscale("log")
+        if len(self.values) > TICKS or not (self.geometric or self.named):
+            return
+        ax.set_xticks(self.places, [text_of(value) for value in self.values])
+        ax.xaxis.set_minor_locator(NullLocator())
+        longest = max(len(text_of(value)) for value in self.values)
+        if longest * len(self.values) > 70:
+            ax.tick_params("x", rotation=30)
+
+
+def _numbers(values: Sequence[Any]) -> list[float] | None:
+    """Values as numbers, quantities in the unit of the first; None where that is no sense."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return [float(value) for value in values]
+    if not all(isinstance(value, str) for value in values):
+        return None
+    try:
+        return [float(number) for number in in_one_unit(*values)[1]]
+    except InputError:
+        return None
+
+
+def _is_geometric(numbers: Sequence[float]) -> bool:
+    """Whether values lie evenly in logarithms, rather than as they are."""
+    if len(numbers) < 3 or numbers[0] <= 0 or numbers[-1] < 6 * numbers[0]:
+        return False
+    steps = (np.diff(np.log(numbers)), np.diff(numbers))
+    spread = [float(np.std(step) / np.mean(step)) for step in steps]
+    return spread[0] < min(0.35, 0.5 * spread[1])
+
+
+def label_of(name: str) -> str:
+    """What a column is called at an axis, with its unit."""
+    if name in _LABELS:
+        return _LABELS[name]
+    if name == VARIANT:
+        return "variant"
+    if name not in TRAFFIC_KEYS:
+        return name if "." in name else name.replace("_", " ")
+    unit = unit_of(name)
+    return name.replace("_", " ") + (f" ({unit})" if unit not in ("", "1") else "")
+
+
+def text_of(value: Any) -> str:
+    """A value at a line or at an axis: 4, 1 MiB, 4x4."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list) and all(isinstance(each, int | str) for each in value):
+        return "x".join(map(str, value))
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:21]}..."
+
+
+def save(sweep: Sweep, path: str | os.PathLike[str], x: str, y: str, hue: str | None = None) -> None:
+    """Write the picture. Raises InputError."""
+    target = check_writable(path)
+    need_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        page = Figure(figsize=(6.5, 4), dpi=150, layout="constrained")
+        number_over(sweep, x, y, hue, page.subplots())
+    try:
+        page.savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+
+
+def file_name(names: Iterable[str | None]) -> str:
+    """The name of a picture of these columns: "packet_latency-over-load-by-vcs.png"."""
+    x, y, hue = (
+        None
+        if name is None
+        else "".join(c if c.isalnum() or c in "_-" else "_" for c in name.rpartition(".")[2] or name)
+        for name in names
+    )
+    return f"{y}-over-{x}{'' if hue is None else f'-by-{hue}'}.png"

@@ -1,0 +1,248 @@
+"""What a person sees at the end of a run: at most 45 lines of 100 columns on a terminal; 39 more of a workload, and 31
+more where the run tells where the time went. A file has the same lines, as wide as they are."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pyxsim.reports.text import attribution_tables, layer_tables, memory_facts, workload_tables
+from pyxsim.reports.text.chunk_tables import tables
+from pyxsim.reports.text.facts import (
+    STALL_WORDS,
+    Fact,
+    Use,
+    dimensions,
+    equals,
+    facts,
+    hottest,
+    percent,
+    plural,
+    rounded,
+)
+from pyxsim.reports.text.text_width import WIDTH, bound, fitted, room
+from pyxsim.reports.text.traffic_facts import number, traffic_facts
+from pyxsim.results.result import Result
+from pyxsim.results.traffic import Traffic
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
+
+MAX_DIMENSIONS = 5
+MAX_CLASSES = 4
+MAX_WARNINGS = 3
+INCOMPLETE = "interrupted: this is what was simulated so far"
+FAILED = "the simulated system failed: this is what was simulated until then"
+
+
+class Summary:
+    """The summary of a result for rich: `console.print(Summary(result))`."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        width = bound(console)
+        if width is None and room(console, self.parts(options.ascii_only, None)) > options.max_width:
+            width = options.max_width  # a page that is narrower than a file would be
+        yield from self.parts(options.ascii_only, width)
+
+    def parts(self, plain: bool = False, width: int | None = WIDTH) -> Iterator[RenderableType]:
+        """The head, the facts and the tables, one below the other. `plain`: in ASCII. `width`: see Sheet."""
+        from rich.table import Table
+        from rich.text import Text
+
+        result = self.result
+        by = f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}"
+        head = Table.grid(expand=True)
+        head.add_column(overflow="ellipsis", no_wrap=True, style="bold")
+        head.add_column(justify="right", no_wrap=True, style="dim")
+        head.add_row(Text(result.title), Text(by))
+        yield head
+        if not result.complete:
+            yield Text(FAILED if result.failure else INCOMPLETE, style="bold yellow")
+
+        told = _facts(result)
+        lines = Table.grid(padding=(0, 2))
+        # In a narrow terminal the notes give way, never a number.
+        least = (max(len(fact.label) for fact in told), max(len(fact.value) for fact in told), 0)
+        for style, align, own in zip(("dim", "bold cyan", ""), ("left", "right", "left"), least, strict=True):
+            look: Any = {"style": style, "justify": align, "min_width": own}
+            lines.add_column(no_wrap=True, overflow="ellipsis", **look)
+        for fact in told:
+            lines.add_row(fact.label, Text(fact.value), Text(fact.note))
+        yield lines
+
+        if result.traffic is not None and len(result.traffic.classes.get("name", ())) > 1:
+            yield Text()
+            yield fitted(class_table(result.traffic), width)
+        for table in (
+            *(fitted(each, width) for each in layer_tables.tables(result)),
+            *workload_tables.tables(result, width),
+        ):
+            yield Text()
+            yield table
+        found = [fitted(each, width) for each in tables(result)]
+        for table in found:
+            yield Text()
+            yield table
+        if len(result.links):
+            yield Text()
+            yield fitted(_dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension"), width)
+            yield Text()
+            # Fewer links where there is so much else to see.
+            count = 3 if found else 5
+            yield _link_table(hottest(result, count), plain, whole=width is None)
+            if more := equals(result, count):
+                yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
+        for table in attribution_tables.tables(result, width):
+            yield Text()
+            yield table
+        if result.warnings:
+            yield Text()
+        for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
+            yield Text(line, style="yellow")
+
+
+def _facts(result: Result) -> list[Fact]:
+    """The first is the time, unless the traffic is open."""
+    first, *others = [*traffic_facts(result), *facts(result)]
+    return [first, *workload_tables.facts(result), *memory_facts.facts(result), *others]
+
+
+def class_table(traffic: Traffic) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("class", no_wrap=True)
+    for title in ("packets", "accepted load", "latency", "+-", "p99", "network latency", "hops"):
+        table.add_column(title, justify="right", no_wrap=True)
+    rows = zip(*(traffic.classes[key] for key in ("name", "measured_packets", *_CLASS_KEYS)), strict=True)
+    for name, packets, *values in itertools.islice(rows, MAX_CLASSES):
+        table.add_row(Text(str(name)), f"{packets:,}", *(number(value) for value in values))
+    if len(traffic.classes["name"]) > MAX_CLASSES:
+        table.add_row(f"and {len(traffic.classes['name']) - MAX_CLASSES} more")
+    return table
+
+
+_CLASS_KEYS = (
+    "accepted_load",
+    "packet_latency",
+    "packet_latency_interval",
+    "packet_latency_p99",
+    "network_latency",
+    "hops",
+)
+
+
+def _dimension_table(uses: list[Use], title: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(title, no_wrap=True)
+    first, *others = (words.split()[-1] for words in STALL_WORDS.values())
+    # Of the busiest link in brackets: it belongs to what stands before it. The causes read on: waited: credit, VC, ...
+    for title in ("links", "bandwidth", "busy", "(most)", f"waited: {first}", *others):
+        table.add_column(title, justify="right", no_wrap=True)
+    for use in uses[:MAX_DIMENSIONS]:
+        numbers = (f"{use.links:,}", rounded(use.bandwidth, "B/s"), percent(use.mean), percent(use.most))
+        table.add_row(Text(use.name), *numbers, *(percent(stall) for stall in use.stalls))
+    if len(uses) > MAX_DIMENSIONS:
+        table.add_row(f"and {len(uses) - MAX_DIMENSIONS} more")
+    return table
+
+
+def _link_table(uses: list[Use], plain: bool, whole: bool) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("busiest links", no_wrap=True, overflow="ellipsis", max_width=None if whole else 36)
+    table.add_column("busy", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, style="cyan")
+    table.add_column("flits waited most for", no_wrap=True, overflow="ellipsis")
+    for use in uses:
+        table.add_row(Text(use.name), percent(use.mean), bar(use.mean, 20, plain), use.cause)
+    return table
+
+
+def bar(share: float, width: int, plain: bool = False) -> str:
+    """A share as a bar of at most `width` characters; `plain`: ASCII."""
+    full, eighths = divmod(round(min(max(share, 0.0), 1.0) * width * 8), 8)
+    if plain:
+        return "#" * (full + (eighths >= 4))
+    return "\u2588" * full + _EIGHTHS[eighths]
+
+
+_EIGHTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589")
+
+
+def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
+    """At most `most` of the texts; the last line then tells how many are missing."""
+    if len(texts) <= most:
+        yield from texts
+        return
+    yield from itertools.islice(texts, most - 1)
+    yield f"and {len(texts) - most + 1} more {what} (all of them are in the file)"
+
+
+def print_summary(result: Result, console: Console | None = None) -> None:
+    """Print the summary, on stderr unless another console is given: stdout belongs to scripts."""
+    from rich.console import Console
+
+    if console is None:
+        console = Console(stderr=True, highlight=False)
+        # A file has no width: rich would cut at 80 columns.
+        console.width = room(console, Summary(result).parts(console.options.ascii_only, bound(console)))
+    console.print(Summary(result), highlight=False)
+
+
+def text(result: Result, width: int = WIDTH) -> str:
+    """The summary without colours."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(file=out, highlight=False, color_system=None, force_terminal=False)
+    console.width = max(width, room(console, Summary(result).parts(console.options.ascii_only, None)))
+    console.print(Summary(result))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _ways_on(result: Result) -> str:
+    """What else there is to see, by the names that are typed."""
+    plots = ", ".join(f"<code>{name}</code>" for name in vars(result.views["plot"]) if not name.startswith("_"))
+    frames = ", ".join(f"<code>{escape(name)}</code>" for name in result.frames)
+    return f"<div><small><code>.frames</code>: {frames}<br><code>.plot</code>: {plots}</small></div>"
+
+
+def html(result: Result) -> str:
+    """The summary for a notebook."""
+    rows = "".join(
+        f"<tr><td>{escape(fact.label)}</td><td style='text-align:right'><b>{escape(fact.value)}</b></td>"
+        f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
+        for fact in _facts(result)
+    )
+    links = "".join(
+        f"<tr><td style='text-align:left'><code>{escape(use.name)}</code></td><td>{percent(use.mean)}</td>"
+        f"<td style='text-align:left'>{escape(use.cause)}</td></tr>"
+        for use in (hottest(result) if len(result.links) else [])
+    )
+    head = "<tr><th style='text-align:left'>busiest links</th><th>busy</th><th>flits waited most for</th></tr>"
+    notes = [
+        *([] if result.complete else [FAILED if result.failure else INCOMPLETE]),
+        *(f"warning: {warning}" for warning in result.warnings),
+    ]
+    return (
+        f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
+        + (f"<table>{head}{links}</table>" if links else "")
+        + attribution_tables.html(result)
+        + _ways_on(result)
+        + "".join(f"<div>{escape(note)}</div>" for note in notes)
+        + "</div>"
+    )

@@ -1,0 +1,134 @@
+"""Why packets waited at a link, in the words of whoever builds networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.text.facts import percent
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.traffic_facts import number
+from pyxsim.results.attribution import NOBODY, PARTS, HotLink, hot_links
+from pyxsim.results.comparison import PACKET, Compared
+
+COUNT = 10
+LOOP = "round trip"
+REASONS = {
+    "credit": "the buffer behind it was full",
+    LOOP: "credits were on their way back",
+    "vc": "no virtual channel was free behind it",
+    "link": "it was sending other messages",
+    "arbitration": "other packets had their turn",
+    "queue": "they stood behind packets of others in the same buffer",
+}
+"""What a packet waited for, by cause."""
+SHORT = {
+    "credit": "buffer full",
+    LOOP: "credits on their way",
+    "vc": "no free VC",
+    "link": "link in use",
+    "arbitration": "others' turn",
+    "queue": "head of line",
+}
+LITTLE = 0.05  # of the waiting at a link: not worth a word
+
+
+def hottest(point: Compared, count: int = COUNT) -> list[HotLink]:
+    """The links and lanes at which the packets of a point waited longest."""
+    result = point.result(PACKET)
+    return hot_links(result, count) if result is not None else []
+
+
+def causes(point: Compared, link: HotLink) -> dict[str, int]:
+    """Cycles by cause, the most first; of waiting for credits what nobody is to blame for is their round trip."""
+    found = dict(link.causes)
+    result = point.result(PACKET)
+    assert result is not None
+    assert result.attribution is not None
+    waits = result.attribution.waits
+    credit = PARTS.index("credit")
+    loop = (waits["link"] == link.link) & (waits["cause"] == credit) & (waits["culprit"] < 0)
+    if cycles := int(waits["cycles"][loop].sum()):
+        found["credit"] -= cycles
+        found[LOOP] = cycles
+    return {name: cycles for name, cycles in sorted(found.items(), key=lambda each: -each[1]) if cycles}
+
+
+def total_waiting(point: Compared) -> int:
+    """Cycles that all packets of a point waited in the network."""
+    result = point.result(PACKET)
+    if result is None or result.attribution is None:
+        return 0
+    return int(result.attribution.waits["cycles"].sum())
+
+
+def sheet(point: Compared) -> Sheet:
+    """A row for each of these links."""
+    whole = max(1, total_waiting(point))
+    rows = [
+        [
+            f"{link.name} (+{len(link.like)})" if link.like else link.name,
+            "-" if np.isnan(link.busy) else percent(link.busy),
+            number(link.waiting, 3),
+            percent(link.cycles * (1 + len(link.like)) / whole),
+            _shares({SHORT[name]: cycles for name, cycles in causes(point, link).items()}),
+            _shares(link.victims),
+            _shares(link.culprits),
+        ]
+        for link in hottest(point)
+    ]
+    head = ("waited at (+: links like it)", "busy", "at a time", "of all", "because", "victims", "for")
+    return Sheet(head, rows, ("because", "victims", "for"))
+
+
+def _shares(cycles: Mapping[str, int], most: int = 2) -> str:
+    """The first of them with their shares in percent: "buffer full 60, head of line 20"; one alone has all."""
+    if len(cycles) == 1:
+        return next(iter(cycles))
+    whole = sum(cycles.values())
+    return ", ".join(f"{name} {100 * each / whole:.0f}" for name, each in list(cycles.items())[:most])
+
+
+def sentence(point: Compared, link: HotLink) -> str:
+    """What happened at a link."""
+    parts = []
+    for name, cycles in causes(point, link).items():
+        share = cycles / link.cycles
+        if share >= LITTLE:
+            parts.append(f"{share:.0%} because {REASONS[name]}{_needed(point, link) if name == LOOP else ''}")
+    busy = "" if np.isnan(link.busy) else f" (busy {percent(link.busy)} of the time)"
+    culprits = _who({name: cycles for name, cycles in link.culprits.items() if name != NOBODY})
+    of = f" because of {culprits}" if culprits else ""
+    return f"{link.title}{busy}: packets of {_who(link.victims)} waited {link.cycles:,} cycles{of}: {'; '.join(parts)}."
+
+
+def told(point: Compared, link: HotLink) -> dict[str, Any]:
+    """The same for scripts."""
+    return {
+        "link": link.name,
+        "busy": None if np.isnan(link.busy) else link.busy,
+        "like": len(link.like),
+        "cycles": link.cycles,
+        "waiting": link.waiting,
+        "share": link.cycles * (1 + len(link.like)) / max(1, total_waiting(point)),
+        "causes": causes(point, link),
+        "victims": link.victims,
+        "culprits": link.culprits,
+        "why": sentence(point, link),
+    }
+
+
+def _needed(point: Compared, link: HotLink) -> str:
+    result = point.result(PACKET)
+    if result is None or link.link >= len(result.links):
+        return ""
+    needed, flits = point.loops.get(int(result.links.dim[link.link]), (0, 0))
+    return f" (its VCs hold {flits} flits, {needed} cover the round trip)" if needed > flits else ""
+
+
+def _who(cycles: Mapping[str, int]) -> str:
+    whole = sum(cycles.values())
+    told = [name for name, each in cycles.items() if each >= LITTLE * whole]
+    return " and ".join(told[:3])

@@ -1,0 +1,115 @@
+"""What the NPUs did with their time, and why the end is not sooner: tables for the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyxsim.reports.text.facts import Fact, percent, plural
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.text_width import WIDTH
+from pyxsim.results.result import Result
+from pyxsim.results.work import WHY, Work, alike
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_TOTALS = 5
+MAX_KINDS = 3
+MAX_STEPS = 10
+_NPUS = {
+    "compute": "computing",
+    "memory": "memory",
+    "communication": "communicating",
+    "exposed": "exposed communication",
+    "idle": "idle",
+}
+_WHY = {
+    "begin": "",
+    "dependency": "",
+    "resource": "resource",
+    "message": "message",
+    "members": "others",
+}
+
+
+def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
+    """The time of the NPUs; the critical path, by what it is made of, and its longest steps. `width`: see Sheet."""
+    work = result.work
+    if work is None:
+        return
+    yield _npus(result, work).rich(width=width)
+    if work.totals:
+        yield _path(result, work).rich(MAX_TOTALS, width)
+        yield _steps(result, work).rich(width=width)
+
+
+def facts(result: Result) -> list[Fact]:
+    """What the critical path is made of, in a line."""
+    if result.work is None or not result.work.by_kind:
+        return []
+    (first, cycles), *others = list(result.work.by_kind.items())[: MAX_KINDS + 1]
+    end = max(1, result.time_cycles)
+    rest = ", ".join(f"{kind} {percent(each / end)}" for kind, each in others)
+    note = f"{first}{'; ' if rest else ''}{rest}"
+    return [Fact("critical path", percent(cycles / end), note)]
+
+
+def _npus(result: Result, work: Work) -> Sheet:
+    """Who has least and most of it, unless all are alike."""
+    rows, alike = [], True
+    for name, title in _NPUS.items():
+        told = work.extremes(name)
+        if name == "memory" and not told["max"]:
+            continue
+        row = [title, percent(told["mean"] / max(1, result.time_cycles)), _time(result, told["mean"])]
+        differ = told["min"] != told["max"]
+        alike = alike and not differ
+        for key in ("min", "max"):
+            row += [_time(result, told[key]), f"NPU {told[f'{key}_npu']}"] if differ else ["", ""]
+        rows.append(row)
+    head = ["time of NPUs", "share", "mean", *([] if alike else ["least", "of", "most", "of"])]
+    return Sheet(head, [row[: len(head)] for row in rows], words=("of",))
+
+
+def _path(result: Result, work: Work) -> Sheet:
+    rows = []
+    for row in work.totals:
+        name = ", ".join(text for text in (row["name"], row["part"]) if text)
+        what = row["kind"] if name in ("", row["kind"]) else f"{row['kind']}: {name}"
+        share = percent(row["cycles"] / max(1, result.time_cycles))
+        rows.append([what, share, _time(result, row["cycles"]), f"{row['steps']:,}"])
+    return Sheet([f"critical path ({plural(work.steps, 'step')})", "share", "time", "steps"], rows)
+
+
+def _steps(result: Result, work: Work) -> Sheet:
+    """The longest; of those that do the same, names apart from numbers, one."""
+    path = work.path
+    what = [alike(name) for name in work.names]
+    common = {name: number for number, name in enumerate(dict.fromkeys(what))}
+    label = np.array([*(common[name] for name in what), len(common)])[path["name"]]  # no name is the last one
+    group = np.unique(np.stack([path["kind"], label]), axis=1, return_inverse=True)[1].ravel()
+    count = np.bincount(group)
+    rows: list[list[str]] = []
+    seen = set()
+    for row in work.longest(len(group)).tolist():
+        kind, begin, end = work.kinds[path["kind"][row]], int(path["begin"][row]), int(path["end"][row])
+        if end == begin or len(rows) == MAX_STEPS:
+            break
+        if group[row] in seen:
+            continue
+        seen.add(group[row])
+        name = work.names[path["name"][row]] if path["name"][row] >= 0 else ""
+        text = kind if name in ("", kind) else f"{kind}: {name}"
+        why, more = _WHY[WHY[path["why"][row]]], count[group[row]] - 1
+        times = (_time(result, begin), _time(result, end - begin))
+        rows.append([text, str(path["npu"][row]), *times, f"{more:,}" if more else "", why])
+    return Sheet(["its longest steps", "NPU", "from", "time", "more alike", "waited"], rows, words=("waited",))
+
+
+def _time(result: Result, cycles: float) -> str:
+    return format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)

@@ -1,0 +1,141 @@
+"""Slices of collectives: each as a whole, and what its chunks do on the NPUs; and of messages between NPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyxsim.reports.text.facts import dimension_names
+from pyxsim.reports.timeline.clock import Clock
+from pyxsim.reports.timeline.trace_model import INTO, OUT, Process, Slices, Trace
+from pyxsim.results.result import Longs, Result
+from pyxsim.results.work import Columns
+
+
+def chunk_rows(result: Result, clock: Clock) -> Longs:
+    """The rows of /chunks that are shown: phases that have begun."""
+    return clock.shown(result.chunks["start"], _ended(result.chunks["end"], clock))
+
+
+def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: Longs, process: dict[int, Process]) -> Slices:
+    """A slice for each chunk and phase on the thread of its NPU and dimension, where several go on at the same time on
+    more threads; arrows from phase to phase of a chunk. `process`: of each NPU."""
+    mine = {name: values[rows] for name, values in result.chunks.items()}
+    unfinished = mine["end"] < 0
+    mine["end"] = _ended(mine["end"], clock)
+    begin, end = clock.ns(mine["start"]), clock.ns(mine["end"])
+    width = int(mine["dimension"].max(initial=0)) + 2  # from -1 on
+    dims = {-1: "several dimensions", **{dim: f"dim {name}" for dim, name in dimension_names(result).items()}}
+    group = mine["rank"] * width + mine["dimension"] + 1
+
+    def where(place: int) -> tuple[Process, str]:
+        npu, dim = divmod(place, width)
+        return process[npu], dims.get(dim - 1, f"dim {dim - 1}")
+
+    tid = trace.threads(group, begin, end, where)
+    chain, role = _chains(mine)
+    names = [str(row.get("name") or row.get("kind") or "") for row in result.collectives]
+    kinds = _kinds(result)
+    cycles = clock.args(mine["start"], mine["end"])
+
+    def name(row: int) -> str:
+        collective, phase = int(mine["collective"][row]), int(mine["phase"][row])
+        what = kinds.get((collective, phase)) or f"phase {phase}"
+        of = f"{names[collective]}: " if len(names) > 1 else ""
+        return f"{of}{what}, chunk {mine['chunk'][row]}"
+
+    def args(row: int) -> dict[str, Any]:
+        told: dict[str, Any] = {key: int(mine[key][row]) for key in ("collective", "chunk", "phase", "queue")}
+        told |= {"bytes": int(mine["bytes"][row]), "waited_cycles": int(mine["start"][row] - mine["ready"][row])}
+        told |= {"unfinished": 1} if unfinished[row] else {"messages": int(mine["messages"][row])}
+        return {**told, **cycles(row)}
+
+    return Slices("chunk", tid, begin, end, name, args, chain, role)
+
+
+def _chains(mine: Columns) -> tuple[Longs, Longs]:
+    """The phases of a chunk on an NPU, one after the other, are a chain."""
+    count = len(mine["chunk"])
+    order = np.lexsort((mine["phase"], mine["start"], mine["rank"], mine["chunk"]))
+    key = np.stack([mine["chunk"], mine["rank"]])[:, order]
+    new = np.ones(count, bool)
+    new[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    last = np.roll(new, -1)
+    role, chain = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    role[order] = np.where(new, 0, INTO) + np.where(last, 0, OUT)
+    chain[order] = np.cumsum(new)
+    return np.where(role > 0, chain, 0), role
+
+
+def _kinds(result: Result) -> dict[tuple[int, int], str]:
+    """What is done in each phase of each collective."""
+    phases = result.phases
+    if not len(phases.get("kind", ())):
+        return {}
+    numbers = zip(phases["collective"].tolist(), phases["phase"].tolist(), strict=True)
+    return dict(zip(numbers, phases["kind"].tolist(), strict=True))
+
+
+def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Slices | None:
+    """A slice for each collective, from when it is issued until its last NPU is done."""
+    begin = np.array([row["start"] for row in result.collectives], np.int64)
+    end = np.array([row["end"] for row in result.collectives], np.int64)
+    rows = clock.shown(begin, _ended(end, clock))
+
+    def args(row: int) -> dict[str, Any]:
+        told = {key: value for key, value in result.collectives[rows[row]].items() if value not in (None, "")}
+        return {"collective": int(rows[row]), **told}
+
+    def name(row: int) -> str:
+        told = result.collectives[rows[row]]
+        return str(told.get("name") or told.get("kind") or f"collective {rows[row]}")
+
+    return _in_lanes("collective", clock, trace, title, begin, end, rows, (name, args))
+
+
+def message_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Slices | None:
+    """A slice for each message that is of no collective, until its receiver has taken it in."""
+    begin = np.array([row["start"] for row in result.messages], np.int64)
+    end = np.array([row["end"] for row in result.messages], np.int64)
+    rows = clock.shown(begin, _ended(end, clock))
+
+    def args(row: int) -> dict[str, Any]:
+        return {key: result.messages[rows[row]][key] for key in ("src", "dst", "bytes")}
+
+    def name(row: int) -> str:
+        told = result.messages[rows[row]]
+        return f"{told['name'] or 'message'}: {told['src']} -> {told['dst']}"
+
+    return _in_lanes("message", clock, trace, title, begin, end, rows, (name, args))
+
+
+def _in_lanes(
+    category: str,
+    clock: Clock,
+    trace: Trace,
+    title: str,
+    begin: Longs,
+    end: Longs,
+    rows: Longs,
+    told: tuple[Any, Any],
+) -> Slices | None:
+    """Slices in a process of their own, with as many threads as go on at the same time. `told`: their name and args."""
+    if not len(rows):
+        return None
+    first, last = begin[rows], _ended(end, clock)[rows]
+    start, stop = clock.ns(first), clock.ns(last)
+    process = trace.process(title)
+    tid = trace.threads(np.zeros(len(rows), np.int64), start, stop, lambda _: (process, title))
+    name, args = told
+    cycles, unfinished = clock.args(first, last), end[rows] < 0
+
+    def all_args(row: int) -> dict[str, Any]:
+        return {**args(row), **({"unfinished": 1} if unfinished[row] else {}), **cycles(row)}
+
+    return Slices(category, tid, start, stop, name, all_args)
+
+
+def _ended(end: Longs, clock: Clock) -> Longs:
+    """What has not ended goes on until the end of the run."""
+    return np.where(end >= 0, end, clock.end)
