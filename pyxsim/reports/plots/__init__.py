@@ -1,1 +1,1 @@
-"""Plots with matplotlib: single plots of results (`result.plot`), the one-page figure of a run, drawings of networks."""
+"""Plots with matplotlib: single plots of results (`result.plot`), the figure of a run, drawings of networks."""
