@@ -17,7 +17,7 @@ from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
-from pyxsim.registry import Entry, blocks, collectives, patterns, topologies
+from pyxsim.registry import Entry, blocks, collectives, patterns, readers, topologies
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ def list_shelves(
             _item(entry, ("kind", "npus"), list(entry.info.get("kinds", KINDS))) for entry in collectives.entries
         ],
         "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
+        "readers": [_item(entry, ("name", "context")) for entry in readers.entries],
     }
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
@@ -135,6 +136,7 @@ _TITLES = {
     "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
+    "readers": "workload readers: [workload] file = ...",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
     "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",

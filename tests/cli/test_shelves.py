@@ -31,7 +31,8 @@ def test_list_in_json(pyxsim: Command, tree: Path) -> None:
     assert ended.err == ""
     data = json.loads(ended.out)
     names = {
-        shelf: [entry["name"] for entry in data[shelf]] for shelf in ("topologies", "blocks", "patterns", "collectives")
+        shelf: [entry["name"] for entry in data[shelf]]
+        for shelf in ("topologies", "blocks", "patterns", "collectives", "readers")
     }
     assert {"torus", "mesh", "ring", "switch", "fully-connected", "garnet-torus"} <= set(names["topologies"])
     assert {"ring", "mesh", "switch", "fully-connected"} <= set(names["blocks"])
