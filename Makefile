@@ -44,7 +44,7 @@ debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bo
 	@rm -rf $(DEBUG_SITE)
 	@! test -d build/debug || find build/debug -path '*/lib.*' -type f ! -name '*.so' -delete
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
-	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/analytical tests/system/test_executor.py $(ARGS)
+	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/network/delay tests/network/fluid tests/system/test_executor.py $(ARGS)
 
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in build/site; needs no network once it is set up
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

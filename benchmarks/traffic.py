@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.case import Run
 from pyxsim import library
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.settings import load_experiment
 from pyxsim.topology.build import build

@@ -18,7 +18,7 @@ import pytest
 FLOORS = {
     **dict.fromkeys(("errors", "units", "registry", "plugins", "settings", "library", "rng", "textfile", "chakra"), 0),
     **dict.fromkeys(("cache", "raw", "paths", "arrays", "file_entries", "flat_yaml"), 0),
-    **dict.fromkeys(("core", "analytical"), 1),
+    "core": 1,
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,
     "collective": 4,
@@ -53,6 +53,9 @@ CLOSED = {
 # What a file of a shelf may use: nothing above the floor that it serves.
 SHELF_FLOORS = {"topologies": 2, "patterns": 2, "collectives": 4, "readers": 6}
 SHELVES = {*SHELF_FLOORS, "pyxsim_library"}
+# The models of delays and fluids get arrays, too: their Cython files see these rooms, and each other.
+MODEL_FOLDERS = ("delay", "fluid")
+MODEL_ROOMS = {"arrays", "errors", "raw", "heap"}
 # The engine needs C, the standard library and numpy, nothing else.
 CORE_OUTSIDE = {"cython", "libc", "cpython", "numpy", *sys.stdlib_module_names}
 
@@ -165,6 +168,11 @@ def fault(item: Import) -> str | None:
         return None
     if here not in FLOORS:
         return f"the room '{here}' has no floor: enter it in FLOORS and in docs/architecture.md"
+    path = Path(item.file)
+    if path.suffix in (".pyx", ".pxd") and path.parts[1] == "network":
+        beside = item.target.split(".")[1:3]
+        if there not in MODEL_ROOMS and not (beside[0] == "network" and beside[1] in MODEL_FOLDERS):
+            return "the models of delays and fluids get arrays: they know no topology and no setting"
     if here == there or (FLOORS[here] == FLOORS[there] == 0) or (here, there) in NEIGHBOURS | DEBT:
         return None
     if item.target == "pyxsim.__version__":
@@ -238,7 +246,7 @@ PLANTED = [
     ("pyxsim/results/hdf5.py", "from pyxsim import run\n", 1),
     ("pyxsim/collective/plan.py", "from pyxsim.network.protocol import Backend\n", 1),
     ("pyxsim/system/endpoint.py", "from pyxsim.core.engine import Engine\n", 1),
-    ("pyxsim/network/packet.py", "from pyxsim.core.engine import Engine\n", None),
+    ("pyxsim/network/packet/packet_network.py", "from pyxsim.core.engine import Engine\n", None),
     ("pyxsim/library.py", "import topologies.ring\n", 1),
     ("pyxsim/cli/app.py", "from pyxsim._library.collectives import ring\n", 1),
     ("pyxsim/cli/app.py", "from pyxsim.runner.lifecycle import run\nimport typer\n", None),
@@ -250,8 +258,11 @@ PLANTED = [
     ("pyxsim/core/router.pyx", "from ..network.packet cimport x\n", 1),
     ("pyxsim/core/router.pyx", "from . cimport state\nfrom .state cimport State, Event\n", None),
     ("pyxsim/core/router.pyx", "import numpy as np\nimport networkx\n", 2),
+    ("pyxsim/network/delay/rule.pyx", "from pyxsim.network.delay.ticks cimport Ticks\n", None),
+    ("pyxsim/network/delay/rule.pyx", "from pyxsim.network.link_paths import routes\n", 1),
+    ("pyxsim/network/delay/rule.pyx", "from pyxsim.settings import Network\n", 1),
     ("pyxsim/core/router.pyx", 'include "stage.pxi"\n', 1),
-    ("pyxsim/core/engine.pyi", "from pyxsim.network.packet import PacketNetwork\n", 1),
+    ("pyxsim/core/engine.pyi", "from pyxsim.network.packet.packet_network import PacketNetwork\n", 1),
     ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.topology.block import Block\n", None),
     ("topologies/torus.py", "from pyxsim.registry import topologies\nfrom pyxsim.collective import plan\n", 2),
     ("collectives/ring.py", "from collectives.direct import direct\n", 1),

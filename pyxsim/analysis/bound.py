@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.analysis.demand import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
-from pyxsim.analytical.alike import alike
+from pyxsim.arrays import unique_by_identity
 from pyxsim.collective.bounds import rounds
+from pyxsim.network.link_paths import wires_of
 from pyxsim.network.protocol import Backend, DelayTerms
-from pyxsim.network.ways import wires_of
 from pyxsim.results.phases import differing
 from pyxsim.routing.relation import Numbers
 from pyxsim.system import SystemLayer
@@ -208,7 +208,9 @@ class OfLinks(Times):
 
     def _flight(self, kind: int) -> int:
         links, hops = self._way(kind)
-        return int(hops * min(alike(self._wires[1][link] for link in links.tolist())[0], default=Fraction(0)))
+        return int(
+            hops * min(unique_by_identity(self._wires[1][link] for link in links.tolist())[0], default=Fraction(0))
+        )
 
     def _way(self, kind: int) -> tuple[Longs, int]:
         """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
@@ -239,7 +241,7 @@ class OfPackets(OfLinks):
 
     @cached_property
     def _rates(self) -> Sequence[Fraction]:
-        kinds, which = alike(self.wires)
+        kinds, which = unique_by_identity(self.wires)
         rates = [self.network.settings.flit / wire.s for wire in kinds]
         return [rates[kind] for kind in which.tolist()]
 
@@ -312,7 +314,7 @@ class OfDelays(Times):
                 used = np.array(topology.kind_dims)[topology.link_dim] == dim
                 alone = traffic[differ == dim]
                 if used.any() and len(alone):
-                    fastest = max(alike(self._wires[0][link] for link in np.flatnonzero(used).tolist())[0])
+                    fastest = max(unique_by_identity(self._wires[0][link] for link in np.flatnonzero(used).tolist())[0])
                     most = max(most, self._queues(alone, used, fastest))
         return most + self._least_late + 2 * self.endpoint
 
@@ -375,7 +377,7 @@ class Capacities:
         cls, rates: Sequence[Fraction], used: NDArray[np.bool_], ends: NDArray[np.int32], routers: int
     ) -> Capacities:
         """From the rates of links, which of them count, and the router at the end of each."""
-        kinds, which = alike(rates)
+        kinds, which = unique_by_identity(rates)
         whole = lcm(*(rate.denominator for rate in kinds))
         parts = [int(rate * whole) for rate in kinds]
         small = max(parts, default=0) * len(rates) < 2**63

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.core.options import STORE_AND_FORWARD
-from pyxsim.network.machine import Machine
+from pyxsim.network.engine_config import Machine
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.settings.traffic import TrafficClass
 from pyxsim.topology import Topology

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyxsim.network.ways import widest, wires_of
+from pyxsim.network.link_paths import widest, wires_of
 from pyxsim.settings import Network
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology

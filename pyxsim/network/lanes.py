@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.analytical.alike import alike
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.ways import ends_of_routes
-from pyxsim.network.wires import LANE, Wire, Wiring
+from pyxsim.network.link_params import LANE, Wire, Wiring
+from pyxsim.network.link_paths import ends_of_routes
 from pyxsim.routing.relation import Flags, Numbers
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -114,7 +113,7 @@ def make_lanes(
     number = np.arange(start[-1]) - start[npu]
     place[np.isin(ends, home[plain])] = 0
     # A lane is as wide as the widest of the links that it serves.
-    kinds, which = alike(link_wires)
+    kinds, which = unique_by_identity(link_wires)
     speeds = sorted({wire.s for wire in (*kinds, *wires)}) or [Fraction(1)]
     rank = np.array([speeds.index(wire.s) for wire in kinds], np.int64)[which][link]
     most = min((speeds.index(wire.s) for wire in wires), default=0)

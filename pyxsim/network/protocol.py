@@ -16,14 +16,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyxsim.analytical.alike import alike
-from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.machine import Machine
+from pyxsim.network.engine_config import Machine
+from pyxsim.network.link_params import MAX_DENOMINATOR, Wire
+from pyxsim.network.link_paths import wires_of
 from pyxsim.network.progress_hooks import ProgressHooks
-from pyxsim.network.ways import wires_of
 from pyxsim.network.windows import Windows
-from pyxsim.network.wires import MAX_DENOMINATOR, Wire
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 
@@ -216,8 +215,8 @@ class Backend(ProgressHooks, ABC):
         A flit time with too large a denominator is approximated, and never 0.
         """
         rates, latencies = self.link_rates
-        widths, width_of = alike(rates)
-        waits, wait_of = alike(latencies)
+        widths, width_of = unique_by_identity(rates)
+        waits, wait_of = unique_by_identity(latencies)
         least = Fraction(1, MAX_DENOMINATOR)
         times = [max((self.settings.flit / width).limit_denominator(MAX_DENOMINATOR), least) for width in widths]
         wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyxsim.errors import InputError
-from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.congestion import CongestionNetwork
-from pyxsim.network.flow import FlowNetwork
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.delay.analytical import AnalyticalNetwork
+from pyxsim.network.delay.congestion import CongestionNetwork
+from pyxsim.network.fluid.flow import FlowNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment
 from pyxsim.topology import Topology

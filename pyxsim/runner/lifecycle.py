@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.analytical.alike import alike
+from pyxsim.arrays import unique_by_identity
 from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
 from pyxsim.network.protocol import Backend
 from pyxsim.results.memory import Memory, used_columns
@@ -366,7 +366,7 @@ def check_bytes(prepared: Prepared) -> None:
 def link_table(network: Backend) -> LinkTable:
     """The network links of a result."""
     topology, settings = network.topology, network.settings
-    wires, which = alike(network.link_params)
+    wires, which = unique_by_identity(network.link_params)
     return LinkTable(
         name=list(topology.link_name),
         src=topology.link_src,

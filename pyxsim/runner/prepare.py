@@ -19,9 +19,9 @@ from pyxsim.analysis.packet_spacing import starved
 from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
-from pyxsim.network.open import OpenNetwork
+from pyxsim.network.link_paths import hops_of_routes
+from pyxsim.network.packet.open_network import OpenNetwork
 from pyxsim.network.protocol import Backend, OpenBackend
-from pyxsim.network.ways import hops_of_routes
 from pyxsim.routing import Relation, prove
 from pyxsim.routing.relation import Longs
 from pyxsim.runner.backends import check_backend, make_network

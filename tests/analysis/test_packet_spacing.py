@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyxsim.analysis.packet_spacing import stream
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyxsim import Result
-from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.delay.analytical import AnalyticalNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from tests.cli.inputs import SMALL, Command
 
 MIXED = """

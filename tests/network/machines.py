@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim import library
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build

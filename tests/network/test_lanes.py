@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyxsim.network.engine_config import build_machine
 from pyxsim.network.lanes import LaneChoice
-from pyxsim.network.machine import build_machine
 from tests.counting import calls
 from tests.examples import part_of
 from tests.network.machines import drain, machine_of, packet_network

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import DeadlockError
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.routing import Graph, Relation, Way, minimal_adaptive, prove, ugal
 from pyxsim.runner.prepare import prove_routes
 from pyxsim.settings import Network

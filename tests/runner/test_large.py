@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.results.result import Result
 from pyxsim.routing import proofs
 from pyxsim.runner.lifecycle import run

@@ -13,7 +13,7 @@ import pytest
 from pyxsim import library
 from pyxsim import runner as run
 from pyxsim.network.capacity import capacity_of
-from pyxsim.network.ways import wires_of
+from pyxsim.network.link_paths import wires_of
 from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.named import NamedSystem, read_system
 from pyxsim.topology import Topology

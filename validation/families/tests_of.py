@@ -51,8 +51,8 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "queues": (
         "Messages that queue for links arrive in the cycle in which a slow model has them, byte by byte in fractions; "
         "one that is alone takes what the formula says, on every topology",
-        "tests/analytical, tests/network",
-        ("tests/analytical/test_cut_through.py", "tests/analytical/test_ticks.py", "tests/network/test_congestion.py"),
+        "tests/network",
+        tuple(f"tests/network/delay/test_{name}.py" for name in ("cut_through", "ticks", "congestion")),
         60,
     ),
     "proof": (

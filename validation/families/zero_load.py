@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pyxsim.errors import InputError
-from pyxsim.network.packet import PacketNetwork
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build

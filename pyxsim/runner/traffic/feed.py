@@ -19,7 +19,7 @@ MAX_SPAN = 1 << 16  # cycles
 
 
 class Carrier(Protocol):
-    """What is needed of a network (pyxsim/network/open.py is one)."""
+    """What is needed of a network (pyxsim/network/packet/open_network.py is one)."""
 
     npus: int
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyxsim.analysis.theory import Theory, bound, zero_load
 from pyxsim.errors import InputError, SimulationError
-from pyxsim.network.machine import MessageClass
+from pyxsim.network.engine_config import MessageClass
 from pyxsim.results.attribution import Attribution
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic

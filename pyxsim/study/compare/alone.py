@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from pyxsim.analysis.packet_spacing import stream
 from pyxsim.core.options import STORE_AND_FORWARD
-from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.machine import Machine
+from pyxsim.network.delay.analytical import AnalyticalNetwork
+from pyxsim.network.engine_config import Machine
+from pyxsim.network.link_paths import routes
 from pyxsim.network.protocol import Backend
-from pyxsim.network.ways import routes
 from pyxsim.results.comparison import Cheap
 from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread

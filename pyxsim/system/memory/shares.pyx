@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 
 from heapq import heappop, heappush
 
-from pyxsim.analytical.ticks cimport int128_t
+from pyxsim.network.delay.ticks cimport int128_t
 from pyxsim.raw cimport loaded, saved
 from pyxsim.system.heap cimport grown
 

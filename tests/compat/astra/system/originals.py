@@ -8,9 +8,9 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.compat.astra.system import AstraSystem
-from pyxsim.network.analytical import AnalyticalNetwork
-from pyxsim.network.congestion import CongestionNetwork
-from pyxsim.network.delayed import DelayedNetwork
+from pyxsim.network.delay.analytical import AnalyticalNetwork
+from pyxsim.network.delay.congestion import CongestionNetwork
+from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.settings import Network
 from pyxsim.system.options import Options
 from pyxsim.topology.build import build

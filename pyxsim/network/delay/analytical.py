@@ -1,0 +1,42 @@
+"""The analytical backend: each message takes what a formula says, however many others are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from pyxsim.network.delay.delay_network import DelayedNetwork
+from pyxsim.network.delay.unaware import unaware
+from pyxsim.network.protocol import Capabilities
+from pyxsim.settings import Network
+from pyxsim.topology.block import Block
+from pyxsim.topology.topology import Topology
+
+
+class AnalyticalNetwork(DelayedNetwork):
+    """Messages that never meet. `compat`: whose arithmetic is used, see `delays`."""
+
+    capabilities = Capabilities(congestion=False)
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        *,
+        compat: str | None = None,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick)
+        self._compat = compat
+
+    def injection_bandwidths(self) -> list[Fraction]:
+        """Bytes per cycle that an NPU can send into each dimension.
+
+        With "astra-sim-1" a link of a ring is that of both directions already.
+        """
+        found = super().injection_bandwidths()
+        if self._compat != "astra-sim-1":
+            return found
+        ways = [dim.directions if isinstance(dim, Block) else 1 for dim in self.topology.dims]
+        return [bandwidth / count for bandwidth, count in zip(found, ways, strict=True)]

@@ -1,0 +1,102 @@
+"""Whose arithmetic the delays are computed with: exact fractions, or as ASTRA-sim 1 or 2 rounds (`compat`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.errors import InputError
+from pyxsim.network.delay.rule import Doubles, Exact, Rule, Summands
+from pyxsim.network.link_paths import Fractions, in_cycles
+from pyxsim.settings import Network, per_dimension
+
+COMPATS = ("astra-sim-1", "astra-sim-2")
+GIB = 2**30
+
+
+def check_compat(network: Network, compat: str | None) -> None:
+    """Whether there is such an arithmetic, and `[network.analytical]` asks for nothing that it does not know."""
+    if compat not in (None, *COMPATS):
+        raise InputError(f"the analytical backends have no arithmetic of '{compat}'", key="system.compat")
+    summands = network.analytical.summands
+    if summands and compat != "astra-sim-1":
+        raise InputError(
+            "belongs to the delays of ASTRA-sim 1",
+            key=f"network.analytical.{summands[0]}",
+            allowed='nothing here, or system.compat = "astra-sim-1"',
+        )
+
+
+class Arithmetic:
+    """The rule of a `compat`, for kinds of some bytes per cycle; latencies become numbers of the rule."""
+
+    def __init__(self, network: Network, compat: str | None, rates: Fractions, latencies: Fractions) -> None:
+        self.exact = compat is None
+        self.unit = lcm(*(latency.denominator for latency in latencies)) if self.exact else 1
+        self._network = network
+        self._rates = rates
+        self._compat = compat
+
+    def rule(self, switched: Sequence[bool]) -> Rule:
+        """`switched`: whether there is a switch in the way, kind by kind."""
+        if self.exact:
+            try:
+                return Exact(self._rates, self.unit)
+            except InputError as error:
+                raise error.at(key="network.bandwidth") from None
+        rates = [_as_astra_sim(rate * self._network.clock, self._network.clock) for rate in self._rates]
+        if self._compat == "astra-sim-2":
+            return Doubles(rates)
+        return Summands(rates, _summands(self._network, switched))
+
+    def latency(self, values: Fractions) -> NDArray[Any]:
+        """Latencies as the rule counts them: in its unit, or floating point."""
+        if self.exact:
+            return np.array([int(value * self.unit) for value in values], np.int64)
+        return np.array([float(value) for value in values], np.float64)
+
+
+def _as_astra_sim(bandwidth: Fraction, clock: Fraction) -> float:
+    """Bytes per cycle in floating point, rounded as ASTRA-sim does it: GB/s of 2^30 bytes first, then per ns."""
+    return float(bandwidth / GIB) * GIB / float(clock)
+
+
+def _summands(network: Network, switched: Sequence[bool]) -> list[tuple[float, ...]]:
+    """What an interface, a switch and a memory add in each dimension (see `Summands`)."""
+    extra, clock, dims = network.analytical, network.clock, len(switched)
+    for name in extra.summands:
+        value = getattr(extra, name)
+        if isinstance(value, tuple) and len(value) != dims:
+            raise InputError(
+                f"the list has {len(value)} entries, the network {dims} dimensions",
+                key=f"network.analytical.{name}",
+                allowed=f"one value for all, or a list of {dims}",
+            )
+    scales = per_dimension(extra.hbm_scale, dims)
+    if any(scales) and extra.hbm_bandwidth is None:
+        raise InputError("is missing, where hbm_scale is not 0", key="network.analytical.hbm_bandwidth")
+    memory = per_dimension(extra.hbm_bandwidth or Fraction(clock), dims)
+    columns = zip(
+        per_dimension(extra.nic_latency, dims),
+        per_dimension(extra.router_latency, dims),
+        per_dimension(extra.hbm_latency, dims),
+        memory,
+        scales,
+        switched,
+        strict=True,
+    )
+    return [
+        (
+            2 * float(in_cycles(nic, clock)),
+            float(in_cycles(router, clock)) if has_switch else 0.0,
+            float(in_cycles(late, clock)),
+            float(width / clock),
+            float(scale),
+        )
+        for nic, router, late, width, scale, has_switch in columns
+    ]

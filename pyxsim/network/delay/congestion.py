@@ -1,0 +1,127 @@
+"""The analytical backend with congestion: whole messages queue for links, first come first served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.errors import InputError
+from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
+from pyxsim.network.delay.cut_through import CutThrough
+from pyxsim.network.delay.delay_network import DelayedNetwork
+from pyxsim.network.delay.store_and_forward import StoreAndForward
+from pyxsim.network.delay.ticks import Ticks
+from pyxsim.network.delay.windowed_counts import COUNTED, Counted
+from pyxsim.network.link_paths import Ways
+from pyxsim.settings import Network
+from pyxsim.topology.topology import Topology
+
+MOST_WINDOWS = 256
+MOST_CELLS = 2**19  # windows x links
+
+
+class CongestionNetwork(DelayedNetwork):
+    """Messages that queue for links. `compat`: whose arithmetic is used, see `arithmetic`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        *,
+        compat: str | None = None,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
+        check_compat(network, compat)
+        if compat == "astra-sim-1":
+            raise InputError(
+                "ASTRA-sim 1 has no messages that queue for links", key="--backend", allowed="analytical or packet"
+            )
+        ways = Ways(topology, network)
+        if compat == "astra-sim-2":
+            super().__init__(topology, network, Stored(topology, network, ways), window=window, tick=tick)
+            return
+        model = Queued(network, ways, window)
+        windows = Counted(model.engine, topology.links)
+        super().__init__(topology, network, model, windows=windows, tick=tick)
+
+    def totals(self) -> dict[str, IntArray]:
+        """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""
+        engine = self.model.engine
+        if not isinstance(engine, CutThrough):
+            return super().totals()
+        tables = (table.sum(axis=0)[: self.topology.links] for table in engine.windows)
+        return dict(zip(COUNTED, tables, strict=True))
+
+
+class _OnLinks:
+    """What both models share: an engine whose ways are links, and behind them lanes."""
+
+    engine: CutThrough | StoreAndForward
+
+    def __init__(self, ways: Ways) -> None:
+        self.ways = ways
+        self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
+        self.widest = ways.widest
+
+    def _extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        steps = self.ways.steps(src, dst, plane)
+        self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
+
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
+        return flits[: self.ways.links]
+
+    @property
+    def flits(self) -> int:
+        return self.engine.flits_sent
+
+
+class Queued(_OnLinks):
+    """Exact times, on any topology."""
+
+    links_work = False  # the engine counts its windows itself
+
+    def __init__(self, network: Network, ways: Ways, window: int) -> None:
+        super().__init__(ways)
+        try:
+            ticks = Ticks(ways.rates, ways.latencies)
+        except InputError as error:
+            raise error.at(key="network.bandwidth") from None
+        whole = network.analytical.forwarding == "store-and-forward"
+        rows = max(1, min(MOST_WINDOWS, MOST_CELLS // max(1, ticks.links)))
+        self.engine: CutThrough = CutThrough(ticks, network.flit, whole=whole, window=window, rows=rows)
+
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        self._extend(src, dst, plane)
+
+
+class Stored(_OnLinks):
+    """ASTRA-sim 2's congestion-aware model: one dimension, store and forward, times cut off at each link."""
+
+    links_work = True
+
+    def __init__(self, topology: Topology, network: Network, ways: Ways) -> None:
+        if len(topology.shape) > 1:
+            raise InputError(
+                f"in ASTRA-sim 2 messages queue in networks of one dimension only; this one has {len(topology.shape)}",
+                key="--backend analytical-congestion",
+                allowed="analytical, packet, or no system.compat",
+            )
+        if network.analytical.forwarding == "cut-through":
+            raise InputError(
+                "ASTRA-sim 2 does not forward a message before all of it is there",
+                key="network.analytical.forwarding",
+                allowed='"store-and-forward", or no system.compat',
+            )
+        super().__init__(ways)
+        count = len(ways.rates)
+        arithmetic = Arithmetic(network, "astra-sim-2", ways.rates, ways.latencies)
+        rule = arithmetic.rule([False] * count)
+        rule.extend(arithmetic.latency(ways.latencies), np.arange(count))
+        self.engine: StoreAndForward = StoreAndForward(rule, network.flit)
+
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        # It goes clockwise to the opposite NPU of a ring, whatever the queue.
+        self._extend(src, dst, np.zeros_like(plane))

@@ -1,0 +1,173 @@
+"""Messages that never meet: the models of the analytical backend, from a topology and its settings.
+
+Whose arithmetic (`compat`):
+
+    None           exact fractions, cut off to whole cycles; a message that differs in several dimensions pays the
+                   latency of every hop, and the bandwidth of the narrowest of them
+    "astra-sim-2"  floating point; of several dimensions the lowest counts alone (MultiDimTopology of that simulator)
+    "astra-sim-1"  cut off after each summand, with interfaces, switches and memories; the highest dimension alone
+
+Where a topology is no product of blocks, the links of its routes count, whatever `compat` says of dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray, unique_by_identity
+from pyxsim.errors import InputError, UnreachableError
+from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
+from pyxsim.network.delay.delay_network import Model
+from pyxsim.network.delay.free_flight import FreeFlight
+from pyxsim.network.delay.hops import hop_table
+from pyxsim.network.link_paths import Ways, in_cycles, routes, widest, wires_of
+from pyxsim.routing.loads import expected_loads, oblivious
+from pyxsim.routing.relation import Ints, Relation
+from pyxsim.settings import Network
+from pyxsim.topology.block import Block
+from pyxsim.topology.topology import Topology
+
+MOST_NPUS = 2048  # up to so many, what links carry is worked out from a table of all pairs,
+MOST_PAIRS = 2**18  # else from the routes of those that sent something
+BATCH = 2**14  # pairs whose routes are held at a time
+
+
+def unaware(topology: Topology, network: Network, compat: str | None) -> Model:
+    """The model of messages that never meet. Raises InputError."""
+    check_compat(network, compat)
+    blocks = [dim for dim in topology.dims if isinstance(dim, Block)]
+    if len(blocks) == len(topology.dims) and topology.relation.separable and not topology.confined:
+        return Grid(topology, network, compat, blocks)
+    return Routed(topology, network, compat)
+
+
+class _Free:
+    """What the models without congestion share."""
+
+    engine: FreeFlight
+    links_work = False
+
+    def __init__(self, topology: Topology, network: Network) -> None:
+        self.topology = topology
+        self.rates, self.latencies = wires_of(topology, network)
+        self.widest = widest(topology, network, self.rates)
+
+    @property
+    def flits(self) -> int:
+        return int(self.engine.flits.sum())
+
+    def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
+        """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
+        relation, used = self.topology.relation, flits > 0
+        src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs that were asked for may have no way
+        if self.topology.npus <= MOST_NPUS:
+            return np.rint(_by_matrix(relation, src, dst, plane, flits[used])).astype(np.int64)
+        fixed = all(oblivious(relation, number) for number in np.unique(plane).tolist())
+        if fixed and len(src) <= MOST_PAIRS:
+            return _by_routes(relation, src, dst, plane, flits[used])
+        return np.zeros(self.topology.links, np.int64)
+
+
+def _by_matrix(
+    relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray
+) -> NDArray[np.float64]:
+    """What links carry, from a table of all pairs for each plane."""
+    total = np.zeros(relation.links)
+    for number in np.unique(plane).tolist():
+        here = plane == number
+        matrix = np.zeros((relation.npus, relation.npus))
+        matrix[src[here], dst[here]] = flits[here]
+        loads = expected_loads(relation, matrix, number)[0]
+        if loads is not None:
+            total += loads
+    return total
+
+
+def _by_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
+    """The same, one route after the other; where it is drawn, the one that pairs keep to (see `routes`)."""
+    total = np.zeros(relation.links, np.int64)
+    for begin in range(0, len(src), BATCH):
+        part = slice(begin, begin + BATCH)
+        steps = routes(relation, src[part], dst[part], plane[part])
+        pair, step = np.nonzero(steps >= 0)
+        np.add.at(total, steps[pair, step], flits[part][pair])
+    return total
+
+
+class Grid(_Free):
+    """A product of blocks: hops by coordinates. The kind of a pair is the dimension whose bandwidth counts."""
+
+    def __init__(self, topology: Topology, network: Network, compat: str | None, blocks: Sequence[Block]) -> None:
+        super().__init__(topology, network)
+        dims, clock = len(blocks), network.clock
+        self._rates = [bandwidth / clock for bandwidth in network.bandwidths(dims)]
+        latencies = [in_cycles(latency, clock) for latency in network.latencies(dims)]
+        arithmetic = Arithmetic(network, compat, self._rates, latencies)
+        self._late = arithmetic.latency(latencies)
+        self._choose = {None: self._all, "astra-sim-2": self._lowest, "astra-sim-1": self._highest}[compat]
+        self._blocks = blocks
+        self._tables: dict[int, NDArray[np.int32]] = {}
+        self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
+
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        here, there = self.topology.coords[src], self.topology.coords[dst]
+        hops = np.zeros(here.shape, np.int64)
+        for dim in range(here.shape[1]):
+            differs = here[:, dim] != there[:, dim]
+            if differs.any():
+                if dim not in self._tables:
+                    self._tables[dim] = _shortest(self._blocks[dim])
+                hops[differs, dim] = self._tables[dim][here[differs, dim], there[differs, dim]]
+        self.engine.extend(*self._choose(hops))
+
+    def _all(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
+        """Latency and kind of pairs that are `hops` apart in each dimension."""
+        by_width = sorted(range(len(self._rates)), key=lambda dim: self._rates[dim])
+        narrowest = np.array(by_width)[(hops[:, by_width] > 0).argmax(axis=1)]
+        return hops @ self._late, narrowest
+
+    def _lowest(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
+        return self._alone(hops, (hops > 0).argmax(axis=1))
+
+    def _highest(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
+        return self._alone(hops, hops.shape[1] - 1 - (hops[:, ::-1] > 0).argmax(axis=1))
+
+    def _alone(self, hops: IntArray, dim: IntArray) -> tuple[NDArray[Any], IntArray]:
+        return hops[np.arange(len(hops)), dim] * self._late[dim], dim
+
+
+def _shortest(block: Block) -> Ints:
+    """Hops between the NPUs of a block on its shortest plane. Raises UnreachableError."""
+    planes = [hop_table(plane, block.dst, block.npus) for plane in np.atleast_3d(block.next)]
+    found: Ints = np.min(planes, axis=0)
+    if (found < 0).any():
+        raise UnreachableError(f"the block '{block.name}' has no way between some of its NPUs")
+    return found
+
+
+class Routed(_Free):
+    """Any topology: the links and lanes of a way, one after the other; the narrowest of them counts."""
+
+    def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
+        super().__init__(topology, network)
+        self._ways = Ways(topology, network)
+        some, which = unique_by_identity(self._ways.rates)
+        rates = sorted(set(some))
+        arithmetic = Arithmetic(network, compat, rates, self._ways.latencies)
+        # Behind the last of them: what is none takes no time and is as wide as the widest.
+        self._kind = np.append(np.array([rates.index(rate) for rate in some], np.int64)[which], len(rates) - 1)
+        self._late = np.append(arithmetic.latency(self._ways.latencies), 0)
+        if network.analytical.summands:
+            raise InputError(
+                f"belongs to networks of dimensions, which '{topology.name}' is not",
+                key=f"network.analytical.{network.analytical.summands[0]}",
+            )
+        self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
+
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        steps = self._ways.steps(src, dst, plane)
+        self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))

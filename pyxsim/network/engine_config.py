@@ -1,0 +1,320 @@
+"""From a topology and the settings of [network] to the numbers the engine wants: links, lanes, buffers, delays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import unique_by_identity
+from pyxsim.core import options as core
+from pyxsim.core.options import Links, RouterOptions, Routes
+from pyxsim.errors import InputError
+from pyxsim.network.lanes import Lanes, make_lanes
+from pyxsim.network.link_params import Keys, Wire, Wiring
+from pyxsim.routing.relation import EACH, Flags, Relation, vc_ranges
+from pyxsim.settings import Network, Stages, per_dimension
+from pyxsim.topology.topology import Topology
+from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warnings, to_cycles
+
+Ints = NDArray[np.int32]
+Q = TypeVar("Q")
+
+ALLOCATORS = {
+    "rotating": (core.ROTATING, 1),
+    "separable-input-first": (core.INPUT_FIRST, 1),
+    "separable-output-first": (core.ISLIP, 1),
+    "wavefront": (core.WAVEFRONT, 1),
+    "age": (core.AGE, 1),
+}
+FLOWS = {
+    "wormhole": core.WORMHOLE,
+    "virtual-cut-through": core.CUT_THROUGH,
+    "store-and-forward": core.STORE_AND_FORWARD,
+}
+VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX}
+CHOICES = {"random": 0, "least": 1}
+
+
+class MessageClass(NamedTuple):
+    """What messages of one class have in common: their virtual network, and a priority (the higher goes first)."""
+
+    vnet: int = 0
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The engine's input, and what is needed to speak to it.
+
+    `wires`: of each kind of links, as far as no link has words of its own; `link_wires`: of each link; `inject`,
+    `eject`: the lanes of NPUs.
+    """
+
+    links: Links
+    routes: Routes
+    options: RouterOptions
+    stages: Stages
+    wires: Sequence[Wire]
+    link_wires: Sequence[Wire]
+    inject: Lanes
+    eject: Lanes
+    warnings: list[str]
+
+    @property
+    def head_wait(self) -> int:
+        """Cycles that a head spends in a router before it leaves its buffer, at least: RC and VA."""
+        ticks = self.stages.rc + self.stages.va - self.options.speculative
+        return ticks if self.options.speedup == 1 else (ticks + self.stages.st) // self.options.speedup
+
+
+def build_machine(
+    topology: Topology,
+    network: Network,
+    *,
+    classes: Sequence[MessageClass] = (MessageClass(),),
+    open_traffic: bool = False,
+    packet: int | None = None,
+    seed: int = 0,
+) -> Machine:
+    """Resolve everything that the settings leave open. Raises InputError.
+
+    `classes`: of the messages that will be sent. `open_traffic`: an NPU has one lane, where nothing else is asked for.
+    `packet`: the flits of the longest packet (default: of a full one, as the settings cut messages).
+    """
+    router, relation = network.router, topology.relation
+    _check_routing(relation, network)
+    wiring = Wiring(network)
+    wires, link_wires = _link_wires(topology, network, wiring)
+    numbered = _numbered(topology, network, open_traffic)
+    into, out = (
+        make_lanes(topology, network, wires, link_wires, numbered, wiring, incoming=incoming)
+        for incoming in (False, True)
+    )
+    of_links, which = unique_by_identity(link_wires)
+    kinds = [*of_links, *into.wires, *out.wires]
+    # Every link's and lane's kind, in the numbers of the engine.
+    kind = np.concatenate([which, len(of_links) + into.wire, len(of_links) + len(into.wires) + out.wire])
+    longest = -(-(network.packet + network.header) // network.flit) if packet is None else packet
+    depths = {wire: wiring.depth(wire, longest) for wire in dict.fromkeys(kinds)}
+    homes = relation.home
+    lanes = len(into.npu) + len(out.npu)
+    nowhere = np.full(lanes, -1)
+    link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
+    low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
+    queues = router.output_queue or router.internal_speedup > 1
+    links = Links(
+        network=topology.links,
+        injection=len(into.npu),
+        ejection=len(out.npu),
+        src=_ints(topology.link_src, nowhere[: len(into.npu)], homes[out.npu]),
+        dst=_ints(topology.link_dst, homes[into.npu], nowhere[: len(out.npu)]),
+        vcs=np.full(len(kind), router.vcs, np.int32),
+        depth=np.array([depths[wire] for wire in kinds], np.int32)[kind],
+        s_num=np.array([wire.s.numerator for wire in kinds], np.int64)[kind],
+        s_den=np.array([wire.s.denominator for wire in kinds], np.int64)[kind],
+        delay=np.array([wire.delay for wire in kinds], np.int64)[kind],
+        credit_delay=np.array([wire.credit_delay for wire in kinds], np.int64)[kind],
+        output_queue=_ints(
+            np.full(topology.links, queues),
+            np.zeros(len(into.npu)),
+            np.full(len(out.npu), router.internal_speedup > 1),
+        ),
+        group=_ints(relation.link_group, nowhere),
+        pool=np.full(len(kind), router.shared_buffer, np.int32),
+        classes=link_classes,
+        ranges=ranges,
+        low=low,
+        high=high,
+    )
+    return Machine(
+        links=links,
+        routes=_routes(relation),
+        options=_options(network, wiring.stages, classes, seed),
+        stages=wiring.stages,
+        wires=wires,
+        link_wires=link_wires,
+        inject=into,
+        eject=out,
+        warnings=wiring.warnings,
+    )
+
+
+def _check_routing(relation: Relation, network: Network) -> None:
+    """What does not go with a routing whose heads ask for several links at a time. Raises InputError."""
+    if EACH not in relation.plane_select:
+        return
+    if not network.router.stages().va:
+        raise InputError(
+            "an adaptive routing asks for VCs of several links, and the pipeline has no VC allocation (va = 0)",
+            key="network.router.pipeline",
+            allowed="va of at least 1",
+        )
+    if network.router.ordered:
+        raise InputError("packets cannot keep their order with an adaptive routing", key="network.router.ordered")
+
+
+def _link_wires(topology: Topology, network: Network, wiring: Wiring) -> tuple[list[Wire], list[Wire]]:
+    """The wires of each kind of links, and of each link."""
+    router, kinds = network.router, len(topology.link_kinds)
+    bandwidths = network.bandwidths(kinds)
+    latencies = [to_cycles(latency, network.clock)[0] for latency in network.latencies(kinds)]
+    credits: tuple[int | None, ...] = per_dimension(router.serdes_credit, kinds)
+    wires = [wiring.wire(*each[:2], serdes_credit=each[2]) for each in zip(bandwidths, latencies, credits, strict=True)]
+    memo: dict[object, Wire] = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
+    nothing = (None,) * topology.links
+    rows = zip(
+        topology.link_dim.tolist(),
+        topology.link_length.tolist(),
+        topology.link_bandwidth or nothing,
+        topology.link_latency or nothing,
+        strict=True,
+    )
+    found = []
+    for link, row in enumerate(rows):
+        if row not in memo:
+            kind, length, width, latency = row
+            keys = Keys(*(f"{what} of link {topology.link_name[link]}" for what in ("bandwidth", "latency")))
+            bandwidth = bandwidths[kind] if width is None else _quantity(parse_bandwidth, width, keys.bandwidth)
+            cycles = latencies[kind] * length
+            if latency is not None:
+                duration = _quantity(parse_duration, latency, keys.latency)
+                wiring.warnings += rounding_warnings([(keys.latency, duration)], network.clock)
+                cycles = to_cycles(duration, network.clock)[0]
+            memo[row] = wiring.wire(bandwidth, cycles, serdes_credit=credits[kind], keys=keys)
+        found.append(memo[row])
+    return wires, found
+
+
+def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
+    """A quantity that the topology tells of one link. Raises InputError."""
+    try:
+        value = parse(text)
+    except InputError as error:
+        raise error.at(key=key) from None
+    if value in (0, Cycles(0)):
+        raise InputError(f"{text!r} is zero", key=key)
+    return value
+
+
+def _numbered(topology: Topology, network: Network, open_traffic: bool) -> Flags:
+    """bool[npus]: whether the lanes of an NPU are plain numbers."""
+    if topology.lane_per_plane or network.lanes != "auto":
+        return np.full(topology.npus, isinstance(network.lanes, int) and not topology.lane_per_plane)
+    shared: Flags = np.bincount(topology.home, minlength=topology.routers)[topology.home] > 1
+    return shared | open_traffic
+
+
+def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -> tuple[Ints, Ints, Ints]:
+    """(low, high, row of each link): which VCs of a link belong to a virtual network and VC class. Raises InputError.
+
+    A link with `C` classes has `C` entries for each network, those of the first one first.
+    """
+    networks = network.router.networks()
+    low: list[int] = []
+    high: list[int] = []
+    rows: list[int] = []
+    keys, which = np.unique(classes * 2 + (np.arange(len(classes)) >= links), return_inverse=True)
+    for count, lane in (divmod(key, 2) for key in keys.tolist()):
+        rows.append(len(low))
+        first = 0
+        for number, vcs in enumerate(networks):
+            try:
+                begins, ends = vc_ranges(vcs, count, () if lane else fixed)
+            except InputError as error:
+                _check_adaptive(vcs, count, fixed, network)
+                where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
+                problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes"
+                raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
+            low += (first + begins).tolist()
+            high += (first + ends).tolist()
+            first += vcs
+    return np.array(low, np.int32), np.array(high, np.int32), np.array(rows, np.int32)[which]
+
+
+def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:
+    """Whether there would be VCs enough if the routing did not ask for so many adaptive ones. Raises InputError."""
+    wanted = network.router.routing_options.get("adaptive_vcs")
+    most = vcs - (count - 1)  # the escape has one of each class
+    if wanted and most >= 1:
+        classes = "class" if count == 2 else "classes"
+        raise InputError(
+            f"{wanted} adaptive VCs are too many: the escape needs {count - 1} VC {classes} of the {vcs} VCs",
+            key="network.router.routing_options.adaptive_vcs",
+            allowed=f"0 (all that are left) to {most}",
+        )
+
+
+def _routes(relation: Relation) -> Routes:
+    ways = relation.ways
+    return Routes(
+        home=relation.home,
+        digits=relation.digits,
+        own=relation.own,
+        offset=relation.offset,
+        link=relation.link,
+        vc_class=relation.vc_class,
+        set_start=relation.set_start,
+        set_link=relation.set_link,
+        set_class=relation.set_class,
+        plane_any=relation.plane_any,
+        plane_select=relation.plane_select,
+        plane_escape=relation.plane_escape,
+        plane_sticky=relation.plane_sticky,
+        plane_equal=relation.plane_equal,
+        way_first=np.array([way.first for way in ways], np.int32),
+        way_last=np.array([way.last for way in ways], np.int32),
+        way_via=np.array([VIAS[way.via] for way in ways], np.int32),
+        way_bias=np.array([way.bias for way in ways], np.int64),
+        choose=CHOICES[relation.choose],
+        wrap=relation.wrap,
+        stride=relation.stride,
+    )
+
+
+def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], seed: int) -> RouterOptions:
+    router = network.router
+    networks = len(router.networks())
+    for number, each in enumerate(classes):
+        if not 0 <= each.vnet < networks:
+            raise InputError(
+                f"message class {number} is of virtual network {each.vnet}, of {networks}",
+                key="network.router.virtual_networks",
+                allowed=f"at least {each.vnet + 1} networks",
+            )
+    va, va_iterations = _allocator(router.va_allocator)
+    sa, sa_iterations = _allocator(router.sa_allocator)
+    return RouterOptions(
+        rc=stages.rc,
+        va=stages.va,
+        drained=router.vc_reuse == "drained",
+        step_arbiter=router.arbiter == "step",
+        interleaved=router.injection == "interleaved",
+        ordered=router.ordered,
+        va_allocator=va,
+        va_iterations=va_iterations,
+        sa_allocator=sa,
+        sa_iterations=sa_iterations,
+        speculative=router.speculation,
+        input_speedup=router.input_speedup,
+        speedup=router.internal_speedup,
+        st=stages.st if router.internal_speedup > 1 else 0,
+        flow=FLOWS[router.flow_control],
+        vnets=networks,
+        class_vnet=[each.vnet for each in classes],
+        class_priority=[each.priority for each in classes],
+        seed=seed & (2**64 - 1),
+    )
+
+
+def _allocator(name: str) -> tuple[int, int]:
+    """(the engine's number of an allocator, iterations)."""
+    word, _, iterations = name.partition(":")
+    return (core.ISLIP, int(iterations or 1)) if word == "islip" else ALLOCATORS[word]
+
+
+def _ints(*parts: NDArray[np.generic]) -> Ints:
+    return np.concatenate(parts).astype(np.int32)

@@ -1,0 +1,201 @@
+"""A network for open traffic: messages in arrays, as many as there are, with nobody who waits for one of them.
+
+The engine forgets a message once it has arrived and was asked for (`deliveries`), so memory holds only what is on its
+way, or waits in a source queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.arrays import IntArray
+from pyxsim.core.options import MOST_TAGS
+from pyxsim.network.engine_config import MessageClass
+from pyxsim.network.lanes import Turns
+from pyxsim.network.packet.packet_network import FOREVER, PacketNetwork
+from pyxsim.network.protocol import OpenBackend
+from pyxsim.settings import Network
+from pyxsim.topology.topology import Topology
+
+_COLUMNS = ("src", "dst", "packets", "flits", "last_flits")
+
+
+class OpenNetwork(PacketNetwork, OpenBackend):
+    """A packet network into which messages are injected; see PacketNetwork.
+
+    `classes`: of the messages; `packet`: flits of the longest packet there will be.
+    """
+
+    capabilities = replace(PacketNetwork.capabilities, fast_forward=False)
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        *,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+        trace: bool = False,
+        seed: int = 0,
+        classes: Sequence[MessageClass] = (MessageClass(),),
+        packet: int | None = None,
+        attribution: int = 0,
+        threads: int | None = 1,
+    ) -> None:
+        super().__init__(
+            topology,
+            network,
+            window=window,
+            tick=tick,
+            trace=trace,
+            seed=seed,
+            classes=classes,
+            open_traffic=True,
+            packet=packet,
+            recycle=True,
+            attribution=attribution,
+            threads=threads,
+        )
+        self._into, self._out = Turns(self.machine.inject), Turns(self.machine.eject)
+        for lanes in (self.machine.inject, self.machine.eject):
+            lanes.check()
+        self._sent = _Sent()
+        self._arrived: list[dict[str, IntArray]] = []
+
+    def inject(
+        self,
+        at: ArrayLike,
+        src: ArrayLike,
+        dst: ArrayLike,
+        flits: ArrayLike,
+        klass: ArrayLike = 0,
+        *,
+        plane: ArrayLike = -1,
+        packets: ArrayLike = 1,
+        last_flits: ArrayLike | None = None,
+    ) -> int:
+        """Send messages in cycles `at >= now`; arrays, or a number for all. Returns the number of the first one.
+
+        Each has `packets` packets of `flits` flits, the last one of `last_flits` (default: as the others).
+        """
+        last_flits = flits if last_flits is None else last_flits
+        values = np.broadcast_arrays(at, src, dst, flits, klass, plane, packets, last_flits)
+        at, src, dst, flits, klass, plane, packets, last_flits = (np.atleast_1d(each) for each in values)
+        if not len(src):
+            return self._sent.count
+        first = self.engine.send_many(
+            self._into.take(src),
+            self._out.take(dst),
+            dst,
+            plane,
+            packets,
+            flits,
+            last_flits,
+            at,
+            klass,
+            np.minimum(klass, MOST_TAGS - 1),  # whose traffic it is
+        )
+        self._next_start = min(self._next_start, int(at.min()))
+        self._sent.add(first, {"src": src, "dst": dst, "packets": packets, "flits": flits, "last_flits": last_flits})
+        return first
+
+    def run(self, until: int, *, slack: int | None = None) -> bool:
+        """Let time pass to cycle `until`, or to `slack` cycles after the first message that arrives.
+
+        False: nothing is left to do; `now` may be less than `until` then. Raises DeadlockError.
+        """
+        limit = self._limit(until, slack)
+        self._close_before(self._next_start)
+        while True:
+            self.pause()
+            stop = self._run(limit, FOREVER if slack is None else slack)
+            if slack is not None and limit == until:
+                self._take()
+                limit = self._limit(until, slack)
+            if stop.reason == "idle":
+                return False
+            if self.now >= limit and stop.reason != "window":
+                return True
+
+    def _limit(self, until: int, slack: int | None) -> int:
+        return until if slack is None or not self._arrived else min(until, int(self._arrived[0]["last"][0]) + slack)
+
+    def deliveries(self) -> dict[str, IntArray]:
+        """What has arrived completely since the last call, in order of (last, serial).
+
+        serial, klass, src, dst, at (when it was sent), first (flit launched), last (flit arrived), packets, flits, and
+        hops: routers that its heads passed, summed over its packets. With attribution also parts, int64[K, 8].
+        """
+        self._take()
+        parts, self._arrived = self._arrived, []
+        if not parts:
+            parts = [self.engine.deliveries()]
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found |= self._sent.take(found["serial"])
+        self.bytes_delivered += int(found["flits"].sum()) * self.settings.flit
+        return found
+
+    def _take(self) -> None:
+        found = self.engine.deliveries()
+        if len(found["serial"]):
+            self._arrived.append(found)
+
+    def _packet_flits(self, message: int, packet: int) -> int:
+        sent = self._sent
+        last = packet == sent.get("packets", message) - 1
+        return sent.get("last_flits" if last else "flits", message)
+
+    def message_split(self, message: int) -> list[int] | None:
+        return None  # the engine has forgotten the message
+
+    def _ends_of(self, message: int) -> tuple[int, int]:
+        return self._sent.get("src", message), self._sent.get("dst", message)
+
+
+class _Sent:
+    """What is known of messages that have not arrived, by their number. What has arrived is dropped in blocks."""
+
+    def __init__(self) -> None:
+        self.base = 0  # number of the first message that is kept
+        self.count = 0  # messages ever
+        self.columns = {name: np.zeros(1024, np.int32) for name in _COLUMNS}
+        self.here = np.zeros(1024, np.bool_)
+
+    def add(self, first: int, values: dict[str, NDArray[np.integer]]) -> None:
+        begin = first - self.base
+        end = begin + len(values["src"])
+        if end > len(self.here):
+            self._make_room(len(values["src"]))
+            begin, end = first - self.base, first - self.base + len(values["src"])
+        for name, column in self.columns.items():
+            column[begin:end] = values[name]
+        self.here[begin:end] = True
+        self.count = first + len(values["src"])
+
+    def _make_room(self, more: int) -> None:
+        """Forget the oldest ones that have arrived, and grow to twice of what is left."""
+        known = self.here[: self.count - self.base]
+        gone = int(np.argmax(known)) if known.any() else len(known)
+        size = 2 * (self.count - self.base - gone + more)
+        for name, column in [*self.columns.items(), ("here", self.here)]:
+            grown = np.zeros(size, column.dtype)
+            kept = column[gone : self.count - self.base]
+            grown[: len(kept)] = kept
+            if name == "here":
+                self.here = grown
+            else:
+                self.columns[name] = grown
+        self.base += gone
+
+    def take(self, serial: IntArray) -> dict[str, IntArray]:
+        """Sources and destinations of messages that have arrived."""
+        place = serial - self.base
+        self.here[place] = False
+        return {name: self.columns[name][place].astype(np.int64) for name in ("src", "dst")}
+
+    def get(self, name: str, message: int) -> int:
+        return int(self.columns[name][message - self.base])

@@ -1,0 +1,455 @@
+"""The packet backend: messages as packets and flits through the engine, cycle by cycle (docs/router.md)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray
+from pyxsim.core.engine import Engine, Stop
+from pyxsim.core.options import MOST_TAGS
+from pyxsim.core.state.record_dtypes import COUNTERS
+from pyxsim.errors import InputError
+from pyxsim.network.engine_config import MessageClass, build_machine
+from pyxsim.network.lanes import LaneChoice
+from pyxsim.network.link_params import Wire
+from pyxsim.network.packet.independent_groups import independent_groups
+from pyxsim.network.packet.split_engine import NOTHING, Apart, Groups
+from pyxsim.network.packet.thread_count import Threads
+from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
+from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
+from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.settings import Network
+from pyxsim.topology.topology import Topology
+
+SLICE = 200_000  # cycles between two looks at the keyboard and the clock
+FOREVER = 1 << 60
+MAX_FLITS = 2**31 - 1
+CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 MB
+MANY = 64  # messages from which numpy adds up their bytes faster than Python
+FEW = 8  # messages up to which they are faster one by one
+
+
+class PacketNetwork(Backend):
+    """A backend that simulates every flit.
+
+    `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
+    `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
+    forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
+    Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
+    over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
+    """
+
+    capabilities = Capabilities(packets=True, attribution=True, watch_packet=True, threads=True, fast_forward=True)
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        *,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+        trace: bool = False,
+        seed: int = 0,
+        classes: Sequence[MessageClass] = (MessageClass(),),
+        open_traffic: bool = False,
+        packet: int | None = None,
+        recycle: bool = False,
+        attribution: int = 0,
+        skip: bool = True,
+        threads: int | None = 1,
+    ) -> None:
+        super().__init__(topology, network, window=window, tick=tick)
+        self.machine = build_machine(
+            topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
+        )
+        machine = self.machine
+        self.attribution_level = attribution
+        self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
+        self.parts: Apart | None = None
+        self.windows = WindowRecorder(window, topology.links)
+        router = network.router
+        self.watchdog = Watchdog(
+            self.engine,
+            machine.links,
+            router.watchdog,
+            self._credits_needed,
+            drained=router.vc_reuse == "drained",
+            ordered=router.ordered,
+        )
+        self._every_step = trace
+        self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
+        self._every_cycle = _why_every_cycle(skip, open_traffic, threads)
+        self.skips = not self._every_cycle
+        self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
+        self.bytes_delivered = self.skipped_visits = 0
+        self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
+        # Of each message, in few bytes: there may be many millions.
+        self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
+        # With attribution: cycle and tag of each, and what has arrived when.
+        self._at, self._tags = array("q"), array("i")
+        self._arrivals: list[tuple[IntArray, IntArray]] = []
+        # Since when nothing has been going on, and when the first message since then starts.
+        self._idle_since: int | None = None
+        self._next_start = FOREVER
+
+    def _make_engine(self, **options: Any) -> Engine:
+        machine = self.machine
+        return Engine(self.topology.routers, machine.links, machine.routes, machine.options, **options)
+
+    @property
+    def now(self) -> int:
+        return self.engine.now
+
+    # -- groups of messages that never meet --
+
+    @property
+    def divisible(self) -> bool:
+        """Whether groups of messages may be simulated for themselves: periods are looked for, nothing has begun, and
+        all that messages share are links and lanes."""
+        fresh = self.parts is None and not self.now and not len(self._bytes)
+        lanes = not isinstance(self.settings.lanes, int)  # those would be taken in turns
+        return fresh and lanes and self.skips and not (self.attribution_level or self._every_step) and self.engine.plain
+
+    def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
+        """The injection and ejection lanes of messages."""
+        return self._lanes.many(src, dst, plane)
+
+    @property
+    def wants_traffic(self) -> bool:
+        return self.divisible
+
+    def expect(self, traffic: IntArray) -> None:
+        if not self.divisible:
+            return
+        links, engine_bytes = self.machine.links, self.engine.nbytes
+        groups = independent_groups(self.topology, links, traffic, self.lanes_of, self.cut, engine_bytes)
+        if groups is not None:
+            self.take_apart(groups)
+
+    def take_apart(self, groups: Groups) -> None:
+        """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
+        engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
+        self.parts = Apart(engines, self.windows, groups)
+        # They have what is asked of one engine, and of its windows, where nothing is traced, watched or attributed.
+        self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
+        self.watchdog.due = FOREVER
+
+    # -- messages --
+
+    def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, klass: int = 0, tag: int = 0) -> int:
+        if nbytes < 1:
+            raise ValueError(f"a message of {nbytes} bytes")
+        inject, eject = self._lanes.one(src, dst, plane)
+        packets, flits, last = self.cut(nbytes)
+        tag = min(tag, MOST_TAGS - 1)
+        message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass, tag)
+        self._next_start = min(self._next_start, at)
+        self._bytes.append(nbytes)
+        self._src.append(src)
+        self._dst.append(dst)
+        if self.attribution_level:
+            self._at.append(at)
+            self._tags.append(tag)
+        return message
+
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
+        """Many messages at once. Those of the same size are looked up once only."""
+        tags = np.zeros(len(src), np.int64)
+        if self.attribution_level:
+            tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
+        if len(src) < FEW:
+            rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
+            return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
+        sizes, size_of = np.unique(nbytes, return_inverse=True)
+        packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
+        inject, eject = self._lanes.many(src, dst, plane)
+        first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
+        self._next_start = min(self._next_start, at)
+        _append(self._bytes, nbytes)
+        _append(self._src, src)
+        _append(self._dst, dst)
+        if self.attribution_level:
+            _append(self._at, np.full(len(src), at))
+            _append(self._tags, tags)
+        return int(first)
+
+    def cut(self, nbytes: int) -> tuple[int, int, int]:
+        """(packets, flits of each, flits of the last one) of a message. The header rides in front of the payload."""
+        size, flit, header = self.settings.packet, self.settings.flit, self.settings.header
+        packets = -(-nbytes // size)
+        full = -(-(size + header) // flit)
+        rest = nbytes - (packets - 1) * size
+        last = full if self.settings.pad_packets else -(-(rest + header) // flit)
+        if packets == 1:
+            full = last  # the packets that may be longer are not there
+        if max(packets, full) > MAX_FLITS:
+            what = "packets" if packets > MAX_FLITS else "flits in a packet"
+            raise InputError(
+                f"a message of {nbytes} bytes has too many {what}", key="network.packet", allowed=f"at most {MAX_FLITS}"
+            )
+        return packets, full, last
+
+    def _packet_flits(self, message: int, packet: int) -> int:
+        packets, full, last = self.cut(self._bytes[message])
+        return last if packet == packets - 1 else full
+
+    def _credits_needed(self, entry: Entry) -> int:
+        """Of the front flit of a packet: where a head takes the credits of all, the others need none."""
+        if self.settings.router.flow_control == "wormhole":
+            return 1
+        flits = self._packet_flits(entry["message"], entry["packet"])
+        return flits if entry["left"] == flits else 0
+
+    # -- time --
+
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
+        limit = FOREVER if until is None else until
+        found: list[tuple[IntArray, IntArray]] = []
+        self._close_before(self._next_start)
+        while True:
+            if not found:  # what has arrived is nowhere else
+                self.pause()
+            stop = self._run(limit, slack)
+            if len(stop.messages):
+                if not found:
+                    limit = min(limit, int(stop.cycles[0]) + slack)
+                found.append((stop.messages, stop.cycles))
+            # Where a window ends, or something repeats, the arrivals of that very cycle are still to come.
+            if stop.reason == "idle" or (stop.reason in ("until", "delivered") and self.engine.now >= limit):
+                if len(found) == 1:
+                    return found[0]
+                messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *found, strict=True))
+                return messages, cycles
+
+    def _run(self, limit: int, slack: int) -> Stop:
+        """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
+        apart = self.threads.decide()
+        until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), self.watchdog.due)
+        far = limit if self.skips else 0
+        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=far, apart=apart)
+        if stop.reason == "window":
+            self._record()
+        elif stop.reason == "repeats":
+            self._skip()
+        if self.parts is not None:
+            self.skipped_visits = self.parts.skipped_visits
+        # First what arrived, then the tick: it may raise KeyboardInterrupt.
+        self.bytes_delivered += _sum_at(self._bytes, stop.messages)
+        if self.attribution_level and len(stop.messages):
+            self._arrivals.append((stop.messages, stop.cycles))
+        self.tick()
+        if stop.reason == "deadlock":
+            self._record()
+            stuck: list[Entry] = list(self.engine.waiting())
+            reasons = self.watchdog.waits(stuck)
+            raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self._message_name)
+        if self.engine.now >= self.watchdog.due:
+            stuck, reasons = self.watchdog.look()
+            if reasons:
+                self._record()
+                now = self.engine.now
+                raise deadlock_error(now, stuck, reasons, self.link_name, self._message_name, others_move=True)
+        if stop.reason == "idle" and self.parts is None:  # they book by themselves what was counted before
+            self._idle_since = self.engine.now
+        return stop
+
+    def _record(self) -> None:
+        self.windows.record(self.engine.now, self.totals())
+
+    def _skip(self) -> None:
+        """Let pass at once what repeats. Windows that end meanwhile are booked before."""
+        engine, end = self.engine, self.engine.ahead
+        cuts = self.windows.cuts(engine.now, end)
+        for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
+            self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.links))
+        before = engine.router_visits
+        engine.skip()
+        self.skipped_visits += engine.router_visits - before
+        self.watchdog.passed(end)
+
+    def _close_before(self, cycle: int) -> None:
+        """Book what was counted before an idle time that reaches into another window, now that it ends in `cycle`."""
+        idle, window = self._idle_since, self.windows.window
+        if idle is not None and (idle - 1) // window != cycle // window:
+            self.windows.record(max(idle, self.windows.end), self.totals())
+        self._idle_since, self._next_start = None, FOREVER
+
+    def finish(self, cycle: int) -> None:
+        """Close the statistics at the end of a run. Credits may still be under way then; they are not counted."""
+        self._close_before(cycle)
+        self.windows.record(max(cycle, self.windows.end), self.totals())
+        self.windows.close(cycle)
+
+    # -- what there is to see --
+
+    def attribution(self) -> AttributionRecords | None:
+        return PacketAttribution(self) if self.attribution_level else None
+
+    def engine_bytes(self) -> int:
+        return self.engine.nbytes
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.machine.warnings
+
+    @property
+    def link_params(self) -> Sequence[Wire]:
+        return self.machine.link_wires
+
+    def injection_bandwidths(self) -> list[Fraction]:
+        topology, links = self.topology, self.machine.link_wires
+        found = [Fraction(0)] * len(topology.dims)
+        for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
+            found[topology.kind_dims[topology.link_dim[link]]] += 1 / links[link].s
+        for link in np.unique(topology.link_dim, return_index=True)[1].tolist():  # where NPU 0 has no link of its own
+            dim = topology.kind_dims[topology.link_dim[link]]
+            found[dim] = found[dim] or 1 / links[link].s
+        return [width or Fraction(1) for width in found]
+
+    @property
+    def router_visits(self) -> int:
+        return self.engine.router_visits
+
+    @property
+    def simulated_visits(self) -> int:
+        return self.engine.router_visits - self.skipped_visits
+
+    def set_tick_interval(self, cycles: int) -> None:
+        self.windows = WindowRecorder(cycles, self.topology.links)  # the engine returns at the end of each window
+
+    def windows_table(self) -> Windows:
+        return self.windows.table()
+
+    def watch_packet(self, message: int, packet: int) -> None:
+        self.engine.watch(message, packet)
+
+    def watched_events(self) -> list[tuple[int, str, int, int, int]]:
+        return self.engine.watched()
+
+    def message_split(self, message: int) -> list[int] | None:
+        split: list[int] = self.engine.splits()[message].tolist()
+        return split
+
+    def totals(self) -> dict[str, NDArray[np.int64]]:
+        """Running totals per network link."""
+        return {name: values[: self.topology.links] for name, values in self.engine.counters().items()}
+
+    @property
+    def not_skipped(self) -> str | None:
+        """Why no cycle was skipped; None: some were."""
+        if self.engine.skipped:
+            return None
+        if self.attribution_level > 1:
+            return 'output.attribution = "messages" wants every cycle simulated'
+        if self._every_step or self.engine.watching:
+            return f"a {'trace' if self._every_step else 'watched packet'} wants every cycle simulated"
+        return self._every_cycle or "nothing was found to repeat within the run"
+
+    def buffer_max(self) -> NDArray[np.int32]:
+        """Most flits ever in one VC buffer of each network link."""
+        vcs = self.settings.router.vcs
+        peaks = self.engine.buffer_max()[: self.topology.links * vcs]
+        return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
+
+    def counts(self) -> dict[str, Any]:
+        """The counters of the JSON summary that a network knows."""
+        totals = self.engine.totals()
+        return {
+            "npus": self.npus,
+            "messages": totals["messages_delivered"],
+            "packets": totals["packets"],
+            "flits": totals["flits"],
+            "flit_hops": int(self.totals()["flits"].sum()),
+            "router_visits": totals["router_visits"],
+            "bytes_delivered": self.bytes_delivered,
+            "skipped_cycles": self.engine.skipped,
+            "skipped_visits": self.skipped_visits,
+            "not_skipped": self.not_skipped,
+            "threads": self.threads.used,
+            "threads_asked": self.threads.wanted or 0,
+            "threads_why": self.threads.why,
+        }
+
+    def link_name(self, link: int) -> str:
+        """A network link by its name, a lane by its NPU, and its number there if it has several."""
+        machine = self.machine
+        links = machine.links
+        if link < links.network:
+            return self.topology.link_name[link]
+        if link < links.network + links.injection:
+            return machine.inject.name(link - links.network, "injection")
+        return machine.eject.name(link - links.network - links.injection, "ejection")
+
+    def link_names(self) -> list[str]:
+        """The names of all network links, injection lanes and ejection lanes, in the numbers of the engine."""
+        links = self.machine.links
+        return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
+
+    def _message_name(self, message: int) -> str:
+        src, dst = self._ends_of(message)
+        return f"message {message}, NPU {src} to {dst}"
+
+    def _ends_of(self, message: int) -> tuple[int, int]:
+        return self._src[message], self._dst[message]
+
+
+class PacketAttribution:
+    """The `AttributionRecords` of a packet network."""
+
+    def __init__(self, network: PacketNetwork) -> None:
+        self._network = network
+        self.level = network.attribution_level
+
+    def messages(self) -> dict[str, IntArray]:
+        """Return int64[messages] columns: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
+        network = self._network
+        columns = (network._src, network._dst, network._bytes, network._tags, network._at)
+        found = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
+        found["arrived"] = np.full(len(network._bytes), -1)
+        for messages, cycles in network._arrivals:
+            found["arrived"][messages] = cycles
+        return found
+
+    def splits(self) -> IntArray:
+        """Return int64[messages, 8]: the latency of each message by cause."""
+        return self._network.engine.splits()
+
+    def waits(self) -> dict[str, Any]:
+        """Return the columns of the table of who made whom wait."""
+        return self._network.engine.waits()
+
+    def stays(self) -> IntArray:
+        """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause."""
+        return self._network.engine.stays()
+
+
+def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None) -> str:
+    """What keeps the network from looking for periods, before anything has run; "": nothing."""
+    if not skip:
+        return "run.skip = false (--no-skip)"
+    if open_traffic:
+        return "open traffic does not repeat"
+    return f"run.threads = {threads} (--threads): several threads skip nothing" if threads not in (None, 1) else ""
+
+
+_MESSAGES = ("src", "dst", "bytes", "tag", "sent")
+
+
+def _append(column: array[int], values: NDArray[np.integer]) -> None:
+    column.frombytes(values.astype(column.typecode).tobytes())
+
+
+def _sum_at(column: array[int], places: IntArray) -> int:
+    """The sum of what stands at these places."""
+    if len(places) <= MANY:
+        return sum(map(column.__getitem__, places.tolist()))
+    # The view of the column ends with this line: as long as there is one, the column cannot grow.
+    return int(np.frombuffer(column, column.typecode)[places].sum())

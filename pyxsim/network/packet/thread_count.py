@@ -1,0 +1,126 @@
+"""How many threads a network is simulated with, and why: docs/threads.md, "When it pays"."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from pyxsim.core.engine import Engine
+from pyxsim.core.options import LONGEST_EPOCH, MOST_PARTS, Links
+from pyxsim.network.packet.router_partition import UNEVEN, Parts, cut
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # as a container sees its own (cgroup v2)
+LOOK = 2000  # cycles between two looks at how much goes on
+ENOUGH = 2000  # router visits of a part in an epoch: some 100 us, many times what it takes to meet
+ENOUGH_IN_A_CALL = 20_000  # and of all parts in one call of the engine
+FOREVER = 1 << 60
+
+
+def cores() -> int:
+    """Processors that this process may use, and is given the time of."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = QUOTA.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return count
+    return count if quota == "max" else max(1, min(count, int(quota) // int(period)))
+
+
+def idle_cores() -> int:
+    """Those of them that others leave: who shares a core makes all others wait at every meeting. At least one."""
+    others = max(0.0, os.getloadavg()[0] - 1)  # in the last minute; one of those that ran is this one
+    return max(1, cores() - math.ceil(others - 0.5))
+
+
+class Threads:
+    """Decides before every call of the engine whether it runs in parts. The result is the same however.
+
+    `wanted`: so many threads; None: as many as pay. `skips`: periods are looked for, which one thread does.
+    `used`: the most threads so far, and `why`.
+    """
+
+    def __init__(self, engine: Engine, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
+        self.engine, self.routers, self.links, self.wanted = engine, routers, links, wanted
+        self.most = min(idle_cores() if wanted is None else wanted, routers, MOST_PARTS)
+        self.used, self.apart = 1, False
+        self.why = self.against = self._against(skips)
+        self.horizon = FOREVER if self.against or wanted else LOOK
+        self._parts: dict[int, Parts] = {}
+        self._divided = 1
+        self._calls = self._cycle = self._visits = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """An engine that is made again is in one piece."""
+        return {**vars(self), "_divided": 1, "apart": False}
+
+    def _against(self, skips: bool) -> str:
+        """Why it can only be one thread; "": it need not."""
+        if self.wanted == 1:
+            return "one is asked for"
+        if self.routers < 2:
+            return "there is one router"
+        if self.most < 2:
+            return "only one core is idle"
+        if self.wanted is None and skips:
+            return "periods are looked for, to skip them"
+        return ""
+
+    def decide(self) -> bool:
+        """Shall the next call of the engine run in parts? One that is not told how far to go best ends at `horizon`
+        cycles from now, so that this is asked again."""
+        if self.against:
+            return False
+        if not self.engine.divisible:
+            self.why = self.against = "attribution and --watch have all in one place"
+            self.apart, self.horizon = False, FOREVER
+        elif self.wanted is not None:
+            self._divide(self.most)
+        else:
+            self._look()
+        return self.apart
+
+    def _look(self) -> None:
+        """After a while, see how much goes on."""
+        cycles = self.engine.now - self._cycle
+        self._calls += 1
+        if cycles < LOOK:
+            return
+        visits = self.engine.router_visits - self._visits
+        self._consider(visits / cycles, visits / self._calls)
+        self._cycle, self._visits, self._calls = self.engine.now, self.engine.router_visits, 0
+        self.horizon = min(2 * self.horizon, FOREVER)
+
+    def _consider(self, rate: float, in_a_call: float) -> None:
+        """`rate`: router visits in a cycle; `in_a_call`: of the engine."""
+        found = self._cut(self.most)
+        least = ENOUGH / 2 if self.apart else ENOUGH  # who has begun does not end for a little less
+        count = min(found.count, int(rate * found.lookahead / least))
+        if self.apart and self._divided <= count:
+            count = self._divided
+        if count < 2 or in_a_call < ENOUGH_IN_A_CALL:
+            self.apart = False
+            if self.used == 1:
+                each = rate * found.lookahead / max(2, found.count)
+                self.why = f"parts of it are too small: {each:.0f} router visits between two meetings"
+            return
+        self._divide(count)
+
+    def _cut(self, count: int) -> Parts:
+        if count not in self._parts:
+            self._parts[count] = cut(self.routers, self.links, count, LONGEST_EPOCH)
+        return self._parts[count]
+
+    def _divide(self, count: int) -> None:
+        found = self._cut(count)
+        self.apart = found.count > 1 and (self.wanted is not None or found.uneven <= UNEVEN)
+        if not self.apart:
+            self.why = "its routers cannot be shared evenly"
+            return
+        if self._divided != found.count:
+            self.engine.divide(found.part_of)
+            self._divided = found.count
+        if found.count > self.used:
+            self.used = found.count
+            self.why = "asked for" if self.wanted is not None else f"{found.lookahead} cycles between two meetings"

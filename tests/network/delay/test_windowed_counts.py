@@ -1,0 +1,57 @@
+"""What ways carry, cut into windows of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyxsim.arrays import IntArray
+from pyxsim.network.delay.windowed_counts import Ledger
+
+
+def same(flits: IntArray) -> IntArray:
+    return flits
+
+
+@given(
+    sent=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 4), st.integers(1, 9)), max_size=30),
+    window=st.integers(1, 50),
+    rows=st.integers(1, 8),
+    more=st.integers(1, 50),
+)
+def test_every_flit_is_in_its_window(sent: list[tuple[int, int, int]], window: int, rows: int, more: int) -> None:
+    ledger = Ledger(window, rows, 5, same)
+    flits = np.zeros(5, np.int64)
+    sent.sort()
+    for at, way, count in sent:
+        if at >= ledger.due:
+            ledger.close(at, flits.copy())
+        flits[way] += count
+    end = (sent[-1][0] if sent else 0) + more
+    ledger.finish(end, flits)
+    table = ledger.table()
+    expected = np.zeros((-(-end // table.length), 5), np.int64)
+    for at, way, count in sent:
+        expected[at // table.length, way] += count
+    assert len(table) == len(expected) <= rows
+    # Windows have doubled no more than needed.
+    assert table.length == window or -(-end // (table.length // 2)) > rows
+    assert table.counts["flits"].tolist() == expected.tolist()
+    assert table.start.tolist() == [row * table.length for row in range(len(table))]
+
+
+def test_ways_may_become_more() -> None:
+    ledger = Ledger(10, 4, 3, lambda flits: np.append(flits, np.zeros(3, np.int64))[:3])
+    ledger.close(10, np.array([5]))
+    ledger.close(20, np.array([5, 2]))
+    ledger.finish(25, np.array([6, 2, 1]))
+    assert ledger.table().counts["flits"].tolist() == [[5, 0, 0], [0, 2, 0], [1, 0, 1]]
+
+
+@pytest.mark.parametrize("end", [0, 1, 10, 11])
+def test_nothing_is_carried(end: int) -> None:
+    ledger = Ledger(10, 4, 2, lambda flits: np.zeros(2, np.int64))
+    ledger.finish(end, np.zeros(0, np.int64))
+    assert ledger.table().counts["flits"].tolist() == [[0, 0]] * -(-end // 10)
