@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.network.packet import independent_groups as apart
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.network.packet.packet_network import independent_groups as apart
 from pyxsim.runner.lifecycle import _announce
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet import thread_count as module
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.thread_count import ENOUGH, ENOUGH_IN_A_CALL, LOOK, Threads, cores
 from tests.network.machines import machine_of, packet_network
 
