@@ -22,7 +22,7 @@ import numpy as np
 
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.registry import collectives
 
 SEGMENTS = 8
@@ -135,4 +135,4 @@ def double_binary_tree(kind: str, n: int, segments: int = SEGMENTS) -> CompiledS
         pipeline.reduce()
     if kind != "reduce":
         pipeline.broadcast()
-    return compiled_from(kind, n, pipeline.messages, algorithm=f"double-binary-tree:{segments}", blocks=2 * segments)
+    return compile_messages(kind, n, pipeline.messages, algorithm=f"double-binary-tree:{segments}", blocks=2 * segments)

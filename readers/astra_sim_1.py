@@ -9,13 +9,13 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.registry import readers
-from pyxsim.workload.astra1 import read_text_workload
-from pyxsim.workload.involved import logical
 from pyxsim.workload.job import Job
-from pyxsim.workload.loops import Manner
-from pyxsim.workload.micro import START, Micro
+from pyxsim.workload.logical_dims import logical_dims
+from pyxsim.workload.micro_job import START, MicroJob
 from pyxsim.workload.readers import WorkloadContext
-from pyxsim.workload.training import TrainingLoop, TrainingLoopInTurn
+from pyxsim.workload.text_workload import read_text_workload
+from pyxsim.workload.training_job import SequentialTrainingLoopJob, TrainingLoopJob
+from pyxsim.workload.training_loop import LoopOptions
 
 
 @readers.register("astra-sim-1", uses=("workload.comm_scale", "workload.compute_scale"))
@@ -28,15 +28,15 @@ def read(name: str, context: WorkloadContext) -> Job:
     compat = system.compat is not None
     number = _single if compat else Fraction  # ASTRA-sim 1 takes scales in single precision, over Garnet, too
     if text.parallelism == "MICRO":
-        return Micro(text, workload, cycles_per_ns, start=start, number=number)
-    dims = logical(text, topology.shape)
+        return MicroJob(text, workload, cycles_per_ns, start=start, number=number)
+    dims = logical_dims(text, topology.shape)
     if compat and topology.confined and dims.broken is not None:
         problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
         raise InputError(f"{problem}: in ASTRA-sim 1 the messages would circulate for ever", allowed="whole dimensions")
-    manner = Manner(newest_first=system.scheduling != "FIFO", cycles_per_ns=cycles_per_ns, number=number)
+    manner = LoopOptions(newest_first=system.scheduling != "FIFO", cycles_per_ns=cycles_per_ns, number=number)
     alone = compat and system.inter_dimension != "ascending"
     manner = replace(manner, alone=alone, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
-    carry_out = TrainingLoopInTurn if compat else TrainingLoop
+    carry_out = SequentialTrainingLoopJob if compat else TrainingLoopJob
     return carry_out(text, workload, dims, manner)
 
 

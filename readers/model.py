@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pyxsim.registry import readers
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
 from pyxsim.workload.parallel import training_graph
 from pyxsim.workload.readers import WorkloadContext
-from pyxsim.workload.run import GraphJob
 
 USES = ("workload.comm_scale", "workload.compute_scale", "system.npu", "system.remote_memory")
 

@@ -18,11 +18,11 @@ from pyxsim.settings.faults import translate
 from pyxsim.settings.load import replaced_key
 from pyxsim.settings.network import MAX_NPUS
 from pyxsim.units import format_bytes, format_time_ns
-from pyxsim.workload.astra1 import CUSTOMIZED, DLRM, RECOMPUTING, TRANSFORMER, Layer, Pass, TextWorkload
 from pyxsim.workload.export import export
 from pyxsim.workload.graph import TaskGraph
-from pyxsim.workload.involved import Logical, logical
-from pyxsim.workload.loops import FORWARD, INPUTS, WEIGHTS, Manner, training_loop
+from pyxsim.workload.logical_dims import LogicalDims, logical_dims
+from pyxsim.workload.text_workload import CUSTOMIZED, DLRM, RECOMPUTING, TRANSFORMER, Layer, Pass, TextWorkload
+from pyxsim.workload.training_loop import FORWARD, INPUTS, WEIGHTS, LoopOptions, training_loop
 
 MAX_LAYERS = 40  # rows of the table; --json has all
 POLICIES = ("LIFO", "FIFO")
@@ -62,7 +62,7 @@ class Loop:
             return (self.npus,)
         return _of_file(str(self.network))
 
-    def graph(self, text: TextWorkload) -> tuple[TaskGraph, Logical]:
+    def graph(self, text: TextWorkload) -> tuple[TaskGraph, LogicalDims]:
         """What the NPUs do, and the dimensions as they see them. Raises InputError."""
         if self.scheduling not in POLICIES:
             problem = f"unknown policy '{self.scheduling}'"
@@ -73,8 +73,8 @@ class Loop:
         except ValidationError as error:
             faults = translate(error, Workload)
             raise_all([replaced_key(fault, f"--{fault.key}".replace("_", "-")) for fault in faults])
-        dims = logical(text, self.dims())
-        manner = Manner(newest_first=self.scheduling == POLICIES[0])
+        dims = logical_dims(text, self.dims())
+        manner = LoopOptions(newest_first=self.scheduling == POLICIES[0])
         return training_loop(text, settings, dims, manner)[0], dims
 
 

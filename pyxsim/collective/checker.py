@@ -27,8 +27,8 @@ import numpy as np
 
 from pyxsim.cache import Proofs
 from pyxsim.collective.arrays import ranges
-from pyxsim.collective.compiled import CompiledSchedule, Written, compiled
-from pyxsim.collective.ordering import Lists, enforced, first_loose
+from pyxsim.collective.compiled import CompiledSchedule, StepOrigin, compiled
+from pyxsim.collective.ordering import Lists, enforced, first_unordered
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
 _LARGE = 2**15  # blocks in messages: of fewer a proof is made sooner than it is found among others
@@ -67,7 +67,7 @@ def _key(s: CompiledSchedule) -> str:
 def _prove_data(s: CompiledSchedule) -> None:
     """What is to be proved of where contributions get to."""
     lists = Lists(s)
-    if s.keeps_all:
+    if s.keeps_empty:
         _prove_together(s, lists)
         return
     carriers = np.repeat(np.arange(len(s)), np.diff(s.block_ptr))
@@ -91,7 +91,7 @@ def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
     pairs = [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
     journey = _Journey(lists, list(range(s.blocks)), list(range(len(s))), pairs)
     journey.add_up()
-    if loose := first_loose(lists, reads, writes):
+    if loose := first_unordered(lists, reads, writes):
         journey.refuse_order(*loose)
 
 
@@ -274,7 +274,7 @@ class _Journey:
         """Whether a program has no such step: it gets the blocks to their places at the end."""
         return bool(self.s.written) and self._written(self.messages[i]) is None
 
-    def _written(self, m: int) -> Written | None:
+    def _written(self, m: int) -> StepOrigin | None:
         return self.s.written[m] if self.s.written else None
 
     def _step(self, m: int) -> int:

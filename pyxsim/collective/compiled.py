@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyxsim.collective.arrays import I8, I32, I64, Bools, frozen, pointers, ranges
-from pyxsim.collective.cells import check_messages, contents
-from pyxsim.collective.dependence import gates, window_needs
+from pyxsim.collective.cell_contents import check_messages, contents
+from pyxsim.collective.dependencies import gates, window_needs
 from pyxsim.collective.kinds import Kind
 from pyxsim.collective.schedule import Schedule
 
 
-class Written(NamedTuple):
+class StepOrigin(NamedTuple):
     """The step of a user's program that a message or a local step was made from.
 
     `part`: of which part of the rank, as errors begin its name: "threadblock 2 of ". `file`: file and line.
@@ -28,7 +28,7 @@ class Written(NamedTuple):
     file: str
 
 
-UNSAID = -1  # ns of a computation of which a file does not say how long it takes
+UNKNOWN_NS = -1  # ns of a computation of which a file does not say how long it takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class CompiledSchedule:
     empty: Bools  # bool[blocks]: blocks without bytes, which no message carries any more
     root: int = 0
     summed: Bools | None = None  # stored, but only until the receiver adds it to what it has
-    written: tuple[Written | None, ...] = ()  # the steps that the messages were made from, if they were
-    own_waits: bool = False  # the waits are not derived from the data, but came with the schedule
-    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in their middle, or UNSAID
+    written: tuple[StepOrigin | None, ...] = ()  # the steps that the messages were made from, if they were
+    explicit_waits: bool = False  # the waits are not derived from the data, but came with the schedule
+    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in their middle, or UNKNOWN_NS
     given_bytes: I64 | None = None  # bytes of messages that a file fixed: no blocks, and nothing to prove about data
     unproved: str = ""  # why nothing is proved about data
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)
@@ -96,9 +96,9 @@ class CompiledSchedule:
         return self.put_ids is self.block_ids and self.cells == self.blocks
 
     @property
-    def keeps_all(self) -> bool:
+    def keeps_empty(self) -> bool:
         """Whether all messages stay whatever blocks are empty: their waits, or the sharing of cells, need them."""
-        return self.own_waits or not self.simple
+        return self.explicit_waits or not self.simple
 
     @cached_property
     def local(self) -> Bools:
@@ -180,10 +180,10 @@ class CompiledSchedule:
         """The schedule for blocks of these sizes: blocks of no bytes are not sent and nothing waits for them.
 
         Messages that carried nothing else are gone, so messages are numbered anew. Cached by which blocks are empty.
-        Where the schedule `keeps_all`, a message without bytes is done at once instead.
+        Where the schedule `keeps_empty`, a message without bytes is done at once instead.
         """
         empty = np.asarray(block_sizes) == 0
-        if self.keeps_all or not empty.any():
+        if self.keeps_empty or not empty.any():
             return self
         return self.variant(empty.tobytes(), lambda: _pruned(self, empty))
 

@@ -85,7 +85,7 @@ def _one(bit: Mapping[int, int], message: int) -> int:
     return 0 if number is None else 1 << number
 
 
-class Loose(NamedTuple):
+class Unordered(NamedTuple):
     """A message and an earlier one that both access a cell, at least one to change it, in no order. `block` is what the
     first has there."""
 
@@ -98,11 +98,11 @@ class Loose(NamedTuple):
 class _Pair(NamedTuple):
     """What must be in order, and is not yet known to be: `other` in the set number `which` of `Enforced`."""
 
-    access: Loose
+    access: Unordered
     which: int
 
 
-def first_loose(lists: Lists, reads: I64, writes: I64) -> Loose | None:
+def first_unordered(lists: Lists, reads: I64, writes: I64) -> Unordered | None:
     """The first access to a cell, of any message, that is not in order.
 
     `reads`, `writes`: the numbers of the cells, rank included, in the places of `block_ids`.
@@ -171,7 +171,7 @@ class _Accesses:
         for other in sorted(rest):
             at = place.get(other)
             if at is None or not mask >> at & 1:
-                self.open.append(_Pair(Loose(m, other, cell, block), which))
+                self.open.append(_Pair(Unordered(m, other, cell, block), which))
 
     def _over(self, block: int) -> tuple[dict[int, int], Enforced]:
         """What is enforced over the messages that carry a block."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.workload.critical import Link, Step, critical_path
+from pyxsim.workload.critical_path import Link, Step, critical_path
 from pyxsim.workload.graph import Kind, Part, TaskGraph
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import COMMUNICATION, AtWork, at_work, usage

@@ -40,7 +40,7 @@ from pyxsim.settings.types import listed
 from pyxsim.system import PointToPoint
 from pyxsim.units import format_time_ns
 from pyxsim.workload import IssuedCollective
-from pyxsim.workload.layers import layer_table
+from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.usage import at_work
 
 

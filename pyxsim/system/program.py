@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.arrays import I8, I32, I64, pointers
-from pyxsim.collective.compiled import UNSAID, CompiledSchedule, compiled
+from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule, compiled
 from pyxsim.collective.plan import Phase
 from pyxsim.collective.schedule import Schedule
 
@@ -150,7 +150,7 @@ class Programs:
         for bytes_ in np.unique(size[s.reduce]).tolist():
             cost[s.reduce & (size == bytes_)] = self.cost(bytes_)
         if s.extra_ns is not None:
-            told = np.where(s.extra_ns == UNSAID, self.unsaid_ns, s.extra_ns)
+            told = np.where(s.extra_ns == UNKNOWN_NS, self.unsaid_ns, s.extra_ns)
             cost += np.array([self.cycles_of_ns(ns) for ns in told.tolist()], np.int64)
         ungated = s.gate < 0
         joins, join = np.unique(s.join, return_inverse=True)

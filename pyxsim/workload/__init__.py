@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from pyxsim.workload.astra1 import Layer, TextWorkload, read_text_workload
-from pyxsim.workload.communication import Communication
+from pyxsim.workload.communication_job import CommunicationJob
 from pyxsim.workload.job import IssuedCollective, Job
-from pyxsim.workload.micro import START, Micro
+from pyxsim.workload.micro_job import START, MicroJob
+from pyxsim.workload.text_workload import Layer, TextWorkload, read_text_workload
 
-__all__ = ["START", "Communication", "IssuedCollective", "Job", "Layer", "Micro", "TextWorkload", "read_text_workload"]
+__all__ = [
+    "START",
+    "CommunicationJob",
+    "IssuedCollective",
+    "Job",
+    "Layer",
+    "MicroJob",
+    "TextWorkload",
+    "read_text_workload",
+]

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from pyxsim.system import Options, SystemLayer
 from pyxsim.workload.graph import Ints, Longs, TaskGraph
-from pyxsim.workload.involved import Logical
-from pyxsim.workload.remote import MemoryTotals
+from pyxsim.workload.logical_dims import LogicalDims
+from pyxsim.workload.remote_memory import MemoryTotals
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Job(Protocol):
     planned: bool = True
     per_npu: bool = False
     sequential: bool = False
-    dims: Logical | None = None
+    dims: LogicalDims | None = None
 
     def system_options(self, options: Options) -> Options:
         """Return the options of the system layer as this job needs them."""

@@ -18,13 +18,13 @@ from pyxsim.errors import InputError, raise_all
 from pyxsim.registry import Entry, readers
 from pyxsim.settings import Experiment, Workload
 from pyxsim.topology import Topology
-from pyxsim.workload.communication import Communication
+from pyxsim.workload.communication_job import CommunicationJob
 from pyxsim.workload.graph import TaskGraph
-from pyxsim.workload.in_turn import InTurn
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
 from pyxsim.workload.passes import repeated
-from pyxsim.workload.rendezvous import Rendezvous
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.rendezvous_job import RendezvousJob
+from pyxsim.workload.sequential_job import SequentialGraphJob
 
 OPTIONAL = {
     "workload.groups": None,
@@ -73,7 +73,7 @@ class WorkloadContext:
     def graph_job(self, graph: TaskGraph, key: str = "workload.file") -> GraphJob:
         """Return a job that carries out `graph` in the order of events of `system.compat`; errors cite `key`."""
         system = self.experiment.system
-        make = GraphJob if system.compat is None else Rendezvous if system.rendezvous else InTurn
+        make = GraphJob if system.compat is None else RendezvousJob if system.rendezvous else SequentialGraphJob
         return make(graph, place=key)
 
 
@@ -87,7 +87,7 @@ def make_job(context: WorkloadContext) -> Job:
     """
     workload = context.experiment.workload
     if workload is None:
-        return Communication(context.experiment, context.topology)
+        return CommunicationJob(context.experiment, context.topology)
     key = "file" if workload.file is not None else "model"
     name = str(getattr(workload, key))
     if key == "file":

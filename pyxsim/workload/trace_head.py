@@ -15,7 +15,7 @@ from pyxsim.chakra import Metadata
 from pyxsim.chakra.files import find
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import RESOURCES
-from pyxsim.workload.involved import Logical
+from pyxsim.workload.logical_dims import LogicalDims
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ def read_head(metadata: Metadata, file: str) -> Head:
     return Head(None if shape is None else tuple(shape), tuple(layers), resources)
 
 
-def seen_dims(name: str, shape: Sequence[int]) -> Logical:
+def seen_dims(name: str, shape: Sequence[int]) -> LogicalDims:
     """The dimensions as traces see a network of this shape: those, or one of them as two. Raises InputError."""
     file = str(next(iter(find(name).values())))
     seen = read_head(chakra.read(file).metadata, file).shape
     if seen is None or seen == tuple(shape):
-        return Logical(tuple(shape))
+        return LogicalDims(tuple(shape))
     for dim, size in enumerate(shape):
         two = seen[dim : dim + 2]
         if seen == (*shape[:dim], *two, *shape[dim + 1 :]) and prod(two) == size:
-            return Logical(seen, broken=dim)
+            return LogicalDims(seen, broken=dim)
     problem = f"is made for a network of {_by(seen)}, and this one is {_by(shape)}"
     raise InputError(problem, file=file, allowed=f"{_by(seen)}, or two of its dimensions as one")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule, compiled
-from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.kinds import Kind
 from pyxsim.collective.schedule import Schedule, ScheduleError
 from pyxsim.collective.transform import mirrored, renamed, rooted_at
@@ -177,18 +177,18 @@ def test_a_join_without_everybody() -> None:
 def test_a_join_of_different_blocks() -> None:
     messages = [Message(0, 1, [0], join=0), Message(1, 0, [1], join=0)]
     with pytest.raises(ScheduleError, match=r"step 0 of rank 1 \(-> 0\) joins blocks 1 with blocks 0 of rank 0"):
-        compiled_from("all-reduce", 2, messages, algorithm="mine")
+        compile_messages("all-reduce", 2, messages, algorithm="mine")
 
 
 def test_a_join_in_pieces() -> None:
     messages = [Message(0, 1, [0], join=0), Message(1, 2, [1]), Message(1, 0, [0], join=0)]
     with pytest.raises(ScheduleError, match="message 2, 1 -> 0 with blocks 0: its join is not in one piece"):
-        compiled_from("all-reduce", 3, messages, algorithm="mine")
+        compile_messages("all-reduce", 3, messages, algorithm="mine")
 
 
 def test_a_join_that_waits_for_itself() -> None:
     messages = [Message(0, 1, [0], join=0), Message(1, 0, [0], join=0, waits=[0])]
-    refused(compiled_from("all-reduce", 2, messages, algorithm="mine"), "message 1, .* waits for message 0")
+    refused(compile_messages("all-reduce", 2, messages, algorithm="mine"), "message 1, .* waits for message 0")
 
 
 # -- cells and local steps --
@@ -299,13 +299,13 @@ def halves(lost: bool = False) -> CompiledSchedule:
         Message(1, 1, [2], [0], reduce=True, waits=[2, 1]),
         Message(0, 0, waits=[4, 0, 3]),
     ]
-    return compiled_from("all-reduce", 2, messages, algorithm="mine", blocks=1, cells=3)
+    return compile_messages("all-reduce", 2, messages, algorithm="mine", blocks=1, cells=3)
 
 
 def test_own_waits() -> None:
     c = halves()
     prove(c)
-    assert c.own_waits
+    assert c.explicit_waits
     assert [c.waits_for(m).tolist() for m in range(7)] == [[], [], [0], [1], [0, 3], [1, 2], [0, 3, 4]]
     assert all(arrive_in_any_order(c, np.random.default_rng(seed)) for seed in range(10))
     assert c.message_bytes(np.array([9])).tolist() == [9] * 6 + [0]
@@ -319,7 +319,7 @@ def test_own_waits_that_do_not_suffice() -> None:
 
 def test_own_waits_of_equal_sends_share_a_gate() -> None:
     messages = [Message(1, 0, [0], reduce=True), *(Message(0, rank, [0], waits=[0]) for rank in (1, 2, 3))]
-    c = compiled_from("all-reduce", 4, messages, algorithm="mine", blocks=1)
+    c = compile_messages("all-reduce", 4, messages, algorithm="mine", blocks=1)
     assert len(c.gate_ptr) == 2
     assert c.gate.tolist() == [-1, 0, 0, 0]
 
@@ -330,7 +330,7 @@ def test_given_bytes() -> None:
         Message(1, 1, nbytes=0, extra_ns=30, waits=[0]),
         Message(1, 0, nbytes=7, waits=[1]),
     ]
-    c = compiled_from("all-reduce", 2, messages, algorithm="trace", unproved="the file has no data")
+    c = compile_messages("all-reduce", 2, messages, algorithm="trace", unproved="the file has no data")
     prove(c)
     assert c.message_bytes(np.array([5, 5])).tolist() == [100, 0, 7]
     assert c.without_empty(np.array([0, 5])) is c
@@ -343,7 +343,7 @@ def test_given_bytes() -> None:
         replace(c, gate_ids=np.array([0, 0], dtype=np.int32), src=c.dst, dst=c.src), "does not arrive at its sender"
     )
     with pytest.raises(ValueError, match="either all messages have their size, or none"):
-        compiled_from("all-reduce", 2, [Message(0, 1, nbytes=1), Message(1, 0)], algorithm="trace")
+        compile_messages("all-reduce", 2, [Message(0, 1, nbytes=1), Message(1, 0)], algorithm="trace")
 
 
 # -- the proof against trying it out --
@@ -397,7 +397,7 @@ def test_own_waits_that_are_accepted_give_the_same_in_any_order(data: st.DataObj
             cells, puts = c.block_ids[places].tolist(), c.put_ids[places].tolist()
             src, dst, join = int(c.src[m]), int(c.dst[m]), int(c.join[m])
             messages.append(Message(src, dst, cells, puts, bool(c.reduce[m]), sorted(waits), join=join))
-        own = compiled_from(NOTHING, c.n, messages, algorithm="mine", blocks=c.blocks, cells=c.cells)
+        own = compile_messages(NOTHING, c.n, messages, algorithm="mine", blocks=c.blocks, cells=c.cells)
         prove(own)
     except ScheduleError:
         return

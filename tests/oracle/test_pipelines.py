@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from pyxsim.models import Elements, Gemm, Kind, Layer, Model, Part
 from pyxsim.workload import graph as tasks
-from pyxsim.workload.run import GraphJob
-from tests.workload.hands import FixedHands
+from pyxsim.workload.graph_job import GraphJob
 from tests.workload.parallel.drawn import built, planned
+from tests.workload.services import FixedHands
 
 Step = tuple[str, int, int]  # "F" or "B", stage, micro-batch
 

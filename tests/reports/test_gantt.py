@@ -13,7 +13,7 @@ from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import GraphBuilder, Kind
 from tests.results.conftest import make_work
-from tests.workload.test_run import run
+from tests.workload.test_graph_job import run
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")

@@ -13,10 +13,10 @@ from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import GraphBuilder, Kind
 from pyxsim.workload.job import TaskTimes
-from pyxsim.workload.layers import layer_table
+from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.usage import at_work
 from tests.results.conftest import make_layers, make_work
-from tests.workload.test_run import run
+from tests.workload.test_graph_job import run
 
 Build = Callable[..., Result]
 

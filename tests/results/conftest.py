@@ -16,7 +16,7 @@ from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.result import LinkTable, Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
-from pyxsim.workload.layers import layer_table
+from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import at_work
 

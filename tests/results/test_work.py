@@ -17,13 +17,13 @@ from pyxsim.errors import InputError
 from pyxsim.results import work
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work
-from pyxsim.workload.critical import Link
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.critical_path import Link
+from pyxsim.workload.graph_job import GraphJob
 from tests.examples import part_of
 from tests.results.conftest import make_graph, make_layers, make_work
 from tests.system.test_memory import memory
 from tests.workload.draw_graphs import Drawn, drawn_graphs
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 Build = Callable[..., Result]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective import communicator as grid
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.plan import Plan, make_plan
 from pyxsim.collective.plan_checker import prove_plan
@@ -423,7 +423,7 @@ def test_a_barrier_that_does_not_wait_is_noticed() -> None:
 
 def test_what_has_no_data_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [Message(0, 1, nbytes=8), Message(1, 0, nbytes=8)]
-    traced = compiled_from("all-reduce", 2, messages, algorithm="trace", unproved="a trace says sizes only")
+    traced = compile_messages("all-reduce", 2, messages, algorithm="trace", unproved="a trace says sizes only")
     plan = plan_of("all-reduce", 8, (2,), "ring")
     monkeypatch.setattr(type(plan.phases[0]), "schedule", lambda self, mirror=False: traced)
     system = AnyOrder(np.random.default_rng(3))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.compiled import CompiledSchedule, compiled
-from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.schedule import Schedule
 from pyxsim.system.executor import Executor
 from pyxsim.system.options import SharedBus
@@ -202,7 +202,7 @@ def test_steps_of_a_rank_for_itself_need_no_network() -> None:
         Message(0, 0, nbytes=8, waits=[1], extra_ns=30),
         Message(0, 1, nbytes=8, waits=[2]),
     ]
-    what = compiled_from("broadcast", 2, messages, algorithm="steps")
+    what = compile_messages("broadcast", 2, messages, algorithm="steps")
     number = task(machine, program(what, reduction=5))
     machine.start(number, 0, 0)
     machine.start(number, 1, 0)
@@ -214,7 +214,7 @@ def test_steps_of_a_rank_for_itself_need_no_network() -> None:
 def test_a_message_without_bytes_is_handed_over_at_once() -> None:
     machine = executor(2, 4)
     messages = [Message(0, 1, nbytes=0), Message(1, 0, nbytes=8, waits=[0])]
-    number = task(machine, program(compiled_from("broadcast", 2, messages, algorithm="token")))
+    number = task(machine, program(compile_messages("broadcast", 2, messages, algorithm="token")))
     machine.start(number, 1, 0)
     machine.start(number, 0, 10)
     assert leaves(machine, 13) == []
@@ -225,7 +225,7 @@ def test_what_waits_for_an_early_message_without_bytes_leaves_at_the_start() -> 
     """Rank 1 starts at 10, and what it waited for was done long ago; what waits for nothing leaves at 14."""
     machine = executor(2, 4)
     messages = [Message(0, 1, nbytes=0), Message(1, 0, nbytes=7), Message(1, 0, nbytes=8, waits=[0])]
-    number = task(machine, program(compiled_from("broadcast", 2, messages, algorithm="token")))
+    number = task(machine, program(compile_messages("broadcast", 2, messages, algorithm="token")))
     machine.start(number, 0, 0)
     leaves(machine, 4)
     machine.start(number, 1, 10)
@@ -253,7 +253,7 @@ def test_a_join_waits_for_messages_without_bytes_too() -> None:
     """Rank 1 has nothing to add, but is not there before 20: what rank 0 sent is handed over then."""
     machine = executor(2, 1)
     messages = [Message(0, 1, nbytes=8, join=0), Message(1, 0, nbytes=0, join=0)]
-    number = task(machine, program(compiled_from("all-reduce", 2, messages, algorithm="switch")))
+    number = task(machine, program(compile_messages("all-reduce", 2, messages, algorithm="switch")))
     machine.start(number, 0, 0)
     leaves(machine, 1)
     machine.start(number, 1, 19)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyxsim import library
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.given import Message, compiled_from
+from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.kinds import KINDS, get_kind
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.collective.schedule import Schedule
@@ -115,7 +115,7 @@ def strange_waits(kind: str, n: int, seed: int) -> CompiledSchedule:
                 )
             )
         joins += count > 1
-    return compiled_from(kind, n, messages, algorithm="strange-waits")
+    return compile_messages(kind, n, messages, algorithm="strange-waits")
 
 
 def strange_data(kind: str, n: int, seed: int) -> Schedule:

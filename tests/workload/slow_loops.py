@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyxsim.workload import TextWorkload
-from pyxsim.workload.astra1 import Pass
+from pyxsim.workload.text_workload import Pass
 
 FORWARD, WEIGHTS, INPUTS, AGAIN, OVER = "forward", "weights", "inputs", "again", "over"
 

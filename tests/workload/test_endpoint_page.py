@@ -16,7 +16,7 @@ from pyxsim.settings import load_experiment
 from pyxsim.settings.endpoint import Endpoint
 from pyxsim.system import System, make_system
 from pyxsim.workload.graph import Call, GraphBuilder, Kind
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.graph_job import GraphJob
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "endpoint.md").read_text(encoding="utf-8")

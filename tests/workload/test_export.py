@@ -22,16 +22,16 @@ from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import statistics
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
-from pyxsim.workload.astra1 import PARALLELISMS, read_text_workload
 from pyxsim.workload.export import Written, export, star
 from pyxsim.workload.graph import RESOURCES, Access, Call, GraphBuilder, Kind, Part, TaskGraph
-from pyxsim.workload.involved import logical
-from pyxsim.workload.loops import Manner, training_loop
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.graph_job import GraphJob
+from pyxsim.workload.logical_dims import logical_dims
+from pyxsim.workload.text_workload import PARALLELISMS, read_text_workload
 from pyxsim.workload.trace_head import seen_dims
 from pyxsim.workload.traces import Rules, read_traces
+from pyxsim.workload.training_loop import LoopOptions, training_loop
 from tests.examples import part_of
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 GHZ = Fraction(10**9)
 CLOCKS = (GHZ, Fraction(13 * 10**8), Fraction(10**12), Fraction(1), Fraction(2 * 10**9, 3))
@@ -199,8 +199,8 @@ def test_every_loop(keyword: str, newest_first: bool, tmp_path: Path) -> None:
     layers = "".join(LAYER.format(name=name, policy=policy) for name in "abc")
     (tmp_path / "text").write_text(f"{keyword}{HEADS.get(keyword, '')}\n3\n{layers}", encoding="utf-8")
     text = read_text_workload(tmp_path / "text")
-    dims = logical(text, (4, 2))
-    manner = Manner(newest_first, start=13, step=1)
+    dims = logical_dims(text, (4, 2))
+    manner = LoopOptions(newest_first, start=13, step=1)
     graph, _ = training_loop(text, Workload(file="text", passes=2), dims, manner)
     told = export(graph, tmp_path / "w", dims.shape)
     same(read_traces(told.files, dims.shape, Rules(GHZ)), graph, dims.shape)

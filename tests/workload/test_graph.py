@@ -16,7 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, channels, check
 from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 
 @settings(max_examples=part_of(100))
@@ -292,7 +292,7 @@ def test_channels(drawn: Drawn) -> None:
 def test_any_change_is_refused_or_runs(drawn: Drawn, seed: int) -> None:
     """A graph with a number changed, somewhere: it is refused by lines that are told, or carried out to its end or to
     where it is stuck; nothing else."""
-    from pyxsim.workload.run import GraphJob
+    from pyxsim.workload.graph_job import GraphJob
 
     graph, dice = drawn.graph, random.Random(seed)
     columns = [column for column, value in vars(graph).items() if isinstance(value, np.ndarray) and len(value)]

@@ -14,7 +14,7 @@ from pyxsim.chakra import Attribute, CommType, Node, NodeType
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 from pyxsim.system import make_system
-from pyxsim.workload.in_turn import InTurn
+from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.traces import Rules, read_traces
 from validation.families.astra import backend, network, system_2
 from validation.reference import reference
@@ -39,7 +39,7 @@ def test_ends_as_in_astra_sim_2(case: dict[str, Any], tmp_path: Path) -> None:
         attributes = [Attribute(name, "int64_val", value) for name, value in told.items()]
         chakra.write(tmp_path / f"micro.{npu}.et", [Node(npu, "micro", NodeType.COMM_COLL, attr=attributes)])
     graph = read_traces(tmp_path / "micro", made.topology.shape, Rules(Fraction(10**9), exact=False))
-    job = InTurn(graph)
+    job = SequentialGraphJob(graph)
     on = make_system(made.network, made.topology.shape, made.system.options)
     job.begin(on)
     on.run()

@@ -16,9 +16,9 @@ from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import Prepared, prepare
 from pyxsim.settings import load_experiment
 from pyxsim.system import System, make_system
-from pyxsim.workload.critical import critical_path
+from pyxsim.workload.critical_path import critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.usage import usage
 from tests.examples import part_of
 from tests.system.ideal import Ideal, options, system

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.passes import repeated
-from pyxsim.workload.run import GraphJob
 from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 
 def ends(graph: TaskGraph) -> list[int]:

@@ -17,9 +17,9 @@ from pyxsim.chakra import Attribute, CommType, IOInfo, Node, NodeType
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
 from pyxsim.workload.graph import Access, Call, Kind, TaskGraph
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.traces import Rules, read_traces
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 GHZ = Fraction(10**9)
 TYPES = {int: "int64_val", bool: "bool_val", str: "string_val", float: "float_val", list: "bool_list"}

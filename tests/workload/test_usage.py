@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.job import TaskTimes
-from pyxsim.workload.layers import NO_LAYER, SHORT, WHOLE, layer_table
+from pyxsim.workload.layer_table import NO_LAYER, SHORT, WHOLE, layer_table
 from pyxsim.workload.spans import merged, shares
 from pyxsim.workload.usage import at_work, usage
 from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
-from tests.workload.test_run import run
+from tests.workload.test_graph_job import run
 
 TALK = {Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE}
 

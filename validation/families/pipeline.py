@@ -15,8 +15,8 @@ from pyxsim.runner.backends import make_network
 from pyxsim.settings import Workload, load_experiment
 from pyxsim.system import make_system, resolve
 from pyxsim.topology.build import build
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.parallel import make_plan, program
-from pyxsim.workload.run import GraphJob
 from validation.case import Case, Found, exact, must
 
 DRAWN = 40

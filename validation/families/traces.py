@@ -15,8 +15,8 @@ from pyxsim.runner.lifecycle import run
 from pyxsim.settings import Workload
 from pyxsim.workload import START, read_text_workload
 from pyxsim.workload.export import export
-from pyxsim.workload.involved import logical
-from pyxsim.workload.loops import Manner, training_loop
+from pyxsim.workload.logical_dims import logical_dims
+from pyxsim.workload.training_loop import LoopOptions, training_loop
 from validation.case import Case, Found, exact
 from validation.families.astra import LARGE, Measured, backend, groups, network, system_2
 
@@ -79,8 +79,8 @@ def same_end(name: str) -> Found:
 def _both(file: Path, shape: tuple[int, ...], name: str) -> tuple[float, float]:
     """When a text ends, and when its traces do; over packets NPUs begin texts as ASTRA-sim 1 does, a little later."""
     text, settings = read_text_workload(file), Workload(file=str(file), passes=2)
-    dims = logical(text, shape)
-    written = export(training_loop(text, settings, dims, Manner())[0], file.with_suffix(""), dims.shape)
+    dims = logical_dims(text, shape)
+    written = export(training_loop(text, settings, dims, LoopOptions())[0], file.with_suffix(""), dims.shape)
     table: dict[str, Any] = {"topology": "torus", "shape": list(shape), "bandwidth": "50 GB/s", "latency": "100 ns"}
     workloads = ({"file": str(file), "passes": 2}, {"file": written.files})
     ours, theirs = (run({"network": table, "workload": each}, backend=name).time_ns for each in workloads)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.chakra.files import rank_files
+from pyxsim.collective.custom.chakra_traces import read_traces
 from pyxsim.collective.custom.msccl import read_msccl
 from pyxsim.collective.custom.python import read_python
-from pyxsim.collective.custom.traces import read_traces
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.compile_program import compile_program
 from pyxsim.collective.custom.program import Instruction, Layout, Places, Program, Thread, held
-from pyxsim.collective.custom.weave import woven
 from pyxsim.collective.custom.xml import Element, read_xml
 from pyxsim.collective.kinds import KINDS, Kind
 from pyxsim.errors import InputError
@@ -78,7 +78,7 @@ def read_msccl(path: str) -> tuple[Callable[[str, int], CompiledSchedule], tuple
                 file=path,
                 allowed=f"a group of {program.n}; 'one-' before the path takes all NPUs of all dimensions as one group",
             )
-        return woven(program, name)
+        return compile_program(program, name)
 
     return build, (program.kind.name,)
 

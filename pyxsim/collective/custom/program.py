@@ -1,4 +1,4 @@
-"""Programs: what the readers of Python and of MSCCL XML make of a file, and what is woven into a schedule.
+"""Programs: what the readers of Python and of MSCCL XML make of a file, and what `compile_program` makes a schedule of.
 
 A rank has one thread or several side by side. A thread executes its steps one after the other; a send does not wait, a
 reception waits for its message: the k-th reception on a link (from, to, tag) gets the k-th message sent there.

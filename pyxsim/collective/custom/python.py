@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pyxsim.collective.custom.ranks import is_program, schedule_of
+from pyxsim.collective.custom.rank_generators import is_rank_generator, schedule_builder
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
@@ -30,8 +30,8 @@ def read_python(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[
     `part` names the function of the file. It may be left out where it registers one, or has one that is public.
     """
     function, kinds = _chosen(path, part)
-    if is_program(function):
-        function = schedule_of(function, Path(path).name)
+    if is_rank_generator(function):
+        function = schedule_builder(function, Path(path).name)
     return function, kinds
 
 

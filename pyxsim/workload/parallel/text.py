@@ -8,8 +8,8 @@ from math import ceil
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.models import Kind, Layer, Part
-from pyxsim.workload.astra1 import COLLECTIVES
 from pyxsim.workload.parallel.plan import Plan
+from pyxsim.workload.text_workload import COLLECTIVES
 
 _P = "workload.parallelism"
 _WORDS = {kind: word for word, kind in COLLECTIVES.items() if kind is not None}

@@ -10,10 +10,10 @@ from pyxsim.compat.astra.end_to_end_csv import COLUMNS, write_end_to_end
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import GraphBuilder, Kind
-from pyxsim.workload.layers import layer_table
+from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.usage import at_work
 from tests.results.conftest import make_layers, make_work
-from tests.workload.test_run import run
+from tests.workload.test_graph_job import run
 
 Build = Callable[..., Result]
 

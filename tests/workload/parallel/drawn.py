@@ -9,10 +9,10 @@ from typing import Any
 from pyxsim.models import Elements, Gemm, Kind, Layer, Model, Split, Work
 from pyxsim.settings import Workload
 from pyxsim.workload.graph import TaskGraph, check
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.parallel.plan import Plan, make_plan
 from pyxsim.workload.parallel.program import program
-from pyxsim.workload.run import GraphJob
-from tests.workload.hands import FixedHands
+from tests.workload.services import FixedHands
 
 GHZ = Fraction(10**9)
 

@@ -17,14 +17,14 @@ from pyxsim.runner.lifecycle import run as run_experiment
 from pyxsim.settings.load import load_experiment
 from pyxsim.workload.graph import Access, Part, TaskGraph
 from pyxsim.workload.graph import Kind as Task
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.statistics import accesses, stages
 from pyxsim.workload.parallel.text import astra_text
-from pyxsim.workload.run import GraphJob
 from tests.examples import part_of
 from tests.system.test_memory import memory
-from tests.workload.hands import FixedHands
 from tests.workload.parallel.drawn import Rows, built, equal_blocks, planned, transformer
+from tests.workload.services import FixedHands
 
 LATENCY, CHUNK = 5, 4
 LONE = {"kind": "per-npu", "latency": LATENCY, "bandwidth": Fraction(1)}

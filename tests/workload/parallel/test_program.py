@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyxsim.models import Elements, Gemm, Kind, Layer, Model
 from pyxsim.workload.graph import Kind as Task
 from pyxsim.workload.graph import Part, TaskGraph
-from pyxsim.workload.run import GraphJob
+from pyxsim.workload.graph_job import GraphJob
 from tests.examples import part_of
-from tests.workload.hands import FixedHands
 from tests.workload.parallel.drawn import Rows, built, end, equal_blocks, planned, transformer
+from tests.workload.services import FixedHands
 
 SENT = {  # of a collective of so many bytes among n, what each sends at least
     "all-reduce": lambda size, n: Fraction(2 * size * (n - 1), n),

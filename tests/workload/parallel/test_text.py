@@ -10,9 +10,9 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.models import Elements, Gemm, Kind, Layer, Model
-from pyxsim.workload.astra1 import Pass, TextWorkload, read_text_workload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.text import astra_text
+from pyxsim.workload.text_workload import Pass, TextWorkload, read_text_workload
 from tests.workload.parallel.drawn import Rows, equal_blocks, planned, transformer
 
 

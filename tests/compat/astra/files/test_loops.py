@@ -14,8 +14,8 @@ from pyxsim.compat.astra.files import read_astra
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run, simulate
 from pyxsim.runner.prepare import prepare
-from pyxsim.workload.critical import critical_path
-from pyxsim.workload.training import TrainingLoop
+from pyxsim.workload.critical_path import critical_path
+from pyxsim.workload.training_job import TrainingLoopJob
 from pyxsim.workload.usage import usage
 from validation.reference import reference
 
@@ -66,7 +66,7 @@ def test_every_cell(case: dict[str, Any], tmp_path: Path) -> None:
     prepared = prepare(told.experiment, backend=told.backend)
     result = simulate(prepared, backend=told.backend)
     assert table(result, tmp_path, case["run_name"]) == case["table"]
-    assert isinstance(prepared.job, TrainingLoop)
+    assert isinstance(prepared.job, TrainingLoopJob)
     if case["pass_finish"] is not None:
         assert prepared.job.pass_ends() == case["pass_finish"]
 
@@ -90,7 +90,7 @@ def test_every_loop_runs(word: str, compat: bool, tmp_path: Path) -> None:
     prepared = prepare(experiment, backend="analytical")
     result = simulate(prepared, backend="analytical")
     job = prepared.job
-    assert isinstance(job, TrainingLoop)
+    assert isinstance(job, TrainingLoopJob)
     times = job.times()
     assert (usage(job.graph, times).busy + usage(job.graph, times).idle == times.last).all()
     steps = critical_path(job.graph, times)

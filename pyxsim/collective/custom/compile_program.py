@@ -1,0 +1,308 @@
+"""From a program to the messages of a schedule, and what these wait for.
+
+The threads are executed here without time, step by step in turns, as far as they can go on. That order is the order of
+the schedule: messages that may leave at the same time do so as if the threads ran side by side. Each message and each
+local step waits for what its thread has waited for so far.
+
+A message is taken in when it arrives, whatever its receiver is doing. So that it never meets data in use, every value
+gets a cell of its own: a reception writes a fresh cell, and from then on that cell is what the program calls by the
+name of its place; a reduction adds the old value to the fresh one. At the end `place_final_blocks` moves the
+blocks to their cells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from pyxsim.collective.arrays import I32
+from pyxsim.collective.compiled import CompiledSchedule, StepOrigin
+from pyxsim.collective.custom.place_final_blocks import place_final_blocks
+from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program, shorter
+from pyxsim.collective.custom.vector_clocks import Use, VectorClocks
+from pyxsim.collective.explicit_messages import Message, compile_messages
+from pyxsim.collective.schedule import ScheduleError
+
+Waits = tuple[int, ...]
+
+
+class _Value(NamedTuple):
+    """Data: the cell in which they are, and the block that they belong to."""
+
+    cell: int
+    block: int
+
+
+class _Past(NamedTuple):
+    """What one knows who has waited for something: its event, or events, and its clock."""
+
+    waits: Waits
+    clock: I32 | None
+
+
+class _Sent(NamedTuple):
+    """A message that nobody has received yet: its number, its data at the receiver, and the step that sent it."""
+
+    event: int
+    values: list[_Value]
+    past: _Past
+    by: Use
+
+
+def compile_program(program: Program, algorithm: str) -> CompiledSchedule:
+    """The schedule of a program. Raises ScheduleError when it locks up, reads what is not there, or depends on luck."""
+    run = _Run(program, algorithm)
+    run.run()
+    return run.finish()
+
+
+class _Run:
+    """The program while it is executed."""
+
+    def __init__(self, program: Program, algorithm: str) -> None:
+        self.program = program
+        self.algorithm = algorithm
+        self.title = f"{algorithm} {program.kind.name} on {program.n} ranks"
+        self.threads = program.threads
+        self.at = [0] * len(self.threads)  # the next step of each thread
+        self.waits: list[Waits] = [()] * len(self.threads)  # what has happened at its rank before that step
+        self.held = [
+            {place: _Value(block, block) for place, block in layout.starts.items()} for layout in program.layouts
+        ]
+        self.cells = [program.blocks] * program.n  # how many cells each rank uses
+        self.events: list[Message] = []
+        self.links: defaultdict[Link, deque[_Sent]] = defaultdict(deque)
+        self.taken: defaultdict[Link, int] = defaultdict(int)  # messages received on each link
+        self.asleep: defaultdict[Link | int, list[int]] = defaultdict(list)  # by the link or the thread they wait for
+        self.awaited = {
+            (self._other(number, each), step)
+            for number, thread in enumerate(self.threads)
+            for instruction in thread.steps
+            for each, step in instruction.after
+        }
+        self.past: dict[tuple[int, int], _Past] = {}  # what is known after the steps that others wait for
+        several = len({thread.rank for thread in self.threads}) < len(self.threads)
+        self.clocks = VectorClocks(len(self.threads)) if several else None
+
+    def run(self) -> None:
+        """Execute every step. Raises ScheduleError where that is not possible."""
+        ready = deque(range(len(self.threads)))
+        while ready:
+            thread = ready.popleft()
+            use = Use(thread, self.at[thread])
+            if use.step == len(self.threads[thread].steps):
+                continue
+            missing = self._missing(thread)
+            if missing is not None:
+                self.asleep[missing].append(thread)
+                continue
+            link = self._execute(thread, self._step(thread))
+            if use in self.awaited:
+                ready.extend(self.asleep.pop(thread, ()))
+            if link is not None:
+                ready.extend(self.asleep.pop(link, ()))
+            ready.append(thread)
+        for number, step in enumerate(self.at):
+            if step < len(self.threads[number].steps):
+                self._refuse(Use(number, step), self._why(number))
+        for link, messages in self.links.items():
+            if messages:
+                self._refuse(messages[0].by, f"sends a message that rank {link[1]} never receives")
+
+    def _step(self, thread: int) -> Instruction:
+        return self.threads[thread].steps[self.at[thread]]
+
+    def _other(self, thread: int, number: int) -> int:
+        """A thread of the same rank, by its number there."""
+        return self.program.first[self.threads[thread].rank] + number
+
+    def _missing(self, thread: int) -> Link | int | None:
+        """What the next step of a thread has to wait for: a message on a link, another thread, or nothing."""
+        for number, needed in self._step(thread).after:
+            if self.at[other := self._other(thread, number)] <= needed:
+                return other
+        link = self._incoming(thread)
+        return None if link is None or self.links[link] else link
+
+    def _incoming(self, thread: int) -> Link | None:
+        """The link on which the next step of a thread receives."""
+        receive = self._step(thread).receive
+        return None if receive is None else (receive[0], self.threads[thread].rank, receive[1])
+
+    def _execute(self, thread: int, step: Instruction) -> Link | None:
+        """The next step of a thread, which can go on; returns the link on which it has sent."""
+        rank, use = self.threads[thread].rank, Use(thread, self.at[thread])
+        for number, needed in step.after:
+            self._learn(thread, self.past[self._other(thread, number), needed])
+        incoming = self._incoming(thread)
+        if incoming is not None:
+            values = self._receive(use, incoming, step)
+        else:
+            values = [self._read(use, rank, place) for place in step.reads]
+            if step.adds:
+                old = [self._read(use, rank, place) for place in step.writes]
+                total = self._fresh(rank, old)
+                self._local(use, rank, old, total)
+                self._local(use, rank, values, total, reduce=True)
+                values = total
+        link = None if step.send is None else self._send(use, (rank, *step.send), values)
+        for place, value in zip(step.writes, values if step.writes else (), strict=True):
+            self._write(use, rank, place, value)
+        if len(self.waits[thread]) > MANY:
+            self._local(use, rank, [], [])
+        self.at[thread] += 1
+        if self.clocks is not None:
+            self.clocks.over(*use)
+        if use in self.awaited:
+            self.past[use] = self._now(thread)
+        return link
+
+    def _now(self, thread: int) -> _Past:
+        return _Past(self.waits[thread], None if self.clocks is None else self.clocks.now(thread))
+
+    def _learn(self, thread: int, past: _Past) -> None:
+        """The thread has waited for something."""
+        self.waits[thread] = tuple(dict.fromkeys(self.waits[thread] + past.waits))
+        if self.clocks is not None and past.clock is not None:
+            self.clocks.learn(thread, past.clock)
+
+    def _receive(self, use: Use, link: Link, step: Instruction) -> list[_Value]:
+        """Take a message from a link, and add to it what the step reads."""
+        sent = self.links[link].popleft()
+        self.taken[link] += 1
+        self._learn(use.thread, sent.past)
+        if len(sent.values) != step.width:
+            problem = f"receives {step.width} of the blocks of rank {link[0]}, and {len(sent.values)} come"
+            self._refuse(use, f"{problem}, from {self._name(sent.by)}")
+        if step.reads:
+            self.events[sent.event] = self.events[sent.event]._replace(summed=True)
+            own = [self._read(use, link[1], place) for place in step.reads]
+            self._local(use, link[1], own, sent.values, reduce=True)
+        return sent.values
+
+    def _send(self, use: Use, link: Link, values: list[_Value]) -> Link:
+        rank, peer, _ = link
+        there = self._fresh(peer, values)
+        event = self._event(use, rank, peer, self._apart(use, rank, values), there)
+        if self.clocks is not None:
+            self.clocks.over(*use)
+        self.links[link].append(_Sent(event, there, self._now(use.thread)._replace(waits=(event,)), use))
+        return link
+
+    def _apart(self, use: Use, rank: int, values: list[_Value]) -> list[_Value]:
+        """The values in cells that are all different: places that were copied share their cell."""
+        seen = set[int]()
+        for number, value in enumerate(values):
+            if value.cell in seen:
+                [copy] = self._fresh(rank, [value])
+                self._local(use, rank, [value], [copy])
+                values = [*values[:number], copy, *values[number + 1 :]]
+            seen.add(value.cell)
+        return values
+
+    def _fresh(self, rank: int, values: Sequence[_Value]) -> list[_Value]:
+        """Cells of the rank that nothing has used yet, for data of the same blocks."""
+        first = self.cells[rank]
+        self.cells[rank] += len(values)
+        return [_Value(first + number, value.block) for number, value in enumerate(values)]
+
+    def _local(self, use: Use, rank: int, values: list[_Value], to: list[_Value], *, reduce: bool = False) -> None:
+        """A local step, after all that its thread has waited for; what comes next in the thread is after it."""
+        for value, other in zip(values, to, strict=True):
+            if value.block != other.block:
+                self._refuse(use, f"adds block {value.block} to block {other.block}")
+        event = self._event(use, rank, rank, self._apart(use, rank, values), to, reduce)
+        self.waits[use.thread] = (event,)
+
+    def _event(self, use: Use, src: int, dst: int, values: list[_Value], to: list[_Value], reduce: bool = False) -> int:
+        thread = self.threads[use.thread]
+        part = thread.name.removesuffix(f"rank {thread.rank}")
+        written = StepOrigin(use.step, part, thread.steps[use.step].origin)
+        waits, way = self.waits[use.thread], shorter(src, dst, self.program.n)
+        cells, puts = [value.cell for value in values], [value.cell for value in to]
+        self.events.append(Message(src, dst, cells, puts, reduce, waits, way, written=written))
+        return len(self.events) - 1
+
+    def _read(self, use: Use, rank: int, place: int) -> _Value:
+        name = self.program.layouts[rank].name(place)
+        if place not in self.held[rank]:
+            self._refuse(use, f"reads {name}, in which there is nothing")
+        if self.clocks is not None and (other := self.clocks.read(use, rank, place)):
+            self._refuse(use, f"reads {name}, which {self._name(other)} writes, and nothing puts them in order")
+        return self.held[rank][place]
+
+    def _write(self, use: Use, rank: int, place: int, value: _Value) -> None:
+        if self.clocks is not None and (other := self.clocks.write(use, rank, place)):
+            name = self.program.layouts[rank].name(place)
+            self._refuse(use, f"writes {name}, which {self._name(other)} uses, and nothing puts them in order")
+        self.held[rank][place] = value
+
+    def _why(self, thread: int) -> str:
+        """What a thread waits for, and who should do it, and what that one waits for, up to a circle or a dead end."""
+        missing, seen = self._missing(thread), [thread]
+        text = f"waits for {self._wanted(missing)}"
+        while (thread := self._sender(missing)) >= 0:
+            if thread in seen:
+                return f"{text}: {len(seen) - seen.index(thread)} wait for each other in a circle"
+            seen.append(thread)
+            missing = self._missing(thread)
+            if len(seen) <= TOLD:
+                text += f", which waits in step {self.at[thread]} for {self._wanted(missing)}"
+            elif len(seen) == TOLD + 1:
+                text += ", and so on"
+        assert isinstance(missing, tuple)
+        return f"{text}: rank {missing[0]} sends {self.taken[missing]} to rank {missing[1]} in all"
+
+    def _wanted(self, missing: Link | int | None) -> str:
+        if isinstance(missing, int):
+            return f"a step of {self.threads[missing].name}"
+        assert missing is not None
+        tag = f" with tag {missing[2]}" if missing[2] else ""
+        return f"message {self.taken[missing]}{tag} from rank {missing[0]}"
+
+    def _sender(self, missing: Link | int | None) -> int:
+        """The thread that a thread waits for: the other one, or the one that would send the message; -1: none does."""
+        if isinstance(missing, int):
+            return missing
+        assert missing is not None
+        for number, thread in enumerate(self.threads):
+            later = thread.steps[self.at[number] :]
+            if thread.rank == missing[0] and any(step.send == missing[1:] for step in later):
+                return number
+        return -1
+
+    def _name(self, use: Use) -> str:
+        return f"step {use.step} of {self.threads[use.thread].name}"
+
+    def _refuse(self, use: Use, problem: str) -> NoReturn:
+        thread = self.threads[use.thread]
+        raise ScheduleError(
+            f"{self.title}: {self._name(use)} {problem}",
+            rank=thread.rank,
+            step=use.step,
+            file=thread.steps[use.step].origin or None,
+        )
+
+    def finish(self) -> CompiledSchedule:
+        """The schedule, with every block where it must be at the end."""
+        wanted: list[dict[int, int]] = []
+        for rank, layout in enumerate(self.program.layouts):
+            ends = {block: self.held[rank][place] for block, place in layout.ends.items() if place in self.held[rank]}
+            for block, value in ends.items():
+                if value.block != block:
+                    problem = f"rank {rank} ends with block {value.block} in the place of block {block}"
+                    raise ScheduleError(f"{self.title}: {problem}", rank=rank, block=block)
+            wanted.append({block: value.cell for block, value in ends.items()})
+        waits = [set[int]() for _ in range(self.program.n)]
+        for number, thread in enumerate(self.threads):
+            waits[thread.rank].update(self.waits[number])
+        messages, cells = place_final_blocks(self.events, wanted, waits, self.cells)
+        return compile_messages(
+            self.program.kind,
+            self.program.n,
+            messages,
+            algorithm=self.algorithm,
+            blocks=self.program.blocks,
+            cells=cells,
+        )

@@ -1,0 +1,189 @@
+"""What an experiment communicates: its collectives and messages, as what the system layer is asked to issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyxsim.collective.communicator import NO_GRID, Communicator
+from pyxsim.collective.lookup import get_algorithm
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings import Collective, Experiment
+from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED, algorithm_key
+from pyxsim.settings.faults import join
+from pyxsim.system import PointToPoint, SystemLayer
+from pyxsim.topology import Topology
+from pyxsim.units import to_cycles
+from pyxsim.workload.job import IssuedCollective, Job
+
+
+class CommunicationJob(Job):
+    """[collective] and [[message]]: each is issued in its cycle, whatever the others do. Raises InputError.
+
+    The traffic of a collective is that of all its groups; messages of the same name are one traffic.
+    """
+
+    def __init__(self, experiment: Experiment, topology: Topology) -> None:
+        self.experiment = experiment
+        self.collectives: list[IssuedCollective] = []
+        self.traffic: list[str] = []
+        self._groups = _communicators(experiment, topology)
+        self._messages: list[PointToPoint] = []
+
+    def begin(self, system: SystemLayer) -> None:
+        clock = self.experiment.network.clock
+        for (key, each), groups in zip(self.experiment.collectives, self._groups, strict=True):
+            root = each.root
+            if root is None and each.kind in ROOTED and each.dims is None:
+                root = groups[0].members[0]
+            place, names = self._algorithms(key, each)
+            collective = IssuedCollective(each.label, place, _group_name(each), root)
+            self.collectives.append(collective)
+            self.traffic.append(each.label)
+            for group in groups:
+                try:
+                    issued = system.issue(
+                        each.kind,
+                        each.bytes,
+                        at=to_cycles(each.at, clock)[0],
+                        communicator=group,
+                        algorithms=_of_group(names, group, each.kind, place),
+                        root=0 if each.root is None else group.members.index(each.root),
+                        priority=each.priority,
+                        name=each.label,
+                        tag=len(self.traffic) - 1,
+                    )
+                except InputError as error:
+                    raise _placed(error, key, place) from None
+                collective.per_group.append(issued)
+        tags: dict[str, int] = {}
+        for message in self.experiment.message:
+            at = to_cycles(message.at, clock)[0]
+            name = message.name or "message"
+            if name not in tags:
+                tags[name] = len(self.traffic)
+                self.traffic.append(name)
+            self._messages.append(system.send(message.src, message.dst, message.size, at=at, name=name, tag=tags[name]))
+
+    def _algorithms(self, key: str, collective: Collective) -> tuple[str, str | tuple[str, ...] | None]:
+        """Where its algorithms are told, and their names: its own, those of its group, or None: see [system]."""
+        if collective.algorithm is not None:
+            return join(key, "algorithm"), collective.algorithm
+        of_kind = algorithm_key(collective.kind)
+        for number, group in enumerate(self.experiment.system.groups):
+            if group.name == collective.group and group.algorithms(collective.kind) is not None:
+                return f"system.groups[{number}].{of_kind}", group.algorithms(collective.kind)
+        return f"system.{of_kind}", None
+
+    @property
+    def end(self) -> int:
+        """The cycle in which the last collective or message is done."""
+        issued = [each for collective in self.collectives for each in collective.per_group]
+        return max((each.end for each in (*issued, *self._messages)), default=0)
+
+
+def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str) -> tuple[str, ...] | None:
+    """The algorithm for each dimension of a group. Raises InputError for one that is not there, or cannot do it."""
+    if names is None:
+        return None
+    for name in (names,) if isinstance(names, str) else names:
+        get_algorithm(name, key=key).check(kind, key=key)
+    if isinstance(names, str):
+        return (names,) * len(group.shape)
+    if group.is_grid:
+        return tuple(names[dim] for dim in group.dims)
+    if len(set(names)) > 1:
+        problem = "these NPUs are no grid of the network's dimensions: they are one group, with one algorithm"
+        raise InputError(problem, key=key, allowed="one name")
+    return names[:1]
+
+
+def _placed(error: InputError, key: str, place: str) -> InputError:
+    """A fault of the system layer, told where the collective and its algorithms stand in the experiment."""
+    if error.key == "collective.size":
+        return InputError(error.problem, key=join(key, "size"), allowed=error.allowed)
+    if error.key in {f"system.{key}" for key in ALGORITHM_KEYS}:
+        return InputError(error.problem, key=place, allowed=error.allowed, given=error.given)
+    return error.named_by(place)  # what an algorithm says of so many ranks
+
+
+def _group_name(collective: Collective) -> str:
+    """Who takes part, in a word: a group's name, "dims 0", "npus 0,1,2", or "all"."""
+    if collective.group is not None:
+        return collective.group
+    for key in ("dims", "npus"):
+        values = getattr(collective, key)
+        if values is not None:
+            shown = ",".join(map(str, values[:8]))
+            return f"{key} {shown}{',...' if len(values) > 8 else ''}"
+    return "all"
+
+
+def _communicators(experiment: Experiment, topology: Topology) -> list[list[Communicator]]:
+    """The groups of each collective. Raises InputError for NPUs and dimensions that are not there."""
+    faults: list[InputError] = []
+    npus, groups = topology.npus, experiment.system.groups
+    for number, group in enumerate(groups):
+        faults += _npu_faults(group.npus, f"system.groups[{number}].npus", npus)
+    for number, straggler in enumerate(experiment.system.stragglers):
+        faults += _npu_faults(straggler.npus, f"system.stragglers[{number}].npus", npus)
+    found = []
+    faults += _message_faults(experiment, npus)
+    for key, each in experiment.collectives:
+        own = list(_collective_faults(each, key, experiment, topology))
+        faults += own
+        found.append([] if faults else _groups_of(each, experiment, topology))
+    raise_all(faults)
+    return found
+
+
+def _groups_of(collective: Collective, experiment: Experiment, topology: Topology) -> list[Communicator]:
+    if collective.dims is not None:
+        return Communicator.along(collective.dims, topology.shape)
+    members = _members(collective, experiment)
+    if members is not None and experiment.system.compat is not None:
+        # ASTRA-sim always makes a single ring of a list.
+        return [Communicator(members, (len(members),), NO_GRID)]
+    return [Communicator.whole(topology.shape) if members is None else Communicator.of(members, topology.shape)]
+
+
+def _members(collective: Collective, experiment: Experiment) -> tuple[int, ...] | None:
+    """The NPUs that are listed; None: all, or along dimensions."""
+    group = experiment.system.group(collective.group) if collective.group is not None else None
+    return group.npus if group is not None else collective.npus
+
+
+def _collective_faults(
+    collective: Collective, key: str, experiment: Experiment, topology: Topology
+) -> Iterator[InputError]:
+    yield from _npu_faults(collective.npus or (), join(key, "npus"), topology.npus)
+    dims = len(topology.shape)
+    for index, dim in enumerate(collective.dims or ()):
+        if dim >= dims:
+            place = join(key, f"dims[{index}]")
+            yield InputError(f"there is no dimension {dim}", key=place, allowed=f"dimensions 0 to {dims - 1}")
+    if collective.root is not None:
+        members = _members(collective, experiment)
+        there = range(topology.npus) if members is None else members
+        if collective.root not in there:
+            problem = f"the root, NPU {collective.root}, does not take part"
+            allowed = f"NPUs 0 to {topology.npus - 1}" if members is None else f"one of NPUs {_listed(members)}"
+            yield InputError(problem, key=join(key, "root"), allowed=allowed)
+
+
+def _npu_faults(listed: tuple[int, ...], key: str, npus: int) -> Iterator[InputError]:
+    for index, npu in enumerate(listed):
+        if npu >= npus:
+            yield InputError(f"there is no NPU {npu}", key=f"{key}[{index}]", allowed=f"NPUs 0 to {npus - 1}")
+
+
+def _message_faults(experiment: Experiment, npus: int) -> Iterator[InputError]:
+    for number, message in enumerate(experiment.message):
+        for end in ("src", "dst"):
+            npu = getattr(message, end)
+            if npu >= npus:
+                place = f"message[{number}].{end}"
+                yield InputError(f"there is no NPU {npu}", key=place, allowed=f"NPUs 0 to {npus - 1}")
+
+
+def _listed(npus: tuple[int, ...]) -> str:
+    return ", ".join(map(str, npus[:8])) + (", ..." if len(npus) > 8 else "")

@@ -1,0 +1,92 @@
+"""MICRO: the weight-gradient collective of the first layer, all passes issued at once, no computing.
+
+The times around the collective are ASTRA-sim 1's: an NPU begins 13 cycles after the simulation (10 until its workload
+is fired, 3 events), and each collective is followed by the layer's update time (measured: 18 cycles more than the
+collective itself with an update time of 5). They are those of its Garnet backend; over the analytical one NPUs begin at
+once (`start`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Workload
+from pyxsim.settings.algorithms import algorithm_key
+from pyxsim.system import SystemLayer
+from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives
+from pyxsim.workload.text_workload import TextWorkload
+from pyxsim.workload.training_loop import LAYER_COLUMNS
+
+START = 13  # cycles; see above
+
+
+class MicroJob(Job):
+    """The loop of a MICRO workload. `number`: what the scale is taken as, see loops.LoopOptions."""
+
+    def __init__(
+        self,
+        text: TextWorkload,
+        settings: Workload,
+        cycles_per_ns: Fraction,
+        *,
+        start: int = START,
+        number: Callable[[Fraction], Fraction | float] = Fraction,
+    ) -> None:
+        layer = text.layers[0]
+        if layer.weight_gradient.kind is None:
+            raise InputError(
+                f"layer '{layer.name}' has no weight-gradient collective, which is all that MICRO runs", file=text.file
+            )
+        self.kind = layer.weight_gradient.kind
+        # ASTRA-sim multiplies and truncates; less than a byte is nothing that could be sent.
+        self.size = int(layer.weight_gradient.size * number(settings.comm_scale))
+        if self.size < 1:
+            raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 and more")
+        self.passes = settings.passes
+        self.start = -(-int(start * cycles_per_ns.numerator) // cycles_per_ns.denominator)
+        self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
+        self.layer = layer.name
+        self.layer_names = [each.name for each in text.layers]
+        self.collectives: list[IssuedCollective] = []
+        self.traffic: list[str] = []
+
+    def begin(self, system: SystemLayer) -> None:
+        """Issue everything."""
+        for number in range(self.passes):
+            name, place = f"{self.layer}, pass {number}", f"system.{algorithm_key(self.kind)}"
+            try:
+                issued = system.issue(self.kind, self.size, at=self.start, name=name, tag=number)
+            except InputError as error:
+                raise error.named_by(place) from None
+            self.collectives.append(IssuedCollective(name, place, per_group=[issued]))
+            self.traffic.append(name)
+
+    @property
+    def ends(self) -> list[int]:
+        """The cycle in which each pass is finished, update time included."""
+        return [each.end + self.update for each in self.collectives if each.end >= 0]
+
+    def layers(self) -> dict[str, Any]:
+        """The columns of TrainingLoopJob.layers. What is waited for is the first collective that is done, as there."""
+        columns = {name: np.zeros(len(self.layer_names), np.int64) for name in LAYER_COLUMNS}
+        columns["wg_comm"][0] = sum(
+            end - collective.start for end, collective in zip(self.ends, self.collectives, strict=True)
+        )
+        columns["wg_exposed"][0] = min(self.ends) - self.start
+        finished = np.full(len(self.layer_names), self.end)
+        return {"name": np.array(self.layer_names, dtype=object), **columns, "finished": finished}
+
+    def layer_collectives(self) -> LayerCollectives:
+        """All collectives are those of the first layer."""
+        begun = {number: (0, each.start) for number, each in enumerate(self.collectives)}
+        return LayerCollectives(list(self.layer_names), begun, self.end)
+
+    @property
+    def end(self) -> int:
+        """The cycle in which the workload is finished."""
+        return max(self.ends, default=self.start)

@@ -1,0 +1,62 @@
+"""A training loop as a job of the system layer, and what became of its layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Workload
+from pyxsim.system import Options
+from pyxsim.workload.graph import Longs
+from pyxsim.workload.graph_job import GraphJob
+from pyxsim.workload.logical_dims import LogicalDims
+from pyxsim.workload.sequential_job import SequentialGraphJob
+from pyxsim.workload.text_workload import TextWorkload
+from pyxsim.workload.training_loop import LAYER_COLUMNS, SHORT, LoopOptions, training_loop
+
+
+class TrainingLoopJob(GraphJob):
+    """Carries out a workload text on a network whose dimensions it takes as `dims` says. Raises InputError."""
+
+    per_npu = False
+
+    def __init__(self, text: TextWorkload, settings: Workload, dims: LogicalDims, manner: LoopOptions) -> None:
+        try:
+            graph, self.record = training_loop(text, settings, dims, manner)
+        except InputError as error:
+            raise error.named_by("workload.file") from None
+        super().__init__(graph, place="workload.file")
+        self.dims: LogicalDims = dims
+
+    def layers(self) -> dict[str, Any]:
+        """What NPU 0 did, a row for each layer: its name, and cycles of computing, of communication that it had to wait
+        for, and of communication in all, forward (fwd), for weight gradients (wg) and input gradients (ig). `finished`:
+        when it was through with everything.
+        """
+        times, rows = self.times(), self.record.layers
+        columns: dict[str, Longs] = {name: np.zeros(len(rows), np.int64) for name in LAYER_COLUMNS}
+        for (layer, part), cycles in self.record.compute.items():
+            columns[f"{SHORT[part]}_compute"][layer] += cycles
+        for began in self.record.began:
+            columns[f"{SHORT[began.part]}_comm"][began.layer] += times.end[began.updated] - times.start[began.task]
+        for waited in self.record.waited:
+            over = times.end[list(waited.wanted)].max() - times.end[list(waited.front)].max()
+            columns[f"{SHORT[waited.part]}_exposed"][waited.layer] += max(over, 0)
+        finished = times.end[self.graph.npu == 0].max()
+        return {"name": np.array(rows, dtype=object), **columns, "finished": np.full(len(rows), finished)}
+
+    def system_options(self, options: Options) -> Options:
+        """Return the options with explicit scheduling: the loop says which of its collectives go first."""
+        return super().system_options(replace(options, scheduling="explicit"))
+
+    def pass_ends(self) -> list[int]:
+        """Return the cycles in which NPU 0 finished each pass."""
+        end = self.times().end
+        return [int(end[list(tasks)].max()) for tasks in self.record.passes]
+
+
+class SequentialTrainingLoopJob(TrainingLoopJob, SequentialGraphJob):
+    """A training loop as ASTRA-sim 1 carries it out: who is first in a nanosecond may decide on the ways of all."""

@@ -1,0 +1,326 @@
+"""The training loops of ASTRA-sim 1 as graphs of tasks: what each NPU computes, communicates and waits for, in order.
+
+All NPUs do the same. A loop is a thread: it computes, begins a collective, waits for one, and so on; what it began goes
+on beside it. So each task waits for the *front*, the tasks after which the thread has come this far. After each step
+from layer to layer and from pass to pass ASTRA-sim lets a cycle go by (`step`). Source of the loops: Workload.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Workload
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, Part, TaskGraph
+from pyxsim.workload.logical_dims import Dims, LogicalDims, is_alone, layer_dims
+from pyxsim.workload.passes import MOST_TASKS
+from pyxsim.workload.text_workload import Layer, Pass, TextWorkload
+
+FORWARD, WEIGHTS, INPUTS = "forward", "weight gradient", "input gradient"
+PARTS = {FORWARD: Part.FORWARD, WEIGHTS: Part.WEIGHT_GRADIENT, INPUTS: Part.INPUT_GRADIENT}
+SHORT = {FORWARD: "fwd", WEIGHTS: "wg", INPUTS: "ig"}
+LAYER_COLUMNS = tuple(f"{short}_{what}" for what in ("compute", "exposed", "comm") for short in SHORT.values())
+HIGHEST = 10**8  # the priority of what goes before all others
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """How a loop is carried out.
+
+    newest_first   the priority of collectives for which the loop has none of its own
+    cycles_per_ns  of the network's clock
+    start          cycles until the NPUs begin
+    step           cycles of a step
+    number         what scales are taken as: ASTRA-sim rounds them to single precision first
+    alone          NPUs also issue the collectives in which they are alone, and wait for none of them: in ASTRA-sim they
+                   count where dimensions are taken in turns, or in the order of their loads
+    """
+
+    newest_first: bool = True
+    cycles_per_ns: Fraction = Fraction(1)
+    start: int = 0
+    step: int = 0
+    number: Callable[[Fraction], Fraction | float] = Fraction
+    alone: bool = False
+
+    def cycles(self, ns: int) -> int:
+        """A time in cycles, rounded up."""
+        return -(-ns * self.cycles_per_ns.numerator // self.cycles_per_ns.denominator)
+
+
+@dataclass(frozen=True)
+class LoopCollective:
+    """A collective of NPU 0: its task, and the one after which the layer has been updated."""
+
+    layer: int
+    part: str
+    task: int
+    updated: int
+
+
+@dataclass(frozen=True)
+class LoopWait:
+    """NPU 0 came to a place, after the tasks `front`, where it needs what ends with the tasks `wanted`."""
+
+    layer: int
+    part: str
+    front: tuple[int, ...]
+    wanted: tuple[int, ...]
+
+
+@dataclass
+class LoopRecord:
+    """What a loop does, to make tables of: cycles of computing of each layer and part, and who waits where.
+
+    `passes`: the tasks of NPU 0 after which each pass is over.
+    """
+
+    layers: tuple[str, ...]
+    compute: dict[tuple[int, str], int] = field(default_factory=dict)
+    began: list[LoopCollective] = field(default_factory=list)
+    waited: list[LoopWait] = field(default_factory=list)
+    passes: list[tuple[int, ...]] = field(default_factory=list)
+
+
+def training_loop(
+    text: TextWorkload, settings: Workload, dims: LogicalDims, manner: LoopOptions
+) -> tuple[TaskGraph, LoopRecord]:
+    """The graph of a workload, and what is known of its layers. Raises InputError for what can never end."""
+    npus, layers = prod(dims.shape), len(text.layers)
+    # A layer has 4 tasks or more, if all of it is done; how many there are is known after a pass.
+    if npus * layers * 4 > MOST_TASKS:
+        problem = f"{layers} layers on {npus} NPUs are more tasks than can be kept"
+        raise InputError(problem, file=text.file, allowed=f"at most {MOST_TASKS} tasks together")
+    thread = _Thread(text, settings, dims, manner)
+    one_pass = _LOOPS[text.parallelism]
+    for number in range(settings.passes):
+        thread.number = number
+        one_pass(thread)
+        tasks = len(thread.builder) // (number + 1)  # of a pass; all are about alike
+        if tasks * settings.passes > MOST_TASKS:
+            problem = f"{settings.passes} passes of {tasks} tasks are more than can be kept"
+            raise InputError(problem, key="workload.passes", allowed=f"at most {MOST_TASKS} tasks together")
+    thread.wait(0, WEIGHTS)  # the end waits for everything; this is what the original books on layer 0
+    return thread.builder.graph(), thread.record
+
+
+class _Thread:
+    """The loop of all NPUs while it is written down."""
+
+    def __init__(self, text: TextWorkload, settings: Workload, dims: LogicalDims, manner: LoopOptions) -> None:
+        self.text = text
+        self.layers = range(len(text.layers))
+        self.record = LoopRecord(tuple(layer.name for layer in text.layers))
+        self.number = 0  # of the pass
+        self._everybody = np.arange(int(np.prod(dims.shape)))
+        self.builder = GraphBuilder(len(self._everybody), layers=self.record.layers)
+        self._dims, self._manner = dims, manner
+        self._involved = layer_dims(text, dims)
+        self._compute_scale, self._comm_scale = map(manner.number, (settings.compute_scale, settings.comm_scale))
+        self._priority = 0
+        self._unfinished: dict[tuple[int, str], list[Longs]] = {}
+        self._front: list[Longs] = []
+        self._mark("start", manner.start)
+
+    def layer(self, index: int) -> Layer:
+        """A layer of the text."""
+        return self.text.layers[index]
+
+    def compute(self, index: int, part: str) -> None:
+        """Compute one part of a layer."""
+        ticks = self._manner.cycles(int(_pass(self.layer(index), part).compute * self._compute_scale))
+        key = (index, part)
+        self.record.compute[key] = self.record.compute.get(key, 0) + ticks
+        if ticks:
+            name = f"{self.layer(index).name}, {part}"
+            whose = {"layer": index, "part": PARTS[part]}
+            self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", **whose)]
+
+    def issue(self, index: int, part: str, newest_first: bool | None = None, *, highest: bool = False) -> None:
+        """Begin the collective of a part, if there is one. `newest_first`: its priority; None: as all others."""
+        layer = self.layer(index)
+        wanted = _pass(layer, part)
+        if wanted.kind is None:
+            return
+        priority = HIGHEST if highest else self._next_priority(newest_first)
+        dims = self._involved[index].weights if part == WEIGHTS else self._involved[index].activations
+        alone = is_alone(dims, self._dims.shape)
+        if alone and not self._manner.alone:
+            return
+        size = int(wanted.size * self._comm_scale)
+        if size < 1:
+            problem = f"layer '{layer.name}', {part}: {wanted.kind} of 0 bytes would never end"
+            raise InputError(problem, file=self.text.file, allowed="1 and more, or NONE")
+        name = f"{layer.name}, {part}, pass {self.number}"
+        call = self.builder.call(Call(wanted.kind, size, dims=self._along(dims), priority=priority, name=name))
+        task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
+        if alone:
+            return
+        update = self._manner.cycles(layer.update)
+        updated = self.builder.tasks(
+            self._everybody,
+            Kind.MARK,
+            f"{layer.name}, update",
+            ticks=update,
+            layer=index,
+            part=Part.UPDATE,
+            before=[task],
+        )
+        self._unfinished.setdefault((index, part), []).append(updated)
+        self.record.began.append(LoopCollective(index, part, int(task[0]), int(updated[0])))
+
+    def wait(self, index: int, part: str) -> None:
+        """Wait for the collectives of a part that are not finished."""
+        if found := self._unfinished.pop((index, part), []):
+            self.record.waited.append(LoopWait(index, part, _first(self._front), _first(found)))
+            self._front = [*self._front, *found]
+
+    def forward(self, index: int) -> None:
+        """The forward pass of a layer, as far as its communication is waited for."""
+        self.wait(index, WEIGHTS)
+        self.compute(index, FORWARD)
+        self.issue(index, FORWARD)
+        self.wait(index, FORWARD)
+
+    def step(self) -> None:
+        """The next layer, part or pass."""
+        if self._manner.step:
+            self._mark("step", self._manner.step)
+
+    def end_pass(self) -> None:
+        """This is what the original takes for the end of a pass."""
+        self.record.passes.append(_first(self._front))
+
+    def _next_priority(self, newest_first: bool | None) -> int:
+        priority = self._priority
+        self._priority += 1 if (self._manner.newest_first if newest_first is None else newest_first) else -1
+        return priority
+
+    def _along(self, dims: Dims) -> Dims | None:
+        return None if len(dims) == len(self._dims.shape) else dims
+
+    def _mark(self, name: str, ticks: int) -> None:
+        self._front = [self._tasks(Kind.MARK, name, ticks=ticks)]
+
+    def _tasks(self, kind: Kind, name: str, **others: object) -> Longs:
+        return self.builder.tasks(self._everybody, kind, name, before=self._front, **others)  # type: ignore[arg-type]
+
+
+def _pass(layer: Layer, part: str) -> Pass:
+    return {FORWARD: layer.forward, WEIGHTS: layer.weight_gradient, INPUTS: layer.input_gradient}[part]
+
+
+def _first(tasks: Sequence[Longs]) -> tuple[int, ...]:
+    """Those of NPU 0."""
+    return tuple(int(each[0]) for each in tasks)
+
+
+# -- one pass of each loop ---------------------------------------------------------------------------------------------
+
+
+def _data(thread: _Thread) -> None:
+    """Weight gradients are reduced while the pass goes on; a layer waits for its own of the pass before."""
+    for index in thread.layers:
+        thread.wait(index, WEIGHTS)
+        thread.compute(index, FORWARD)
+        thread.step()
+    for index in reversed(thread.layers):
+        thread.compute(index, WEIGHTS)
+        thread.issue(index, WEIGHTS)
+        if index:
+            thread.step()
+            thread.compute(index, INPUTS)
+        else:
+            thread.end_pass()
+        thread.step()
+
+
+def _layer_by_layer(thread: _Thread, *, gradients: bool = True, first: bool = False) -> None:
+    """Activations are waited for in each layer; their gradients too, while the weights' are computed.
+
+    `gradients`: those of the weights are communicated; `first`: the input gradient of the first layer, too.
+    """
+    for index in thread.layers:
+        thread.forward(index)
+        thread.step()
+    for index in reversed(thread.layers):
+        if index in thread.text.header.restarts:
+            thread.step()
+            for again in range(thread.text.checkpoint_of(index), index):
+                thread.forward(again)
+                thread.step()
+        thread.compute(index, INPUTS)
+        if index or first:
+            thread.issue(index, INPUTS, newest_first=True)
+        thread.step()
+        thread.compute(index, WEIGHTS)
+        if gradients:
+            thread.issue(index, WEIGHTS, newest_first=False)
+        thread.wait(index, INPUTS)
+        if not index:
+            thread.end_pass()
+        thread.step()
+
+
+def _dlrm(thread: _Thread, *, waits: bool) -> None:
+    """The embeddings (layer 0) are exchanged while the bottom layers are computed. `waits`: for their gradients."""
+    last = thread.text.header.last_bottom
+    for index in thread.layers:
+        thread.wait(index, WEIGHTS)
+        thread.compute(index, FORWARD)
+        if thread.layer(index).forward.kind == "all-to-all":
+            thread.issue(index, FORWARD, highest=True)
+        elif index == last:
+            thread.wait(0, FORWARD)
+        thread.step()
+    for index in reversed(thread.layers):
+        thread.compute(index, WEIGHTS)
+        thread.issue(index, WEIGHTS)
+        if waits:
+            thread.wait(index, INPUTS)
+        if index:
+            thread.step()
+            thread.compute(index, INPUTS)
+            if index == last + 1:
+                thread.issue(0, INPUTS, highest=True)
+        else:
+            thread.end_pass()
+        thread.step()
+
+
+def _inference(thread: _Thread) -> None:
+    """Forward passes only."""
+    for index in thread.layers:
+        thread.forward(index)
+        if index == thread.layers[-1]:
+            thread.end_pass()
+        thread.step()
+
+
+def _micro(thread: _Thread) -> None:
+    """The weight gradients of the first layer, of all passes at once; nothing is computed."""
+    if thread.layer(0).weight_gradient.kind is None:
+        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, which is all that MICRO runs"
+        raise InputError(problem, file=thread.text.file)
+    thread.issue(0, WEIGHTS)
+
+
+_LOOPS: dict[str, Callable[[_Thread], None]] = {
+    "MICRO": _micro,
+    "DATA": _data,
+    "MODEL": partial(_layer_by_layer, gradients=False),
+    "HYBRID_DATA_MODEL": _layer_by_layer,
+    "HYBRID_MODEL_DATA": _layer_by_layer,
+    "HYBRID_CUSTOMIZED": _layer_by_layer,
+    "HYBRID_TRANSFORMER": partial(_layer_by_layer, first=True),
+    "HYBRID_TRANSFORMER_FWD_IN_BCKWD": partial(_layer_by_layer, first=True),
+    "HYBRID_DLRM": partial(_dlrm, waits=True),
+    "HYBRID_DLRM_ENHANCED": partial(_dlrm, waits=False),
+    "DISTRIBUTED_INFERENCE": _inference,
+}
