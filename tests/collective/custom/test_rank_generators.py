@@ -281,12 +281,12 @@ def too_short(kind: str, n: int, rank: int) -> Iterator[Step]:
         (steps_of(Copy(0, 1)), r"rank 0 ends with block 0 in the place of block 1"),
         (steps_of(Send(1, 0)), r"step 0 of rank 0 sends a message that rank 1 never receives"),
         (steps_of(Receive(1, 0)), r"step 0 of rank 0 waits for message 0 from rank 1: rank 1 sends 0 to rank 0 in all"),
-        (lambda kind, n, rank: 5, r"test_rank_generators.py:\d+: .*is nothing: the program gave int; allowed: a function that y"),
-        (late, r"test_rank_generators.py:\d+: .*step 1 of rank 0 cuts the data in blocks, and is not the first"),
+        (lambda kind, n, rank: 5, r"rank_generators.py:\d+: .*is nothing: the program gave int; allowed: a "),
+        (late, r"rank_generators.py:\d+: .*step 1 of rank 0 cuts the data in blocks, and is not the first"),
         (uneven, r"rank 1 cuts the data in 2 blocks, rank 0 in 1"),
         (
             circle,
-            r"test_rank_generators.py:\d+: .*: step 0 of rank 0 waits for message 0 from rank 1, which waits in step 0 for ",
+            r"rank_generators.py:\d+: .*: step 0 of rank 0 waits for message 0 from rank 1, which waits in step 0 for ",
         ),
         (circle, r"message 0 from rank 4, and so on: 9 wait for each other in a circle"),
         (greedy, r"step 2 of rank 0 waits for message 1 from rank 1: rank 1 sends 1 to rank 0 in all"),
@@ -301,7 +301,7 @@ def test_wrong_programs(program: Program, problem: str) -> None:
 def test_a_program_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "MAX_STEPS", 1000)
     with pytest.raises(
-        ScheduleError, match=r"test_rank_generators.py:\d+: .*step 1000 of rank 0 is one too many: a program may ha"
+        ScheduleError, match=r"rank_generators.py:\d+: .*step 1000 of rank 0 is one too many: a program may ha"
     ):
         schedule(endless, "all-reduce", 9)
 
@@ -355,7 +355,7 @@ def test_the_proof_names_the_steps_of_the_program() -> None:
 
     with pytest.raises(ScheduleError) as caught:
         prove(schedule(again, "all-reduce", 3))
-    line = r"test_rank_generators\.py:\d+: mine all-reduce on 3 ranks: step 1 of rank 0 adds the contributions of rank 1 to "
+    line = r"rank_generators.py:\d+: mine all-reduce on 3 ranks: step 1 of rank 0 adds the contributions of rank 1 to "
     assert re.search(line + "block 0 of rank 0 again$", str(caught.value))
     assert (caught.value.rank, caught.value.step) == (0, 1)
 
