@@ -21,8 +21,10 @@ from pyxsim.errors import DeadlockError, InputError
 from pyxsim.reports.text.facts import percent, plural, rounded
 from pyxsim.results.result import plain
 from pyxsim.routing.relation import vc_ranges
-from pyxsim.runner.lifecycle import collective_row, run_out
-from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
+from pyxsim.runner.closed_run import run_out
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.runner.run_result import collective_row
 from pyxsim.runner.traffic.open_loop import Study, largest_packet, traffic_bound
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.units import format_time_ns
@@ -175,7 +177,7 @@ def examine(experiment: Experiment, folder: Path, options: dict[str, Any]) -> Re
         buffers=buffers,
         bound_ns=prepared.bound * 10**9 / experiment.network.clock,
         cost=_cost(prepared),
-        collectives=[collective_row(each, prepared) for each in prepared.job.collectives],
+        collectives=[collective_row(each, prepared.bound_of(each.per_group)) for each in prepared.job.collectives],
         messages=int(traffic[:, 4].sum()),
         nbytes=int((traffic[:, 3] * traffic[:, 4]).sum()),
         engine_bytes=engine_bytes,

@@ -24,7 +24,6 @@ from pyxsim.runner.checkpoint.context import (
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import RunOutcome, run_experiment
 from pyxsim.runner.packet_watch import PacketWatch
-from pyxsim.runner.prepare import Prepared
 from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 
@@ -84,7 +83,7 @@ def run_request(
     out: CommandOutput,
     request: Request,
     outputs: Outputs,
-    epilogue: Callable[[Prepared, Result], None] | None = None,
+    epilogue: Callable[[Any, Result], None] | None = None,
 ) -> None:
     """Run an experiment, write its files, and print its summary.
 

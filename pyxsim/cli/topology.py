@@ -22,7 +22,7 @@ from pyxsim.registry import topologies
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.hdf5 import check_writable
-from pyxsim.runner.prepare import prove_routes
+from pyxsim.runner.proofs import prove_routes
 from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
 from pyxsim.topology import Topology, bounds

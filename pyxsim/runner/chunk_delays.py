@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from pyxsim.results.chunk_delays import ChunkDelays, Longs
-from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.prepared import Prepared
 from pyxsim.system import SystemLayer
 from pyxsim.workload.spans import merged
 

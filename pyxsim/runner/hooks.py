@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pyxsim.runner.checkpoint.writer import CheckpointWriter
-from pyxsim.runner.prepare import Prepared, PreparedTraffic
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.signals import StopSignals
 
 INTERVAL = 0.1  # seconds between two calls of a progress function
@@ -86,12 +86,6 @@ class ProgressHooks:
         self._last = 0.0
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Inside, signals wait for the next place where the run can stop."""
-        with self.signals, self.signals.deferred():
-            yield
-
-    @contextmanager
     def attached(self, prepared: Prepared | PreparedTraffic) -> Iterator[None]:
         """Inside, the network of a run calls the hooks, after those that it has already."""
         network = prepared.network
@@ -104,19 +98,25 @@ class ProgressHooks:
         network.tick = called_often
         if self.checkpoints is not None:
             self.checkpoints.start(prepared)
-            network.pause = self.checkpoints.write_if_due
+            network.pause = self._pause
         self._last = time.monotonic()
         try:
-            with self.listening():
-                yield
+            yield
         finally:
             network.tick, network.pause = tick, pause
             if (close := getattr(self.show, "close", None)) is not None:
                 close()
+
+    def _pause(self) -> None:
+        assert self.checkpoints is not None
+        try:
+            self.checkpoints.write_if_due()
+        except KeyboardInterrupt:
+            self.signals.obey()
 
     def _tick(self, prepared: Prepared | PreparedTraffic) -> None:
         if self.show is not None and (now := time.monotonic()) - self._last >= INTERVAL:
             self._last = now
             self.show(progress_of(prepared))
         if self.signals.number and self.checkpoints is None:
-            raise KeyboardInterrupt  # with checkpoints the run ends where it can be resumed, after the last one
+            self.signals.obey()  # with checkpoints the run ends where it can be resumed, after the last one

@@ -143,10 +143,11 @@ class _Notebook:
     """An HTML bar in the output of a cell, which IPython updates: ipywidgets is not needed."""
 
     def __init__(self) -> None:
-        from IPython.display import HTML, display
+        from importlib import import_module
 
-        self._html = HTML
-        self._handle: Any = display(HTML(""), display_id=True)
+        shown: Any = import_module("IPython.display")
+        self._html = shown.HTML
+        self._handle = shown.display(shown.HTML(""), display_id=True)
 
     def show(self, share: float, done: str, left: str) -> None:
         from html import escape

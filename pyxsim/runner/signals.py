@@ -30,7 +30,7 @@ class StopSignals:
     hangup
         Called when SIGHUP arrives.
     reraise
-        Send SIGTERM again when the handlers are removed, if it arrived and ended Python before.
+        Send a signal again when the handlers are removed, if nothing obeyed it, or if it was SIGTERM and ended Python.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class StopSignals:
         self._deferred = False
         self._depth = 0
         self._received: set[int] = set()
+        self._obeyed = False
         self._previous: dict[int, Any] = {}
 
     @classmethod
@@ -72,9 +73,9 @@ class StopSignals:
 
         def replaces(number: int, handler: Any) -> bool:
             ends = terminate and number == signal.SIGTERM and handler == signal.SIG_DFL
-            return ends or handler == signal.default_int_handler
+            return bool(ends or handler == signal.default_int_handler)
 
-        return cls((signal.SIGINT, signal.SIGTERM), replaces, reraise=terminate)
+        return cls((signal.SIGINT, signal.SIGTERM), replaces, reraise=True)
 
     def __enter__(self) -> StopSignals:
         self._depth += 1
@@ -93,8 +94,9 @@ class StopSignals:
         previous, self._previous = self._previous, {}
         for number, handler in previous.items():
             signal.signal(number, handler)
-        if self._reraise and signal.SIGTERM in self._received and previous[signal.SIGTERM] == signal.SIG_DFL:
-            signal.raise_signal(signal.SIGTERM)
+        for number in self._received if self._reraise else ():
+            if not self._obeyed or previous.get(number) == signal.SIG_DFL:
+                signal.raise_signal(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._received.add(number)
@@ -105,7 +107,19 @@ class StopSignals:
         if number == signal.SIGHUP and self._hangup is not None:
             self._hangup()
         if repeated or not self._deferred:
+            self._obeyed = True
             raise KeyboardInterrupt
+
+    def obey(self) -> None:
+        """Raise KeyboardInterrupt for a signal that was recorded."""
+        self._obeyed = True
+        raise KeyboardInterrupt
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Install the handlers and defer signals: those of a run wait for the next place where it can stop."""
+        with self.deferred(), self:
+            yield
 
     @contextmanager
     def deferred(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pyxsim.analysis.bound import MOST_STARTS, Capacities, bound_cycles, physical_cycles
 from pyxsim.runner.lifecycle import run, simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from tests.examples import part_of
 

@@ -8,7 +8,8 @@ import pytest
 
 from pyxsim.analysis.packet_spacing import stream
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 
 FEW, MANY = 60, 180  # packets: after the first ones all go at the same pace

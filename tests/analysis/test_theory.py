@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.open_loop import Study, traffic_bound
 from pyxsim.settings import load_experiment
 

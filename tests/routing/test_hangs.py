@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import DeadlockError
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.routing import Graph, Relation, Way, minimal_adaptive, prove, ugal
-from pyxsim.runner.prepare import prove_routes
+from pyxsim.runner.proofs import prove_routes
 from pyxsim.settings import Network
 from pyxsim.topology import Topology, product
 from pyxsim.topology.build import build

@@ -17,7 +17,8 @@ from pyxsim.results.attribution import PARTS, Attribution
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.runner.attribution_tables import traffic_names
 from pyxsim.runner.lifecycle import run, simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.study.curve.load_curve import curve, points_of
 from tests.examples import part_of

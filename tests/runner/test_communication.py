@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.results.result import Result
-from pyxsim.runner.lifecycle import check_bytes, run
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.closed_run import check_bytes
+from pyxsim.runner.lifecycle import run
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment, resolved_toml
 from tests.examples import part_of
 

@@ -14,7 +14,8 @@ from pyxsim.collective.bounds import phase_bytes
 from pyxsim.errors import InputError
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.system import System
 from tests.examples import part_of

@@ -12,7 +12,8 @@ from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.results.result import Result
 from pyxsim.routing import proofs
 from pyxsim.runner.lifecycle import run
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from tests.counting import calls
 

@@ -17,7 +17,8 @@ import pytest
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import Progress, run, simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.study.compare import compare
 from pyxsim.study.curve.load_curve import points_of
@@ -63,8 +64,8 @@ def test_what_a_result_says() -> None:
 def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without what tests/conftest.py has put away, and no run has seen it."""
     gc.unfreeze()
-    untouched = SimpleNamespace(by_program=False, by_a_run=False)
-    monkeypatch.setattr(sys.modules["pyxsim.runner.lifecycle"], "_put_away", untouched)
+    untouched = SimpleNamespace(by_program=False, by_run=False)
+    monkeypatch.setattr(sys.modules["pyxsim.runner.garbage"], "_frozen", untouched)
     yield
     gc.collect()
     gc.freeze()

@@ -9,7 +9,8 @@ import pytest
 
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.runner.lifecycle import run
-from pyxsim.runner.prepare import Prepared, PreparedTraffic, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import load_experiment
 
 TORUS: dict[str, Any] = {"topology": "torus", "shape": [4, 4], "flit": "4 B", "packet": "16 B"}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyxsim.network.packet import independent_groups as apart
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.runner.lifecycle import _announce
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from tests.examples import part_of
 from tests.runner.test_fast_forward import compare

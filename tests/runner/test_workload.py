@@ -14,7 +14,8 @@ from pyxsim.reports.text.summary import text
 from pyxsim.results.result import Result
 from pyxsim.results.work import TIMES
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.workload.export import export
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from pyxsim.collective.communicator import Communicator
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.system import AstraSystem, System
 from tests.compat.astra.system.originals import network as original

@@ -14,7 +14,8 @@ import pytest
 from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.errors import DeadlockError
 from pyxsim.runner.lifecycle import run, simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment, load_experiment
 
 REFERENCE = json.loads(

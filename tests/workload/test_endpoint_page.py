@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.settings.endpoint import Endpoint
 from pyxsim.system import System, make_system

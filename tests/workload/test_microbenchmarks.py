@@ -11,7 +11,8 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, Node, NodeType
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.system import make_system
 from pyxsim.workload.sequential_job import SequentialGraphJob

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import StuckError
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.system import System, make_system
 from pyxsim.workload.critical_path import critical_path

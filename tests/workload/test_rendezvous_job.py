@@ -13,7 +13,8 @@ from pyxsim.compat.astra.files import astra_experiment
 from pyxsim.errors import InputError, StuckError
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.workload.rendezvous_job import RendezvousJob
 

@@ -9,7 +9,8 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 
 CPU = [Attribute("is_cpu_op", "bool_val", True)]

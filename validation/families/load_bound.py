@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from pyxsim.runner.lifecycle import run
-from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.open_loop import traffic_bound
 from pyxsim.settings import load_experiment
 from validation.case import Case, Found, Picture, Series, must

@@ -12,7 +12,8 @@ from typing import Any
 from pyxsim.compat.astra.end_to_end_csv import NAME, write_end_to_end
 from pyxsim.compat.astra.files import read_astra
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from validation.case import Case, Found, exact, must
 from validation.reference import reference
 

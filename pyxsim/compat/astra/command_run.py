@@ -21,7 +21,7 @@ from pyxsim.paths import make_folder
 from pyxsim.reports.files import Outputs
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
-from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment
 from pyxsim.settings.spelling import of_system_file
 

@@ -18,7 +18,7 @@ from pyxsim.runner.checkpoint.resume_info import ResumeInfo
 from pyxsim.runner.checkpoint.writer import CheckpointWriter
 from pyxsim.runner.outputs import ResultFile, RunFiles
 from pyxsim.runner.packet_watch import PacketWatch
-from pyxsim.runner.prepare import Prepared, PreparedTraffic
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
 
 SUFFIX = ".checkpoint"
 PathLike = str | os.PathLike[str]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyxsim.runner.checkpoint import checkpoint_file as file
-from pyxsim.runner.prepare import Prepared, PreparedTraffic
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import resolved_toml
 
 SHARE = 0.01  # of a run's time that writing checkpoints takes, at most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import cached_property
 from typing import Any
 
@@ -13,15 +12,14 @@ from pyxsim.results.attribution import Attribution
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
 from pyxsim.runner.attribution_tables import notes, of_open_traffic
-from pyxsim.runner.hooks import ProgressHooks
-from pyxsim.runner.peak_memory import peak_mb
-from pyxsim.runner.prepare import PreparedTraffic
+from pyxsim.runner.prepared import PreparedTraffic
+from pyxsim.runner.run_result import RunEnd, common_fields
 from pyxsim.runner.traffic.feed import Feed
 from pyxsim.runner.traffic.finite import BatchRun, TraceRun
 from pyxsim.runner.traffic.observe import Grid, Observer
 from pyxsim.runner.traffic.record import record
 from pyxsim.runner.traffic.steady import PACKETS_LOOKED_AT, Method, Outcome, Rules
-from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings import Experiment
 from pyxsim.settings.traffic import Traffic as Settings
 from pyxsim.traffic import Pattern, PatternContext, Source
 from pyxsim.traffic.trace import read_trace
@@ -206,51 +204,34 @@ def traffic_bound(prepared: PreparedTraffic) -> float | None:
     return bound(prepared.topology, prepared.network.machine, classes, study.patterns)
 
 
-def measure(prepared: PreparedTraffic, *, backend: str = "packet", hooks: ProgressHooks) -> Result:
-    """Simulate open traffic. Raises SimulationError, as `lifecycle.simulate`."""
-    from pyxsim.runner.lifecycle import link_table
+class TrafficRun:
+    """Simulate open traffic until it is measured."""
 
-    begin = time.process_time()
-    experiment, network = prepared.experiment, prepared.network
-    study = prepared.study = prepared.study or Study(prepared)
-    study.start()
-    failure: SimulationError | None = None
-    complete = False
-    try:
-        with hooks.attached(prepared):
-            study.run()
-        complete = True
-    except SimulationError as error:
-        failure = error
-    except KeyboardInterrupt:
-        pass  # what there is so far is worth keeping; `complete` says that it is not all
-    cpu = prepared.resume_info.cpu_s + time.process_time() - begin
-    end = study.end if complete else network.now
-    network.finish(end)
-    traffic = study.record("interrupted" if failure is None else "failed")
-    told = study.attribution()
-    result = Result(
-        time_cycles=end,
-        clock_hz=experiment.network.clock,
-        complete=complete,
-        links=link_table(network),
-        windows=network.windows_table(),
-        totals=network.totals(),
-        buffer_max=network.buffer_max(),
-        counts={**network.counts(), "resumed": prepared.resume_info.resumed},
-        traffic=traffic,
-        attribution=told,
-        sim_cpu_s=cpu,
-        total_cpu_s=prepared.resume_info.cpu_s + time.process_time(),
-        peak_rss_mb=peak_mb(),
-        backend=backend,
-        seed=experiment.output.seed,
-        experiment_toml=resolved_toml(experiment),
-        warnings=[*prepared.warnings, *traffic.notes, *notes(told)],
-        topology=prepared.topology,
-    )
-    if failure is not None:
-        result.failure = str(failure)
-        failure.result = result  # type: ignore[attr-defined]
-        raise failure
-    return result
+    def __init__(self, prepared: PreparedTraffic) -> None:
+        self.prepared = prepared
+        self.study: Study = prepared.study or Study(prepared)
+        prepared.study = self.study
+        self.study.start()
+
+    def run(self) -> None:
+        """Simulate to the end. Raises SimulationError."""
+        self.study.run()
+
+    def end(self, complete: bool, failure: SimulationError | None) -> int:
+        """Return the cycle in which the run ended, and finish its network."""
+        end = self.study.end if complete else self.prepared.network.now
+        self.prepared.network.finish(end)
+        return end
+
+    def result(self, end: RunEnd, failure: SimulationError | None) -> Result:
+        """Return the Result."""
+        prepared = self.prepared
+        traffic = self.study.record("interrupted" if failure is None else "failed")
+        where_time_went = self.study.attribution()
+        return Result(
+            **common_fields(prepared, end),
+            traffic=traffic,
+            attribution=where_time_went,
+            warnings=[*prepared.warnings, *traffic.notes, *notes(where_time_went)],
+            failure="" if failure is None else str(failure),
+        )

@@ -18,7 +18,7 @@ from pyxsim.network.protocol import Backend
 from pyxsim.results.comparison import Cheap
 from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread
-from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.prepared import Prepared
 from pyxsim.topology import Topology
 
 Longs = NDArray[np.int64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyxsim.results.attribution import PARTS
 from pyxsim.results.comparison import GAPS, KNOWN, PACKETS, Chain
 from pyxsim.results.result import Result
-from pyxsim.runner.prepare import Prepared
+from pyxsim.runner.prepared import Prepared
 from pyxsim.study.compare.alone import delays
 
 Longs = NDArray[np.int64]

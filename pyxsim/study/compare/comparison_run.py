@@ -15,7 +15,8 @@ from pyxsim.results.result import Result, title_of
 from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import PathLike, Prepared, prepare
+from pyxsim.runner.prepare import PathLike, prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points

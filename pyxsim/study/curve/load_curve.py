@@ -20,7 +20,8 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result, title_of
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.open_loop import settings_of, traffic_bound
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source

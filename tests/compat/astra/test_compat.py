@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError, StuckError
 from pyxsim.results import Result
 from pyxsim.runner.lifecycle import simulate
-from pyxsim.runner.prepare import Prepared, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from tests.examples import part_of
 

@@ -10,7 +10,8 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
-from pyxsim.runner.prepare import PreparedTraffic, prepare
+from pyxsim.runner.prepare import prepare
+from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.feed import Feed
 from pyxsim.runner.traffic.observe import Observer
 from pyxsim.runner.traffic.open_loop import Study

@@ -1,0 +1,79 @@
+"""A run of collectives, messages or a workload, which ends when all work is done."""
+
+from __future__ import annotations
+
+from pyxsim.errors import PyxsimError, SimulationError, StuckError
+from pyxsim.results.result import Result
+from pyxsim.runner.garbage import with_frozen_objects
+from pyxsim.runner.prepared import Prepared
+from pyxsim.runner.run_result import RunEnd, closed_result
+
+
+class ClosedRun:
+    """Simulate what `prepare` made of collectives, messages or a workload."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+
+    @with_frozen_objects
+    def run(self) -> None:
+        """Simulate until all work is done. Raises SimulationError."""
+        run_out(self.prepared)
+
+    def end(self, complete: bool, failure: SimulationError | None) -> int:
+        """Return the cycle in which the run ended, and finish its network."""
+        prepared = self.prepared
+        end = prepared.job.end if complete else prepared.network.now
+        if isinstance(failure, StuckError):
+            end = prepared.system.cycle  # as the error says: later the network only returns credits
+        prepared.network.finish(end)
+        return end
+
+    def result(self, end: RunEnd, failure: SimulationError | None) -> Result:
+        """Return the Result."""
+        prepared = self.prepared
+        if end.complete:
+            check_bytes(prepared)
+        result = closed_result(prepared, end)
+        if end.complete and prepared.carrier is not None:
+            prepared.carrier.finish()
+            groups = [each.communicator.members for each in prepared.system.collectives]
+            result.carried = len({npu for members in groups for npu in members})
+        if failure is not None:
+            waits = failure.waits if isinstance(failure, StuckError) else ()
+            result.failure = "\n".join([str(failure), *waits])
+            if why := result.counts.get("not_skipped"):
+                result.counts["not_skipped"] = why.replace(" within the run", " before it failed")
+        return result
+
+
+def run_out(prepared: Prepared) -> None:
+    """Simulate until all work is done. Raises StuckError with what waits for what, and other SimulationErrors."""
+    job = prepared.job
+    try:
+        prepared.system.run()
+    except StuckError as error:
+        lines = job.stuck_report()
+        raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
+    if lines := job.stuck_report():
+        problem = f"nothing moves after cycle {prepared.system.cycle}, and not all is done"
+        raise StuckError(f"{problem}: {lines[0]}", lines[1:])
+
+
+def check_bytes(prepared: Prepared) -> None:
+    """Raise PyxsimError unless the network delivered the planned bytes exactly."""
+    rows = prepared.system.traffic()
+    sent = int((rows[:, 3] * rows[:, 4]).sum())
+    delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
+    if not delivered == planned == sent:
+        problem = f"{delivered} bytes were delivered, {planned} were planned in messages of {sent} bytes together"
+        raise PyxsimError(f"this is a bug of pyxsim: {problem}")
+
+
+def announce_traffic(prepared: Prepared) -> None:
+    """Give the backend all messages of the run, if they are known and use several dimensions at a time."""
+    network, system = prepared.network, prepared.system
+    if not (network.wants_traffic and prepared.planned and system.independent_messages):
+        return
+    if sum(len(each.chunks) for each in system.collectives) >= 2:
+        network.expect(system.traffic())

@@ -1,0 +1,118 @@
+"""An experiment that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim.analysis.bound import Times, bound_cycles, physical_cycles, times_of
+from pyxsim.network.link_paths import hops_of_routes
+from pyxsim.network.protocol import Backend, OpenBackend
+from pyxsim.runner.checkpoint.resume_info import ResumeInfo
+from pyxsim.settings import Experiment
+from pyxsim.system import SystemLayer
+from pyxsim.system.carry import Carrier
+from pyxsim.topology import Topology
+from pyxsim.workload import Job
+
+
+@dataclass
+class Prepared:
+    """Collectives, messages or a workload, ready to run.
+
+    Parameters
+    ----------
+    warnings
+        Lines for the user.
+    carrier
+        Moves real data with the messages; None without `output.carry`.
+    planned
+        Whether all messages are known before the run, and proved free of deadlock.
+    resume_info
+        What was spent on the run before it was resumed.
+    """
+
+    experiment: Experiment
+    topology: Topology
+    network: Backend
+    system: SystemLayer
+    job: Job
+    warnings: list[str] = field(default_factory=list)
+    carrier: Carrier | None = None
+    planned: bool = False
+    resume_info: ResumeInfo = field(default_factory=ResumeInfo)
+
+    @property
+    def bytes_planned(self) -> int:
+        """Bytes that the run will deliver."""
+        return self.system.bytes_planned
+
+    @cached_property
+    def bound(self) -> Fraction:
+        """The lower bound of the run time, in cycles from the first start (analysis/bound.py)."""
+        return self.bound_of(self._issued)
+
+    def bound_of(self, collectives: Iterable[Any]) -> Fraction:
+        """Return the bound of some collectives and messages."""
+        return bound_cycles(collectives, self.system, self.network, self._times)
+
+    @cached_property
+    def _times(self) -> Times:
+        return times_of(self.system, self.network)
+
+    @cached_property
+    def physical(self) -> Fraction:
+        """The lower bound from the link bandwidths alone, for any backend."""
+        return physical_cycles(self._issued, self.system, self.network)
+
+    @property
+    def first(self) -> int:
+        """The cycle in which the first collective or message is issued."""
+        return min((each.start for each in self._issued), default=0)
+
+    @property
+    def _issued(self) -> list[Any]:
+        return [*(each for collective in self.job.collectives for each in collective.per_group), *self.system.messages]
+
+    @property
+    def router_visits(self) -> int:
+        """Flits times routers passed of the whole run: its cost. An estimate for adaptive routes; 0 without packets."""
+        if not self.network.capabilities.packets:
+            return 0
+        src, dst, plane, size, count = self.system.traffic().T
+        sizes, which = np.unique(size, return_inverse=True)
+        cuts = [self.network.cut(each) for each in sizes.tolist()]
+        flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which]
+        hops = hops_of_routes(self.topology.relation, src, dst, plane)
+        return int((count * flits * (hops + 1)).sum())
+
+
+@dataclass
+class PreparedTraffic:
+    """Open traffic, ready to run.
+
+    Parameters
+    ----------
+    folder
+        Where relative paths of the experiment start.
+    bytes_planned, router_visits
+        0: the length of the run is not known.
+    study
+        The measurement, once it has begun.
+    """
+
+    experiment: Experiment
+    topology: Topology
+    network: OpenBackend
+    folder: Path
+    warnings: list[str] = field(default_factory=list)
+    bytes_planned: int = 0
+    router_visits: int = 0
+    study: Any = None
+    resume_info: ResumeInfo = field(default_factory=ResumeInfo)

@@ -1,0 +1,206 @@
+"""The Result of a run: its tables and counters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pyxsim.arrays import unique_by_identity
+from pyxsim.network.protocol import Backend
+from pyxsim.results.memory import Memory, used_columns
+from pyxsim.results.phases import dimension_table, phase_table
+from pyxsim.results.result import LinkTable, Longs, Result
+from pyxsim.results.work import Work
+from pyxsim.runner.attribution_tables import attribution, notes
+from pyxsim.runner.chunk_delays import detail
+from pyxsim.runner.garbage import without_collection
+from pyxsim.runner.peak_memory import peak_mb
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.settings import resolved_toml
+from pyxsim.system import PointToPoint
+from pyxsim.units import format_time_ns
+from pyxsim.workload import IssuedCollective
+from pyxsim.workload.layer_table import layer_table
+from pyxsim.workload.usage import at_work
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run ended: the cycle, whether all work was done, its CPU seconds, and its backend."""
+
+    cycle: int
+    complete: bool
+    cpu_s: float
+    backend: str
+
+
+def common_fields(prepared: Prepared | PreparedTraffic, end: RunEnd) -> dict[str, Any]:
+    """Return the fields of the Result that every run has."""
+    experiment, network, before = prepared.experiment, prepared.network, prepared.resume_info
+    return {
+        "time_cycles": end.cycle,
+        "clock_hz": experiment.network.clock,
+        "complete": end.complete,
+        "links": link_table(network),
+        "windows": network.windows_table(),
+        "totals": network.totals(),
+        "buffer_max": network.buffer_max(),
+        "counts": {**network.counts(), "resumed": before.resumed},
+        "sim_cpu_s": end.cpu_s,
+        "total_cpu_s": before.cpu_s + time.process_time(),
+        "peak_rss_mb": peak_mb(),
+        "backend": end.backend,
+        "seed": experiment.output.seed,
+        "experiment_toml": resolved_toml(experiment),
+        "topology": prepared.topology,
+    }
+
+
+@without_collection
+def closed_result(prepared: Prepared, end: RunEnd) -> Result:
+    """Return the Result of collectives, messages or a workload."""
+    job, system = prepared.job, prepared.system
+    issued = job.collectives
+    bounds = [prepared.bound_of(each.per_group) for each in issued]
+    # Computation between collectives has no bound.
+    bound_ns = float(prepared.bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
+    least = int(prepared.first + prepared.physical) if end.complete else 0
+    traffic = system.traffic()
+    counted = system.chunk_table()
+    chunks = _chunks(prepared, counted)
+    where_time_went = attribution(prepared.network, job.traffic)
+    cut_tables = list(notes(where_time_went))
+    workload = _workload(prepared, end)
+    work: Work | None = workload.get("work")
+    return Result(
+        **common_fields(prepared, end),
+        **workload,
+        chunks=chunks,
+        collectives=[collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)],
+        messages=[message_row(message) for message in system.messages],
+        by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
+        phases=phase_table(chunks, _kinds(prepared)),
+        chunk_delays=detail(prepared, counted),
+        memory=_memory(prepared),
+        attribution=where_time_went,
+        bound_ns=bound_ns,
+        warnings=[
+            *prepared.warnings,
+            *cut_tables,
+            *(work.warnings if work else ()),
+            *_impossible(prepared, end, least),
+        ],
+    )
+
+
+def link_table(network: Backend) -> LinkTable:
+    """Return the network links of a result."""
+    topology, settings = network.topology, network.settings
+    wires, which = unique_by_identity(network.link_params)
+    return LinkTable(
+        name=list(topology.link_name),
+        src=topology.link_src,
+        dst=topology.link_dst,
+        dim=topology.link_dim,
+        bandwidth=np.array([float(settings.flit * settings.clock / wire.s) for wire in wires])[which],
+        latency=np.array([wire.latency for wire in wires], dtype=np.int64)[which],
+        s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64)[which],
+        s_den=np.array([wire.s.denominator for wire in wires], dtype=np.int64)[which],
+    )
+
+
+def collective_row(collective: IssuedCollective, bound: Fraction) -> dict[str, Any]:
+    """Return a row of /collectives, in cycles: `end` is -1 and `ratio` NaN if it did not end, `root` -1 without one."""
+    first = collective.per_group[0]
+    ratio = float((collective.end - collective.start) / bound) if bound and collective.end >= 0 else float("nan")
+    return {
+        "name": collective.name,
+        "kind": first.kind,
+        "group": collective.group,
+        "npus": len({npu for each in collective.per_group for npu in each.communicator.members}),
+        "root": -1 if collective.root is None else collective.root,
+        "algorithm": ", ".join(first.algorithms),
+        "start": collective.start,
+        "end": collective.end,
+        "bytes": first.size,
+        "bound": float(bound),
+        "ratio": ratio,
+    }
+
+
+def message_row(message: PointToPoint) -> dict[str, Any]:
+    """Return a row of /messages, in cycles: `end` is -1 if it did not arrive."""
+    return {
+        "name": message.name,
+        "src": message.src,
+        "dst": message.dst,
+        "bytes": message.size,
+        "start": message.start,
+        "end": message.end,
+    }
+
+
+def _impossible(prepared: Prepared, end: RunEnd, least: int) -> Iterator[str]:
+    """Warn of a time below the capacity of the links: `least` cycles."""
+    if end.cycle < least:
+        fastest = format_time_ns(least * 10**9 / prepared.experiment.network.clock)
+        yield (
+            f"no machine with these links is faster than {fastest}, the bytes over their capacity: "
+            "this backend does not know that messages share links"
+        )
+
+
+def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
+    """The chunks of the system layer, with physical dimensions and the number of the experiment's collective."""
+    if prepared.job.dims is not None:
+        columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}
+    return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
+
+
+def _workload(prepared: Prepared, end: RunEnd) -> dict[str, Any]:
+    """The fields `layers` and `work` of a workload."""
+    job = prepared.job
+    layers = job.layers() if end.complete else {}
+    run = job.tasks()
+    if run is None:
+        return {"layers": layers}
+    graph, times = run.graph, run.times
+    work = at_work(graph, times, end.cycle)
+    table = Work.of(graph, times, end.cycle, found=work, tasks=prepared.experiment.output.tasks)
+    return {"layers": layers or layer_table(graph, work), "work": table}
+
+
+def _memory(prepared: Prepared) -> Memory | None:
+    """The counters of remote memory and shared endpoints; None without any."""
+    job, system = prepared.job, prepared.system
+    remote = job.remote_memory()
+    endpoint = system.endpoint
+    if remote is None and endpoint is None:
+        return None
+    npus = {} if remote is None else {"loaded": remote.loaded, "stored": remote.stored}
+    used = [] if remote is None else remote.used
+    columns = used_columns(
+        [each.name for each in used],
+        [each.rate for each in used],
+        [each.bytes for each in used],
+        [each.busy for each in used],
+        prepared.experiment.network.clock,
+    )
+    return Memory({**npus, **(endpoint.totals() if endpoint is not None else {})}, columns)
+
+
+def _rows(prepared: Prepared) -> list[int]:
+    """The number of the experiment's collective, for each collective of the system layer (one per group)."""
+    row = {id(issued): number for number, each in enumerate(prepared.job.collectives) for issued in each.per_group}
+    return [row[id(issued)] for issued in prepared.system.collectives]
+
+
+def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:
+    """The kind of each phase of each collective."""
+    system, rows = prepared.system, _rows(prepared)
+    return {(rows[number], phase): kind for number, phase, kind in system.phase_kinds()}
