@@ -172,6 +172,7 @@ def test_interrupted_by_a_signal(end: signal.Signals) -> None:
     try:
         for delay in range(1, 60):
             prepared = prepare(load_experiment(tables))
+            gc.collect()  # what was made there, which would else take the time before the run
             signal.setitimer(signal.ITIMER_VIRTUAL, delay / 2000)
             result = simulate(prepared)
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
