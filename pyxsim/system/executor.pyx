@@ -12,7 +12,7 @@ import numpy as np
 
 from pyxsim.raw cimport loaded, saved
 from pyxsim.system.carried cimport Flight, Program, Task, lay_out, numbers_of
-from pyxsim.system.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
+from pyxsim.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
 
 cdef enum Kind:
@@ -390,13 +390,13 @@ cdef class Executor:
         while self.events.count and self.events.items[0].at <= now:
             event = pop(&self.events)
             if event.kind == TAKEN_IN:
-                self._taken_in(event.task, event.place, event.at)
+                self._taken_in(<int32_t> event.item, event.place, event.at)
             elif event.kind == OUT:
-                self._out(event.task, event.place)
+                self._out(<int32_t> event.item, event.place)
             else:
-                p = &self.programs[self.tasks[event.task].program]
+                p = &self.programs[self.tasks[event.item].program]
                 for i in range(p.free_ptr[event.place], p.free_ptr[event.place + 1]):
-                    self._send(event.task, p.free_ids[i], event.at)
+                    self._send(<int32_t> event.item, p.free_ids[i], event.at)
 
     cdef int _leave_pipes(self, int64_t now) except -1:
         """What has gone through a pipe in this cycle goes on."""
@@ -407,11 +407,11 @@ cdef class Executor:
         for i in range(pipes.through_count):
             flow = &pipes.through[i]
             if flow.kind == LEAVES:
-                self._out(flow.task, flow.place)
+                self._out(<int32_t> flow.item, flow.place)
             elif flow.kind == TAKEN:
-                self._take_in(flow.task, flow.place, now)
+                self._take_in(<int32_t> flow.item, flow.place, now)
             else:
-                self.told.append(flow.task)
+                self.told.append(flow.item)
         return 0
 
     def take_told(self):
@@ -419,7 +419,7 @@ cdef class Executor:
         return told
 
     cdef int _push(self, int64_t at, int32_t kind, int32_t task, int32_t place) except -1:
-        push(&self.events, Entry(at, self.event_number, kind, task, place))
+        push(&self.events, Entry(at, self.event_number, task, kind, place))
         self.event_number += 1
         return 0
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.system.heap cimport Entry, Heap
+from pyxsim.heap cimport Entry, Heap
 
 
 cdef enum Then:      # what follows when something has gone through a pipe

@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free
 import numpy as np
 
 from pyxsim.raw cimport loaded, saved
-from pyxsim.system.heap cimport Entry, grown, heap_saved, load_heap, pop, push
+from pyxsim.heap cimport Entry, grown, heap_saved, load_heap, pop, push
 
 cdef enum:
     ONE = 1 << 16
@@ -60,7 +60,7 @@ cdef class Pipes:
         self._touch(pipe, now)
         if not own.flows.count:
             own.served = 0
-        push(&own.flows, Entry(own.served + size * ONE, self.number, then, task, place))
+        push(&own.flows, Entry(own.served + size * ONE, self.number, task, then, place))
         self.number += 1
         self.working += 1
         return True
@@ -194,7 +194,7 @@ cdef class Pipes:
                 pipe.works[kept] = work[0]
                 kept += 1
             else:
-                self._let_out(Entry(0, work.number, TOLD, work.key, -1), first)
+                self._let_out(Entry(0, work.number, work.key, TOLD, -1), first)
         pipe.work_count = kept
         while pipe.flows.count and pipe.flows.items[0].at <= pipe.served:
             self._let_out(pop(&pipe.flows), first)

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, qsort
 import numpy as np
 
 from pyxsim.raw cimport arrays, loaded, saved
-from pyxsim.system.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
+from pyxsim.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 
 cpdef enum Way:  # how a task ends
     TIMED       # after its ticks

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 
 from pyxsim.network.delay.ticks cimport int128_t
 from pyxsim.raw cimport loaded, saved
-from pyxsim.system.heap cimport grown
+from pyxsim.heap cimport grown
 
 cdef enum:
     BITS = 64  # of a byte's parts

@@ -15,7 +15,7 @@ cdef enum Pays:
     NEVER, ALWAYS, EVERY_OTHER_ROUND
 
 
-cdef enum What:      # entries of the agenda
+cdef enum EventKind:
     TAKEN_IN         # an endpoint delay is over; `size`: bytes that have to be reduced now, or 0
     READY            # the machine has one message more in its hands
     RECEIVED         # a message that had come before it was expected

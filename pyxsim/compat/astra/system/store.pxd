@@ -2,12 +2,12 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.compat.astra.system.agenda cimport Agenda
+from pyxsim.compat.astra.system.event_queue cimport EventQueue
 from pyxsim.compat.astra.system.state cimport Flight, Line, Mail, Member, Phase, Row, Stream
 
 
 cdef class Store:
-    cdef Agenda agenda
+    cdef EventQueue events
     cdef Phase* phases
     cdef int64_t* tables
     cdef Stream* streams

@@ -5,8 +5,9 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
+from pyxsim.heap cimport resized
 from pyxsim.raw cimport loaded, saved
-from pyxsim.compat.astra.system.agenda cimport agenda_saved, close_agenda, grown, load_agenda, open_agenda
+from pyxsim.compat.astra.system.event_queue cimport close_queue, load_queue, open_queue, queue_saved
 from pyxsim.compat.astra.system.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, Line, Mail, Member, Phase, Row, Stream
 
 from pyxsim.compat.astra.system.store cimport phase_of
@@ -26,11 +27,11 @@ cdef class Store:
         self.asked, self.held, self.offered = {}, {}, {}
         self.bus = None
         self.base = -1
-        open_agenda(&self.agenda, npus)
-        self.room = <int32_t*> grown(NULL, self.queues, sizeof(int32_t))
+        open_queue(&self.events, npus)
+        self.room = <int32_t*> resized(NULL, self.queues, sizeof(int32_t))
         for i in range(self.queues):
             self.room[i] = room[i]
-        self.lines = <Line*> grown(NULL, self.queues * npus, sizeof(Line))
+        self.lines = <Line*> resized(NULL, self.queues * npus, sizeof(Line))
         for i in range(self.queues * npus):
             self.lines[i].first = self.lines[i].last = NONE
             self.lines[i].running = 0
@@ -41,7 +42,7 @@ cdef class Store:
 
     def __dealloc__(self):
         cdef int64_t i
-        close_agenda(&self.agenda)
+        close_queue(&self.events)
         for i in range(self.step_count):
             self.drop_mail(&self.mail[i])
         for i in range(self.stream_count):
@@ -59,9 +60,9 @@ cdef class Store:
         cdef int64_t i, count = len(table)
         if self.phase_count == self.phase_room:
             self.phase_room = max(64, 2 * self.phase_room)
-            self.phases = <Phase*> grown(self.phases, self.phase_room, sizeof(Phase))
+            self.phases = <Phase*> resized(self.phases, self.phase_room, sizeof(Phase))
         if count:
-            self.tables = <int64_t*> grown(self.tables, self.table_count + count, sizeof(int64_t))
+            self.tables = <int64_t*> resized(self.tables, self.table_count + count, sizeof(int64_t))
         p = &self.phases[self.phase_count]
         p.machine, p.kind, p.pays, p.n, p.stride, p.direction = machine, kind, pays, n, stride, direction
         p.queue, p.plane, p.sends, p.together, p.others = queue, plane, sends, together, others
@@ -80,16 +81,16 @@ cdef class Store:
         cdef Member* member
         if self.stream_count == self.stream_room:
             self.stream_room = max(64, 2 * self.stream_room)
-            self.streams = <Stream*> grown(self.streams, self.stream_room, sizeof(Stream))
+            self.streams = <Stream*> resized(self.streams, self.stream_room, sizeof(Stream))
         if self.member_count + m > self.member_room:
             self.member_room = max(self.member_count + m, 2 * self.member_room)
-            self.members = <Member*> grown(self.members, self.member_room, sizeof(Member))
+            self.members = <Member*> resized(self.members, self.member_room, sizeof(Member))
         if self.step_count + count > self.step_room:
             self.step_room = max(self.step_count + count, 2 * self.step_room)
-            self.steps = <int32_t*> grown(self.steps, self.step_room, sizeof(int32_t))
-            self.mail = <Mail*> grown(self.mail, self.step_room, sizeof(Mail))
+            self.steps = <int32_t*> resized(self.steps, self.step_room, sizeof(int32_t))
+            self.mail = <Mail*> resized(self.mail, self.step_room, sizeof(Mail))
         s = &self.streams[self.stream_count]
-        s.waiting = <int32_t*> grown(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
+        s.waiting = <int32_t*> resized(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
         s.rows, s.told = <Row*> &counted[0, 0, 0], told
         s.passes, s.finished, s.suspended, s.waiting_first = 0, 0, 0, 0
@@ -126,8 +127,8 @@ cdef class Store:
             mail.balance = <int32_t*> calloc(count, sizeof(int32_t))
             if self.together:
                 mail.surplus = <int32_t*> calloc(count, sizeof(int32_t))
-                mail.first = <int64_t*> grown(NULL, count, sizeof(int64_t))
-                mail.last = <int64_t*> grown(NULL, count, sizeof(int64_t))
+                mail.first = <int64_t*> resized(NULL, count, sizeof(int64_t))
+                mail.last = <int64_t*> resized(NULL, count, sizeof(int64_t))
             if mail.balance == NULL or (self.together and mail.surplus == NULL):
                 raise MemoryError
         return mail
@@ -153,7 +154,7 @@ cdef class Store:
                 self.oldest += 1
         if number - self.oldest == self.flight_room:
             room = max(1024, 2 * self.flight_room)
-            fresh = <Flight*> grown(NULL, room, sizeof(Flight))
+            fresh = <Flight*> resized(NULL, room, sizeof(Flight))
             for i in range(self.oldest, number):
                 fresh[i & (room - 1)] = self.flights[i & (self.flight_room - 1)]
             free(self.flights)
@@ -166,9 +167,9 @@ cdef class Store:
         self.out[4, self.out_count] = tag
         self.out_count += 1
         self.messages += 1
-        self.agenda.turn += 1
+        self.events.order += 1
         f = &self.flights[number & (self.flight_room - 1)]
-        f.turn, f.at, f.slot, f.step, f.member = self.agenda.turn, self.now, slot, step, member
+        f.turn, f.at, f.slot, f.step, f.member = self.events.order, self.now, slot, step, member
         f.next = NONE
         return number
 
@@ -227,7 +228,7 @@ cdef class Store:
             "options": (self.endpoint_delay, self.group_delay, self.reduction_delay, self.rate, self.scale, self.npus,
                         self.queues, self.intra, self.together, self.boost, self.rendezvous),
             "numbers": (self.oldest, self.messages, self.flushed, self.base, self.now, self.offers),
-            "agenda": agenda_saved(&self.agenda, self.npus),
+            "events": queue_saved(&self.events, self.npus),
             "room": saved(self.room, self.queues, sizeof(int32_t)),
             "lines": saved(self.lines, <int64_t> self.queues * self.npus, sizeof(Line)),
             "phases": saved(self.phases, self.phase_count, sizeof(Phase)),
@@ -249,7 +250,7 @@ cdef class Store:
          self.intra, self.together, self.boost, self.rendezvous) = state["options"]
         self.oldest, self.messages, self.flushed, self.base, self.now, self.offers = state["numbers"]
         self.kept, self.ended, self.bus, self.asked, self.held, self.offered = state["others"]
-        load_agenda(&self.agenda, state["agenda"])
+        load_queue(&self.events, state["events"])
         self.room, self.lines = <int32_t*> loaded(state["room"]), <Line*> loaded(state["lines"])
         self.phases, self.tables = <Phase*> loaded(state["phases"]), <int64_t*> loaded(state["tables"])
         self.members, self.steps = <Member*> loaded(state["members"]), <int32_t*> loaded(state["steps"])
@@ -261,7 +262,7 @@ cdef class Store:
         self.flight_room = len(state["flights"]) // <int64_t> sizeof(Flight)
         self.stream_count = self.stream_room = len(state["streams"]) // <int64_t> sizeof(Stream)
         letters, waiting = state["mail"]
-        self.mail = <Mail*> grown(NULL, max(self.step_count, 1), sizeof(Mail))
+        self.mail = <Mail*> resized(NULL, max(self.step_count, 1), sizeof(Mail))
         for i, (balance, surplus, first, last, left) in enumerate(letters):
             mail = &self.mail[i]
             mail.balance, mail.surplus = <int32_t*> wanted(balance), <int32_t*> wanted(surplus)

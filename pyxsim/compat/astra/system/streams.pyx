@@ -11,7 +11,7 @@ from pyxsim.system.options import REQUEST_BYTES
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.compat.astra.system.agenda cimport Agenda, Entry, add, take
+from pyxsim.compat.astra.system.event_queue cimport Event, EventQueue, schedule, take, top_bucket
 from pyxsim.compat.astra.system.state cimport (
     ALL_GATHER,
     ALL_REDUCE,
@@ -69,7 +69,7 @@ cdef class Streams(Store):
         self.begin(members)
 
     def call_at(self, int64_t time, int64_t number, int32_t npu=NONE):
-        add(&self.agenda, npu, time, CALL, number, 0)
+        schedule(&self.events, npu, time, CALL, number, 0)
 
     def post(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int64_t number, int32_t tag=0):
         """A message from NPU to NPU, handed over now."""
@@ -84,9 +84,9 @@ cdef class Streams(Store):
         self.through = ended
         self.flush(network)
         while True:
-            while self.agenda.heap_count and self.agenda.buckets[self.agenda.heap[0]].first == NONE:
-                take(&self.agenda)
-            until = self.agenda.buckets[self.agenda.heap[0]].time if self.agenda.heap_count else NONE
+            while self.events.heap.count and top_bucket(&self.events).first == NONE:
+                take(&self.events)
+            until = self.events.heap.items[0].at if self.events.heap.count else NONE
             found, times = network.advance(until if until >= 0 else None)
             messages, cycles = found, times
             count = messages.shape[0]
@@ -105,11 +105,11 @@ cdef class Streams(Store):
             self.flush(network)
 
     cdef int cycle(self, const int64_t[::1] messages, int64_t i, int64_t last, call, ended, arrived) except -1:
-        """Everything of this cycle: arrivals and entries of the agenda, in the order in which they were asked for."""
-        cdef Agenda* a = &self.agenda
-        cdef Entry entry
+        """Process this cycle: arrivals and events in the order in which they were scheduled."""
+        cdef EventQueue* q = &self.events
+        cdef Event event
         cdef int64_t m
-        cdef int64_t known = self.agenda.turn
+        cdef int64_t known = self.events.order
         cdef bint mine
         cdef list order, late = []
         for m in range(i + 1, last):
@@ -121,42 +121,42 @@ cdef class Streams(Store):
                 i = 0
                 break
         while True:
-            mine = a.heap_count > 0 and a.buckets[a.heap[0]].time <= self.now
+            mine = q.heap.count > 0 and q.heap.items[0].at <= self.now
             if i < last and flight_of(self, messages[i]).turn > known:
                 late.append((flight_of(self, messages[i]).turn, messages[i]))  # expected in this very cycle
                 i += 1
                 continue
             if i == last and late:
                 messages = np.array([message for _, message in sorted(late)], dtype=np.int64)
-                i, last, late, known = 0, len(late), [], self.agenda.turn
-            if i < last and not (mine and a.buckets[a.heap[0]].turn < flight_of(self, messages[i]).turn):
+                i, last, late, known = 0, len(late), [], self.events.order
+            if i < last and not (mine and q.heap.items[0].number < flight_of(self, messages[i]).turn):
                 self.arrival(messages[i], arrived)
                 i += 1
                 continue
             if not mine:
                 return 0
-            entry = take(a)
-            while entry.what != NONE:
-                self.act(entry, call)
+            event = take(q)
+            while event.kind != NONE:
+                self.act(event, call)
                 if self.ended:
                     told, self.ended = self.ended, []
                     for stream, rank in told:
                         ended(stream, rank, self.now)
-                entry = take(a)
+                event = take(q)
 
-    cdef int act(self, Entry entry, call) except -1:
-        if entry.what == TAKEN_IN:
-            return self.taken_in(entry.who, entry.size)
-        if entry.what == READY:
-            return self.ready(&self.members[entry.who])
-        if entry.what == RECEIVED:
-            return self.received(&self.members[entry.who])
-        if entry.what == OFFERED:
-            return self.release(self.offered.pop(entry.who))
-        if entry.what == BUS:
-            self.bus.event(entry.who, self.now)
+    cdef int act(self, Event event, call) except -1:
+        if event.kind == TAKEN_IN:
+            return self.taken_in(event.item, event.size)
+        if event.kind == READY:
+            return self.ready(&self.members[event.item])
+        if event.kind == RECEIVED:
+            return self.received(&self.members[event.item])
+        if event.kind == OFFERED:
+            return self.release(self.offered.pop(event.item))
+        if event.kind == BUS:
+            self.bus.event(event.item, self.now)
         else:
-            call(entry.who, self.now)
+            call(event.item, self.now)
         return 0
 
     # -- messages --
@@ -217,7 +217,7 @@ cdef class Streams(Store):
         self.asked[key] -= 1
         self.offered[self.offers] = way
         self.offers += 1
-        return add(&self.agenda, NONE, self.now, OFFERED, self.offers - 1, 0)
+        return schedule(&self.events, NONE, self.now, OFFERED, self.offers - 1, 0)
 
     cdef int requested(self, int64_t step, int64_t slot) except -1:
         """A request has come for a message into a slot."""
@@ -236,7 +236,7 @@ cdef class Streams(Store):
         """Be ready for a message of the member of a rank; if it is there already, it is taken in this cycle, after what
         is to be done before. With rendezvous it is asked for.
 
-        ASTRA-sim 1 puts the arrival on its agenda when it has been both sent and expected.
+        ASTRA-sim 1 schedules the arrival when the message has been both sent and expected.
         """
         cdef Stream* s = &self.streams[m.stream]
         cdef Mail* mail = self.mail_of(m)
@@ -248,14 +248,14 @@ cdef class Streams(Store):
                            s.step + m.phase)
         if self.together:
             if mail.surplus[slot] > 0 and mail.balance[slot] <= 0 and mail.first[slot] != NONE:
-                self.agenda.turn += 1
+                self.events.order += 1
                 f = &self.flights[mail.first[slot] & (self.flight_room - 1)]
-                f.turn = self.agenda.turn
+                f.turn = self.events.order
                 mail.first[slot] = f.next
             mail.surplus[slot] -= 1
         mail.balance[slot] -= 1
         if mail.balance[slot] >= 0:
-            add(&self.agenda, NONE, self.now, RECEIVED, m - self.members, 0)
+            schedule(&self.events, NONE, self.now, RECEIVED, m - self.members, 0)
         return 0
 
     # -- the endpoint --
@@ -266,12 +266,12 @@ cdef class Streams(Store):
         if self.bus is not None and not p.fast:
             self.bus.request(m.npu, who, size, pays, back, outward, self.now)
             return 0
-        return add(&self.agenda, m.npu, self.now + (self.group_delay if p.fast else self.endpoint_delay), TAKEN_IN, who,
+        return schedule(&self.events, m.npu, self.now + (self.group_delay if p.fast else self.endpoint_delay), TAKEN_IN, who,
                    size if pays else NONE)
 
     def on_bus(self, int32_t npu, int64_t delay, int64_t number):
         """Tell the bus of its event `number` after a while."""
-        add(&self.agenda, npu, self.now + delay, BUS, number, 0)
+        schedule(&self.events, npu, self.now + delay, BUS, number, 0)
 
     def across(self, int64_t who, int64_t size):
         """The bus has brought a message of a member across."""
@@ -284,7 +284,7 @@ cdef class Streams(Store):
         cost = self.reduction_delay
         if self.rate > 0:
             cost += 3 * <int64_t> (<double> size / self.rate * self.scale)
-        return add(&self.agenda, self.members[who].npu, self.now + cost, READY, who, 0)
+        return schedule(&self.events, self.members[who].npu, self.now + cost, READY, who, 0)
 
     # -- the machines --
 

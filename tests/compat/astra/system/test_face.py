@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.communicator import Communicator
+from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.errors import StuckError
-from pyxsim.system import AstraSystem, make_system
+from pyxsim.system import make_system
 from tests.compat.astra.system.originals import network, system
 
 E, HOP = 10, 500  # ns: an endpoint, and a flight of little more than the latency

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.collective.communicator import Communicator
+from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.errors import InputError, StuckError
-from pyxsim.system import AstraSystem
 from pyxsim.system.table import COLUMNS
 from tests.compat.astra.system.originals import network, system
 from tests.compat.astra.system.slow import World

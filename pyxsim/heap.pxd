@@ -1,4 +1,4 @@
-"""What is going to happen, the first first: heaps of the executor, of its pipes, and of the tasks of workloads."""
+"""Event queues: binary heaps in C memory, the earliest entry on top, and arrays that grow."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport realloc
@@ -8,27 +8,31 @@ from pyxsim.raw cimport loaded, saved
 
 cdef struct Entry:
     int64_t at
-    int64_t number  # decides between those of one time; no two are alike in both
+    int64_t number  # breaks ties; unique among the entries of one time
+    int64_t item    # what happens, for the owner of the heap; so are kind and place
     int32_t kind
-    int32_t task
     int32_t place
 
 cdef struct Heap:
     Entry* items
-    int64_t count, room
+    int64_t count, capacity
 
 
-cdef inline void* grown(void* memory, int64_t* room, int64_t wanted, size_t each) except NULL nogil:
-    """The memory with room for `wanted` entries."""
-    cdef void* larger
-    if wanted <= room[0] and memory != NULL:
-        return memory
-    room[0] = max(2 * room[0], wanted, 16)
-    larger = realloc(memory, room[0] * each)
-    if larger == NULL:
+cdef inline void* resized(void* memory, int64_t count, size_t size) except NULL nogil:
+    """`memory` with space for `count` records of `size` bytes; new ones are not initialised."""
+    cdef void* fresh = realloc(memory, max(count, 1) * size)
+    if fresh == NULL:
         with gil:
             raise MemoryError
-    return larger
+    return fresh
+
+
+cdef inline void* grown(void* memory, int64_t* capacity, int64_t count, size_t size) except NULL nogil:
+    """`memory` with space for at least `count` records; `capacity` is doubled where it does not suffice."""
+    if count <= capacity[0] and memory != NULL:
+        return memory
+    capacity[0] = max(2 * capacity[0], count, 16)
+    return resized(memory, capacity[0], size)
 
 
 cdef inline bytes heap_saved(const Heap* heap):
@@ -36,9 +40,9 @@ cdef inline bytes heap_saved(const Heap* heap):
 
 
 cdef inline int load_heap(Heap* heap, bytes data) except -1:
-    """Into one that is empty."""
+    """Fill an empty heap from `heap_saved`."""
     heap.items = <Entry*> loaded(data)
-    heap.count = heap.room = len(data) // <int64_t> sizeof(Entry)
+    heap.count = heap.capacity = len(data) // <int64_t> sizeof(Entry)
     return 0
 
 
@@ -47,8 +51,8 @@ cdef inline bint before(const Entry* one, const Entry* other) noexcept nogil:
 
 
 cdef inline int push(Heap* heap, Entry entry) except -1 nogil:
-    if heap.count == heap.room:
-        heap.items = <Entry*> grown(heap.items, &heap.room, heap.count + 1, sizeof(Entry))
+    if heap.count == heap.capacity:
+        heap.items = <Entry*> grown(heap.items, &heap.capacity, heap.count + 1, sizeof(Entry))
     cdef int64_t hole = heap.count, parent
     heap.count += 1
     while hole:
@@ -62,6 +66,7 @@ cdef inline int push(Heap* heap, Entry entry) except -1 nogil:
 
 
 cdef inline Entry pop(Heap* heap) noexcept nogil:
+    """Remove and return the first entry of a heap that is not empty."""
     cdef Entry* items = heap.items
     cdef Entry top = items[0]
     heap.count -= 1
