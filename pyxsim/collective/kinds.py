@@ -14,6 +14,8 @@ import numpy as np
 
 from pyxsim.collective.arrays import I64
 from pyxsim.errors import InputError
+from pyxsim.settings.algorithms import KINDS as NAMES
+from pyxsim.settings.algorithms import ROOTED
 
 
 class Ranks(Protocol):
@@ -78,19 +80,19 @@ def _destination(n: int, unit: int, root: int = 0) -> Sequence[int]:
     return (unit % n,)
 
 
+_HOMES_START_GOAL: dict[str, tuple[int, Ranks, Ranks]] = {
+    "all-reduce": (0, _all, _all),
+    "reduce-scatter": (1, _all, _own),
+    "all-gather": (1, _own, _all),
+    "all-to-all": (2, _source, _destination),
+    "broadcast": (0, _root, _all),
+    "reduce": (0, _all, _root),
+    "gather": (1, _own, _root),
+    "scatter": (1, _root, _own),
+    "barrier": (0, _all, _all),
+}
 KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("all-reduce", 0, _all, _all),
-        Kind("reduce-scatter", 1, _all, _own),
-        Kind("all-gather", 1, _own, _all),
-        Kind("all-to-all", 2, _source, _destination),
-        Kind("broadcast", 0, _root, _all, rooted=True),
-        Kind("reduce", 0, _all, _root, rooted=True),
-        Kind("gather", 1, _own, _root, rooted=True),
-        Kind("scatter", 1, _root, _own, rooted=True),
-        Kind("barrier", 0, _all, _all, idempotent=True),
-    )
+    name: Kind(name, *_HOMES_START_GOAL[name], rooted=name in ROOTED, idempotent=name == "barrier") for name in NAMES
 }
 
 

@@ -10,17 +10,8 @@ from pydantic import AfterValidator, Field
 from pyxsim.errors import InputError
 from pyxsim.settings.types import PerDimension, Table, Word
 
-KINDS = (
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "all-to-all",
-    "broadcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "barrier",
-)
+ASTRA_KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")  # of ASTRA-sim 1
+KINDS = (*ASTRA_KINDS, "broadcast", "reduce", "gather", "scatter", "barrier")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 # ASTRA-sim's spellings of the algorithms, besides those that are the same (ring, direct).

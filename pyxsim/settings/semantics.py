@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyxsim.errors import InputError
-from pyxsim.settings.algorithms import ALGORITHM_KEYS, is_file
+from pyxsim.settings.algorithms import ALGORITHM_KEYS, ASTRA_KINDS, KINDS, is_file
 
 if TYPE_CHECKING:
     from pyxsim.settings.collective import Collective
@@ -39,7 +39,7 @@ _WORDS: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     },
 }
 # Kinds that version 1 does not have.
-ONLY_OURS = ("broadcast", "reduce", "gather", "scatter", "barrier")
+ONLY_OURS = tuple(kind for kind in KINDS if kind not in ASTRA_KINDS)
 
 
 def faults_of(system: System) -> list[InputError]:

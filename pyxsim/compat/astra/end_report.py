@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.compat.astra.files.algorithms import KINDS
 from pyxsim.models import Roofline
 from pyxsim.results.result import Result
 from pyxsim.settings import System
+from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.workload import Job
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
 from pyxsim.workload.job import TaskRun, TaskTimes
@@ -50,7 +50,7 @@ def finished(
 
 def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
     """The groups in which NPU 0 is first, by the algorithms that the system names; trees are none."""
-    for kind in KINDS:
+    for kind in ASTRA_KINDS:
         said = system.algorithms(kind) or ()
         names = (said,) * len(shape) if isinstance(said, str) else said
         if any(name.endswith(".et") for name in names):  # messages of its own

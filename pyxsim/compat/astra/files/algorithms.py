@@ -11,7 +11,6 @@ from pyxsim.settings import canonical_algorithm
 
 # What ASTRA-sim has, as its files spell it.
 SPELLED = ("ring", "direct", "halvingDoubling", "doubleBinaryTree", "oneRing", "oneDirect", "oneHalvingDoubling")
-KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 
 def algorithms(file: Entries, key: str, spelled: Sequence[str], dims: int | None, kind: str | None) -> list[str] | None:

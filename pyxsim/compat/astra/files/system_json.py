@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
+from pyxsim.compat.astra.files.algorithms import algorithms
 from pyxsim.compat.astra.files.json_file import Json
 from pyxsim.errors import raise_all
 from pyxsim.file_entries import MANY, PathLike
+from pyxsim.settings.algorithms import ASTRA_KINDS
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
@@ -44,7 +45,7 @@ def json_system(
         table["npu"] = {"peak": f"{peak} TFLOP/s", "memory_bandwidth": f"{memory} GB/s", "roofline": True}
     if memory:
         table["local_memory_bandwidth"] = f"{memory} GB/s"
-    for kind in KINDS:
+    for kind in ASTRA_KINDS:
         names = _algorithms(file, kind, dims, wanted)
         if names:
             table[kind.replace("-", "_")] = names

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pyxsim.compat.astra.files.algorithms import KINDS, algorithms
+from pyxsim.compat.astra.files.algorithms import algorithms
 from pyxsim.compat.astra.files.text import Text
 from pyxsim.file_entries import MANY, PathLike
+from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 
 REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
@@ -39,7 +40,7 @@ def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str]
         "intra_dimension": text.choice("intra-dimension-scheduling", QUEUE_ORDERS, "FIFO"),
         "inter_dimension": text.choice("inter-dimension-scheduling", DIMENSION_ORDERS, "ascending"),
     }
-    for kind in KINDS:
+    for kind in ASTRA_KINDS:
         names = _algorithms(text, f"{kind}-implementation", dims, kind if kind in wanted else None)
         if names:
             table[kind.replace("-", "_")] = names[0] if len(names) == 1 else names

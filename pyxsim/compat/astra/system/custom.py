@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.collective.plan import Phase, Plan, make_plan
-from pyxsim.compat.astra.system.machines import KINDS
 from pyxsim.compat.astra.system.refuse import refuse_join
-from pyxsim.settings.algorithms import is_file
+from pyxsim.settings.algorithms import ASTRA_KINDS, is_file
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.work import Collective
 
@@ -35,7 +34,7 @@ COLUMNS = 5  # ready, start, end, messages, network
 
 def is_custom(kind: str, names: Sequence[str]) -> bool:
     """Whether a collective is carried out here."""
-    return kind not in KINDS or any(is_file(name) for name in names)
+    return kind not in ASTRA_KINDS or any(is_file(name) for name in names)
 
 
 def plan_of(

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.lookup import Algorithm
+from pyxsim.settings.algorithms import ASTRA_KINDS
 
 Longs = NDArray[np.int64]
 
 RING, DIRECT, HALVING, TREE = range(4)
-KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 NEVER, ALWAYS, EVERY_OTHER_ROUND = range(3)
 _PAYS = {"all-reduce": EVERY_OTHER_ROUND, "reduce-scatter": ALWAYS, "all-gather": NEVER, "all-to-all": NEVER}
 
@@ -122,9 +122,20 @@ def _direct(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tre
 def _exchange(
     machine: int, kind: str, n: int, size: int, *, sends: int, together: int, others: int, slots: int
 ) -> Program:
+    number = ASTRA_KINDS.index(kind)
     message = size if kind == "all-gather" else size // n
     return Program(
-        machine, KINDS.index(kind), _PAYS[kind], n, sends, together, others, slots, message, size, _after(kind, n, size)
+        machine,
+        number,
+        _PAYS[kind],
+        n,
+        sends,
+        together,
+        others,
+        slots,
+        message,
+        size,
+        _after(kind, n, size),
     )
 
 
@@ -146,7 +157,7 @@ def _halving(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tr
     table = [value for pair in zip([*sizes, message], [*bits, 0], strict=True) for value in pair]
     return Program(
         HALVING,
-        KINDS.index(kind),
+        ASTRA_KINDS.index(kind),
         _PAYS[kind],
         n,
         len(bits),
@@ -175,7 +186,7 @@ def _tree(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree:
     # One place more than a full tree has: the last one, or in every second tree the first, is a root with one child.
     root = 0 if tree % 2 else n - 1
     table[3 * root + (2 if tree % 2 else 1)] = family(1 if tree % 2 else 0, n - 1, root)
-    return Program(TREE, KINDS.index("all-reduce"), NEVER, n, 0, 0, 0, 3, size, size, size, tuple(table))
+    return Program(TREE, ASTRA_KINDS.index("all-reduce"), NEVER, n, 0, 0, 0, 3, size, size, size, tuple(table))
 
 
 _MAKERS = {"ring": _ring, "direct": _direct, "halving-doubling": _halving, "double-binary-tree": _tree}

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm
 from pyxsim.collective.plan import Phase
-from pyxsim.compat.astra.system.machines import ALGORITHMS, KINDS, Program, plain
+from pyxsim.compat.astra.system.machines import ALGORITHMS, Program, plain
 from pyxsim.errors import InputError
+from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.system.options import ASTRA_SIM_1, Options
 
 _OVER_ALL = ("one-ring", "one-direct", "one-halving-doubling")
@@ -34,8 +35,8 @@ def refuse_options(options: Options) -> None:
 def refuse_collective(kind: str, size: int, group: Communicator, options: Options, key: str) -> None:
     """Raise InputError for a collective that the original has not."""
     compat = str(options.compat)
-    if kind not in KINDS and options.compat == ASTRA_SIM_1:
-        raise InputError(f"{compat} has no {kind}", key=key, allowed=list(KINDS), given=kind)
+    if kind not in ASTRA_KINDS and options.compat == ASTRA_SIM_1:
+        raise InputError(f"{compat} has no {kind}", key=key, allowed=list(ASTRA_KINDS), given=kind)
     if size < 1:
         raise InputError(f"{kind} of {size} bytes", key=key, allowed="at least 1 byte")
     if not group.is_grid and options.compat == ASTRA_SIM_1:
