@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from pyxsim.reports.plots.figure import figure, gantt
+from pyxsim.reports.plots import gantt
+from pyxsim.reports.plots.figure import figure
 from pyxsim.results import work
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work

@@ -1,13 +1,19 @@
-"""What a page consists of: chapters of sections of panels; a panel is a picture, a table, or a text."""
+"""The elements of an HTML page: chapters of sections of panels; and the registry of the panels of a result.
+
+A panel is a figure, a table or a text with a title. `@html_panel(name, section=...)` registers a function that makes
+panels; the page of a result shows them in their section.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyxsim.registry import Registry
 from pyxsim.reports.text.facts import Fact
 from pyxsim.reports.text.text_table import Sheet
+from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,19 +21,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of the data a page holds: a page that would be too large is made again with a smaller `share`."""
+    """How much data a page contains; a page that would be too large is made again with a smaller `share`."""
 
     share: float = 1.0
 
     def most(self, count: int) -> int:
-        """So many of `count` things, at least a few."""
+        """Return `count` scaled by the share, at least 8."""
         return max(8, round(count * self.share))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture or a table with its title. `text`: what is seen, in a sentence or two, for those who see and for those
-    who do not; `notes`: what was left out."""
+    """A figure, a table or a text with its title.
+
+    Parameters
+    ----------
+    title
+        Title of the panel.
+    text
+        What the panel shows, in one or two sentences; also the label for screen readers.
+    figure
+        A plotly figure (`pyxsim.reports.html.plotly_style.figure`).
+    height
+        Height of the figure in pixels.
+    sheet
+        A table.
+    preformatted
+        Text in a fixed-width font; `folded` hides it until a click.
+    sentences
+        Items of a list.
+    notes
+        What was left out.
+    wide
+        Whether the panel has the full width of the page.
+    """
 
     title: str
     text: str = ""
@@ -43,7 +70,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Section:
-    """Panels under one heading. `lead`: sentences that say what is found below."""
+    """Panels under one heading; `lead` are sentences above them."""
 
     key: str
     title: str
@@ -53,10 +80,24 @@ class Section:
 
 @dataclass(frozen=True)
 class Chapter:
-    """What is told of one file, or of several together.
+    """The report of one file, or of several together.
 
-    `by`: what made it; `cards`: its great numbers; `alarms`: what must not be overlooked; `make`: its sections, in so
-    much detail.
+    Parameters
+    ----------
+    title
+        Heading.
+    by
+        Version, backend and seed.
+    cards
+        Key figures.
+    make
+        Function that makes the sections for a level of detail.
+    lead
+        Sentences below the cards.
+    alarms
+        Warnings at the top, such as an incomplete run.
+    files
+        Names of the files.
     """
 
     title: str
@@ -68,8 +109,46 @@ class Chapter:
     files: Sequence[str] = field(default_factory=list)
 
 
+SECTIONS = {
+    "network": "Network",
+    "links": "Links over time",
+    "chunks": "Chunks",
+    "workload": "Workload",
+    "latency": "Latency",
+    "attribution": "Where the time went",
+    "waiting": "Waiting",
+    "hot": "Hot links",
+    "numbers": "In numbers",
+    "settings": "Settings",
+}
+"""Sections of the page of a result and their headings, in order."""
+LAST_SECTIONS = ("numbers", "settings")  # sections after those that users add
+
+PanelFunction = Callable[[Result, Detail], Panel | Iterable[Panel]]
+html_panels: Registry[PanelFunction] = Registry("HTML panel")
+
+
+def html_panel(
+    name: str, *, section: str, applies: Callable[[Result], bool] = lambda result: True
+) -> Callable[[PanelFunction], PanelFunction]:
+    """Register panels of the HTML page of a result.
+
+    The decorated function takes (result, detail) and returns a Panel or several.
+
+    Parameters
+    ----------
+    name
+        Name in the registry.
+    section
+        Key of SECTIONS, or the heading of a new section.
+    applies
+        Whether a result has data for the panels.
+    """
+    return html_panels.register(name, section=section, applies=applies)
+
+
 def sheet_of(table: RenderableType) -> Sheet:
-    """A table of the summary, cell by cell: what the terminal shows, the page shows as well."""
+    """Convert a table of the text summary, so that terminal and page show the same cells."""
     from rich.table import Table
 
     assert isinstance(table, Table)
@@ -85,5 +164,5 @@ def _plain(cell: Any) -> str:
 
 
 def cut(text: str, most: int = 80) -> str:
-    """A name that fits: its beginning and its end tell most."""
+    """Shorten a text to `most` characters: its beginning, an ellipsis and its end."""
     return text if len(text) <= most else f"{text[: most // 2]}\u2026{text[-(most // 2 - 1) :]}"

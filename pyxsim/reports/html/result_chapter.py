@@ -1,21 +1,20 @@
-"""The chapter of one result."""
+"""The chapter of one result: key figures, and the sections of all registered panels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from pyxsim.reports.html import key_findings
-from pyxsim.reports.html.elements import Chapter, Detail, Panel, Section, cut
-from pyxsim.reports.html.panels import attribution, chunks, latency, links, network, settings_table, workload
-from pyxsim.reports.text import memory_facts, workload_tables
+from pyxsim.reports.html import (
+    key_findings,
+    panels,  # noqa: F401  registers the shipped panels
+)
+from pyxsim.reports.html.elements import LAST_SECTIONS, SECTIONS, Chapter, Detail, Panel, Section, cut, html_panels
 from pyxsim.reports.text.facts import Fact, facts, percent, rounded
 from pyxsim.reports.text.summary import FAILED, INCOMPLETE
-from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import number, traffic_facts
 from pyxsim.results.result import Result
 
 MOST_CARDS = 5
-MOST_WARNINGS = 30
 LONGEST = 1000  # letters of a warning
 
 
@@ -65,35 +64,15 @@ def cards(result: Result) -> list[Fact]:
 
 
 def sections(result: Result, detail: Detail) -> Iterator[Section]:
-    """What the result has data for, and nothing else."""
-    made: Sequence[tuple[str, str, list[Panel]]] = (
-        ("network", "Network", network.panels(result, detail)),
-        ("links", "Links over time", links.over_time(result, detail)),
-        ("chunks", "Chunks", chunks.panels(result, detail)),
-        ("workload", "Workload", workload.panels(result, detail)),
-        ("latency", "Latency", latency.panels(result, detail)),
-        ("attribution", "Where the time went", attribution.panels(result)),
-        ("waiting", "Waiting", links.waiting(result)),
-        ("hot", "Hot links", links.hot(result)),
-        ("numbers", "In numbers", _numbers(result)),
-        ("settings", "Settings", settings_table.panels(result)),
-    )
-    for key, title, panels in made:
-        if panels:
-            yield Section(key, title, panels)
-
-
-def _numbers(result: Result) -> list[Panel]:
-    told = [*traffic_facts(result), *workload_tables.facts(result), *memory_facts.facts(result), *facts(result)]
-    rows = [[fact.label, fact.value, fact.note] for fact in told]
-    found = [Panel("Summary", sheet=Sheet(("", "value", "note"), rows, ("note",)))]
-    if result.warnings:
-        found.append(_warnings(result.warnings))
-    return found
-
-
-def _warnings(texts: Sequence[str]) -> Panel:
-    rows = [[cut(text, LONGEST)] for text in texts[:MOST_WARNINGS]]
-    more = len(texts) - MOST_WARNINGS
-    notes = [f"Bounded: {more} more are in the file."] if more > 0 else []
-    return Panel("Warnings", sheet=Sheet(("warning",), rows), notes=notes)
+    """Make the sections of the page of a result; those without panels are left out."""
+    shipped_first = sorted(html_panels.entries, key=lambda entry: not entry.module.startswith("pyxsim."))
+    entries = [entry for entry in shipped_first if entry.info["applies"](result)]
+    new = dict.fromkeys(section for entry in entries if (section := entry.info["section"]) not in SECTIONS)
+    for key in (*(key for key in SECTIONS if key not in LAST_SECTIONS), *new, *LAST_SECTIONS):
+        made_panels: list[Panel] = []
+        for entry in entries:
+            if entry.info["section"] == key:
+                made = entry.value(result, detail)
+                made_panels += [made] if isinstance(made, Panel) else made
+        if made_panels:
+            yield Section("-".join(key.lower().split()), SECTIONS.get(key, key), made_panels)

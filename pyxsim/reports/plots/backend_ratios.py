@@ -11,8 +11,8 @@ import numpy as np
 
 from pyxsim.analysis.verdict import SPENT
 from pyxsim.errors import InputError
+from pyxsim.reports.plots.attribution_plots import parts, waits
 from pyxsim.reports.plots.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
-from pyxsim.reports.text.attribution_tables import parts, waits
 from pyxsim.reports.text.comparison_tables import backends_of, phase_means
 from pyxsim.results.comparison import GAPS, KNOWN, LINKS, PACKET, PACKETS, Compared, Comparison
 from pyxsim.results.hdf5 import check_writable

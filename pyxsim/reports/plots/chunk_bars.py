@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import GREY, Clock, axes, colour, nothing, strip, titled
 from pyxsim.reports.text.facts import dimension_names, plural
 from pyxsim.results.result import Longs, Result
@@ -23,6 +24,7 @@ ENTRY = 4
 MIN_NAME = 6  # letters of a name: fewer say nothing
 
 
+@plot("chunks")
 def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     """Which chunk was in which dimension on one NPU; a thin line before a bar: it waited for its turn.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import DIMENSION_COLOURS, Clock, axes, nothing, titled
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.result import Longs, Result
@@ -24,14 +25,15 @@ MOST_STEPS = 2000  # of the critical path, the longest: more would be a smear
 MOST_LABELS = 32
 
 
-def height(result: Result) -> float:
-    """Inches that the plot wants on a page."""
+def gantt_height(result: Result) -> float:
+    """Return the height of the plot in the figure of a run, in inches."""
     return 0.8 + 0.16 * max(4, len(shown(result)[0])) if result.work is not None else 0.0
 
 
+@plot("gantt")
 def gantt(result: Result, ax: Axes | None = None) -> Axes:
     """Bars: what NPUs do when; a line from bar to bar: the critical path. Of many NPUs some."""
-    ax = axes(ax, 12, max(2.5, height(result)))
+    ax = axes(ax, 12, max(2.5, gantt_height(result)))
     work = result.work
     if work is None or not len(work.timeline["npu"]):
         return nothing(ax, "no workload that is a graph of tasks")

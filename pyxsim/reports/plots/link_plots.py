@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import (
     STALL_COLOURS,
     Clock,
@@ -70,6 +71,7 @@ def bands(result: Result) -> list[Band]:
     return found
 
 
+@plot("utilization")
 def utilization(result: Result, ax: Axes | None = None) -> Axes:
     """Heat map of links by time, grouped by dimension and direction; colour: share of the window spent sending."""
     ax = axes(ax, 9, 5)
@@ -113,6 +115,7 @@ def _row_labels(result: Result, rows: list[Band]) -> Iterator[tuple[float, str]]
             yield (inside[0].top + inside[-1].bottom) / 2, link_title(result, dim)
 
 
+@plot("dimensions")
 def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
     """How busy the links of each dimension, or kind, were over time: on average (line), up to the busiest (shade)."""
     ax = axes(ax, 9, 2.5)
@@ -141,6 +144,7 @@ def _legend(ax: Axes) -> None:
     ax.legend(handles, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=8, handlelength=1, **look)
 
 
+@plot("stalls")
 def stalls(result: Result, ax: Axes | None = None) -> Axes:
     """What flits waited for, per dimension: cycles in which one was stopped, as a share of the run."""
     ax = axes(ax, 5, 2.5)
@@ -166,6 +170,7 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@plot("links")
 def link_lines(result: Result, ax: Axes | None = None) -> Axes:
     """The links of each dimension in order of how busy they were: flat is balanced, steep is not."""
     ax = axes(ax, 5, 3)

@@ -89,7 +89,7 @@ def test_the_mouse_is_told_name_ends_and_stalls(torus: Result, figure: Any) -> N
 
 def test_many_windows_are_taken_together(torus: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "MOST_VALUES", 3 * len(torus.links))
-    (panel,) = network.panels(torus, Detail())
+    (panel,) = network.network(torus, Detail())
     shown = len(panel.figure.frames) - 1
     assert shown < len(torus.windows)
     assert any("Bounded" in note and f"{shown} steps" in note for note in panel.notes)
@@ -100,7 +100,7 @@ def test_many_windows_are_taken_together(torus: Result, monkeypatch: pytest.Monk
 
 def test_a_network_of_many_links_is_seen_along_its_dimensions(torus: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "MOST_DRAWN", 8)
-    (panel,) = network.panels(torus, Detail())
+    (panel,) = network.network(torus, Detail())
     (cells,) = panel.figure.data
     assert np.shape(cells.z) == (2, 4)
     assert np.nanmax(cells.z) == pytest.approx(torus.link_utilization.max())
@@ -110,12 +110,12 @@ def test_a_network_of_many_links_is_seen_along_its_dimensions(torus: Result, mon
 
 
 def test_less_detail_draws_fewer_links_one_by_one(torus: Result) -> None:
-    (panel,) = network.panels(torus, Detail(1e-6))
+    (panel,) = network.network(torus, Detail(1e-6))
     assert panel.title == "The network along its dimensions"
 
 
 def test_a_network_that_nobody_knows_has_no_picture(torus: Result, build: Callable[..., Result]) -> None:
-    assert network.panels(build(), Detail()) == []
+    assert network.network(build(), Detail()) == []
 
 
 def test_colours_end_where_the_busiest_window_does(build: Callable[..., Result], torus: Result) -> None:

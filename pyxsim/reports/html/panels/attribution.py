@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Panel, cut
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.key_findings import as_point
 from pyxsim.reports.html.plotly_style import NAME, figure, plain, unlike
 from pyxsim.reports.plots.style import PART_COLOURS
@@ -22,15 +22,17 @@ MOST_LINKS = 12
 ROW = 30  # pixels
 
 
-def panels(result: Result) -> list[Panel]:
-    """All of it; nothing where the run did not tell."""
-    told = result.attribution
-    if told is None or not told.messages.any():
-        return []
-    found = [_parts(result)]
-    if len(told.waits["link"]):
-        found += [_links(result), _blame(result), _sentences(result)]
-    return found
+def has_attribution(result: Result) -> bool:
+    """Whether a result has attributed messages."""
+    return result.attribution is not None and bool(result.attribution.messages.any())
+
+
+@html_panel("attribution", section="attribution", applies=has_attribution)
+def attribution(result: Result, detail: Detail) -> list[Panel]:
+    """The parts of message latency, where packets waited, and which traffic delayed which."""
+    attributed = result.attribution
+    waited = attributed is not None and len(attributed.waits["link"])
+    return [_parts(result), *([_links(result), _blame(result), _sentences(result)] if waited else [])]
 
 
 def _stack(names: list[str], values: dict[str, list[float]], told: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Detail, Panel, cut, sheet_of
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel, sheet_of
 from pyxsim.reports.html.plotly_style import NAME, buttons, figure, plain, shades
 from pyxsim.reports.plots.chunk_bars import by_dimension
 from pyxsim.reports.plots.style import Clock
@@ -21,7 +21,8 @@ GAP = 0.6  # lanes between two dimensions
 WAIT = 0.16  # how high a wait is, of a lane
 
 
-def panels(result: Result, detail: Detail) -> list[Panel]:
+@html_panel("chunks", section="chunks")
+def chunks(result: Result, detail: Detail) -> list[Panel]:
     """The chunks of some NPUs, and where they lost time."""
     found = []
     npus = _npus(result)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Detail, Panel, cut, sheet_of
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel, sheet_of
 from pyxsim.reports.html.plotly_style import NAME, faded, figure, plain, quiet_line, tint
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text.facts import plural
@@ -21,7 +21,8 @@ BROAD = 20.0  # the slowest over the median, beyond which an axis of latencies i
 MARKS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 
 
-def panels(result: Result, detail: Detail) -> list[Panel]:
+@html_panel("latency", section="latency")
+def latency(result: Result, detail: Detail) -> list[Panel]:
     """What was measured of packets, or of messages."""
     if result.traffic is None:
         return _messages(result)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Detail, Panel, cut
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.plotly_style import NAME, faded, figure, plain, share_axis, tint, unlike
 from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
-from pyxsim.reports.plots.figure import topology_of
 from pyxsim.reports.plots.link_plots import MAX_NAMED, bands
+from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.style import STALL_COLOURS, Clock, thinned
 from pyxsim.reports.text.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded
 from pyxsim.reports.text.text_table import Sheet
@@ -25,10 +25,9 @@ MOST_TICKS = 16
 ROW = 26  # pixels of a bar with its name
 
 
-def over_time(result: Result, detail: Detail) -> list[Panel]:
+@html_panel("links-over-time", section="links", applies=lambda result: result.utilization.size > 0)
+def links_over_time(result: Result, detail: Detail) -> list[Panel]:
     """Each dimension over time, and each link."""
-    if not result.utilization.size:
-        return []
     return [_dimensions(result, detail), _every_link(result, detail)]
 
 
@@ -130,7 +129,8 @@ def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
     return [(middle, link_title(result, dim)) for dim, middle in middles[:MAX_NAMED]]
 
 
-def waiting(result: Result) -> list[Panel]:
+@html_panel("waiting", section="waiting")
+def waiting(result: Result, detail: Detail) -> list[Panel]:
     """What flits waited for in each dimension, and how full the buffers were."""
     found = []
     if len(result.links) and any(result.totals[name].any() for name in STALLS):
@@ -198,10 +198,9 @@ def _whole(most: int) -> dict[str, Any]:
     return {"range": [-0.6, most + 0.6], **({"dtick": 1} if most <= MOST_TICKS else {})}
 
 
-def hot(result: Result) -> list[Panel]:
+@html_panel("hot-links", section="hot", applies=lambda result: len(result.links) > 0)
+def hot(result: Result, detail: Detail) -> Panel:
     """A table of the busiest links."""
-    if not len(result.links):
-        return []
     uses = hottest(result, MOST_HOT)
     numbers = {name: link for link, name in enumerate(result.links.name)}
     rows = []
@@ -220,4 +219,4 @@ def hot(result: Result) -> list[Panel]:
         notes.append(f"And {plural(more, 'link')} just as busy as the last of these.")
     elif len(result.links) > MOST_HOT:
         notes.append(f"Bounded: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
-    return [Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)]
+    return Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)

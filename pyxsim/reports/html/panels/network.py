@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Detail, Panel, cut
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.plotly_style import LETTER, figure, plain
 from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
-from pyxsim.reports.plots.figure import topology_of
 from pyxsim.reports.plots.network_layout import Layout, layout
+from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.projections import MOST_DRAWN, VIEWS, busiest
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text.facts import STALL_WORDS, link_title, plural
@@ -42,7 +42,8 @@ LEAST_LINE = 1.1  # pixels
 SMALLEST_LETTER = 7
 
 
-def panels(result: Result, detail: Detail) -> list[Panel]:
+@html_panel("network", section="network")
+def network(result: Result, detail: Detail) -> list[Panel]:
     """The drawn network, or where there are too many links for that, the network seen along its dimensions."""
     topology = topology_of(result)
     if topology is None or not len(result.links):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyxsim.reports.html.elements import Panel
+from pyxsim.reports.html.elements import Detail, Panel, html_panel
 from pyxsim.reports.text.facts import plural
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.provenance import settings_sha256
@@ -14,7 +14,8 @@ from pyxsim.results.result import Result
 MOST_LETTERS = 120_000  # of settings
 
 
-def panels(result: Result) -> list[Panel]:
+@html_panel("settings", section="settings")
+def settings_and_provenance(result: Result, detail: Detail) -> list[Panel]:
     """The settings with all defaults, and the provenance of a result."""
     return [settings(result.experiment_toml), provenance(result)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.reports.html.elements import Detail, Panel, cut, sheet_of
+from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel, sheet_of
 from pyxsim.reports.html.plotly_style import NAME, figure, plain, unlike
 from pyxsim.reports.plots import gantt
 from pyxsim.reports.plots.style import Clock
@@ -22,7 +22,8 @@ ROW, LEAST, MOST = 34, 230, 760  # pixels
 PATH = "#8A93A0"
 
 
-def panels(result: Result, detail: Detail) -> list[Panel]:
+@html_panel("workload", section="workload")
+def workload(result: Result, detail: Detail) -> list[Panel]:
     """What the result tells of its tasks; nothing without a workload."""
     found = []
     if result.work is not None and len(result.work.timeline["npu"]):

@@ -1,0 +1,55 @@
+"""The plot of a network whose links are coloured by utilisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyxsim import library
+from pyxsim.errors import PyxsimError
+from pyxsim.reports.plots.network_drawing import draw
+from pyxsim.reports.plots.plot_registry import plot
+from pyxsim.reports.plots.projections import MOST_DRAWN, projections
+from pyxsim.reports.plots.style import axes, heat, nice_top, nothing, percent_axis, titled
+from pyxsim.results.result import Result
+from pyxsim.topology import build
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LINK_SETTINGS = ("bandwidth", "latency")
+
+
+@plot("topology")
+def network(result: Result, ax: Axes | None = None) -> Axes:
+    """The network, its links coloured by how busy they were over the run; one with many, seen along its dimensions."""
+    ax = axes(ax, 6, 6)
+    topology = topology_of(result)
+    if topology is None:
+        return nothing(ax, "the result does not know its network")
+    if topology.links > MOST_DRAWN:
+        return projections(result, topology, ax)
+    figure = ax.get_figure()
+    before = set(figure.axes) if figure else set()
+    use = result.link_utilization
+    # The scale of the links over time: the same colour, the same share.
+    top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))
+    draw(topology, ax=ax, values=use, cmap=heat(), scale=(0.0, top))
+    for bar in set(figure.axes) - before if figure else ():
+        percent_axis(bar.yaxis)
+    ax.set_title("")
+    titled(ax, "Share of the run spent sending")
+    return ax
+
+
+def topology_of(result: Result) -> Any:
+    """The network of a result; of one from a file, made again from its settings. None where that gives another one."""
+    if result.topology is not None:
+        return result.topology
+    settings = result.experiment.get("network", {})
+    dims = [{k: v for k, v in dim.items() if k not in _LINK_SETTINGS} for dim in settings.get("dims") or []]
+    try:
+        library.load_all()
+        topology = build(settings.get("topology"), settings.get("shape"), dims, settings.get("options"))
+    except PyxsimError:  # a user's own topology, whose file may be gone
+        return None
+    return topology if list(topology.link_name) == result.links.name else None
