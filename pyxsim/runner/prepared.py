@@ -17,7 +17,7 @@ from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
 from pyxsim.settings import Experiment
 from pyxsim.system import SystemLayer
-from pyxsim.system.carry import Carrier
+from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.topology import Topology
 from pyxsim.workload import Job
 
@@ -44,7 +44,7 @@ class Prepared:
     system: SystemLayer
     job: Job
     warnings: list[str] = field(default_factory=list)
-    carrier: Carrier | None = None
+    carrier: DataCarrier | None = None
     planned: bool = False
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
 

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pyxsim.raw cimport loaded, saved
-from pyxsim.system.carried cimport Flight, Program, Task, lay_out, numbers_of
+from pyxsim.system.executor_state cimport Flight, Program, Task, lay_out, numbers_of
 from pyxsim.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
 
@@ -21,7 +21,7 @@ cdef enum Kind:
     OUT       # a message has crossed the bus of its sender
 
 cdef enum:
-    SENT = 0  # in the log; pyxsim/system/carry.py reads it
+    SENT = 0  # in the log; pyxsim/system/data_carrier.py reads it
     RECEIVED = 1
 
 cdef enum Where:  # a message that is in no list

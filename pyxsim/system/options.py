@@ -57,19 +57,19 @@ class Options:
 
     algorithms   kind of collective -> name per dimension of the network; raises InputError
     queues       per dimension: its queues
-    room         per dimension: chunks that are worked on at a time in each queue
+    slots        per dimension: chunks that each queue runs at a time
     bandwidths   per dimension: of one NPU, in any unit (Themis)
     reduction_bytes_per_cycle   of the local memory, which a reduction reads twice and writes once; None: no time
     start_skew   per NPU: so much later it begins with everything; empty: none does
     slowdown     per NPU: factor of its delays; empty: 1
     confined     messages cannot leave the dimension that they are in (Garnet's rings)
     remote_memory   what NPUs load from and store to besides; None: nothing
-    carry        keep a log of messages, for the real data (pyxsim/system/carry.py)
+    carry        keep a log of messages, for the real data (pyxsim/system/data_carrier.py)
     """
 
     algorithms: Callable[[str], Sequence[str]]
     queues: Sequence[Sequence[Queue]]
-    room: Sequence[int]
+    slots: Sequence[int]
     bandwidths: Sequence[Fraction]
     compat: str | None = None
     chunks: int = 1
@@ -158,7 +158,7 @@ def resolve(
     return Options(
         algorithms=partial(_algorithms, settings, topology),
         queues=queues,
-        room=[-(-settings.active_chunks // len(own)) for own in queues],
+        slots=[-(-settings.active_chunks // len(own)) for own in queues],
         bandwidths=bandwidths,
         compat=settings.compat,
         chunks=settings.chunks,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.plan import Phase
 from pyxsim.network.protocol import Backend
-from pyxsim.system.carry import Carrier
+from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.options import Options
 from pyxsim.system.work import Collective, PointToPoint
@@ -152,7 +152,7 @@ class SystemLayer(Protocol):
         Raises StuckError if that never happens, and what the network raises.
         """
 
-    def carrier(self, seed: int) -> Carrier:
+    def carrier(self, seed: int) -> DataCarrier:
         """Return a carrier of real data that follows all collectives from now on (needs `options.carry`)."""
 
     # -- inspection --

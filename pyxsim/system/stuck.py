@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pyxsim.system.executor import Executor
-from pyxsim.system.work import Collective, GroupTask, PointToPoint, Stage
+from pyxsim.system.work import ChunkPhase, ChunkTask, Collective, PointToPoint
 
-Tasks = Sequence[GroupTask | PointToPoint]
+Tasks = Sequence[ChunkTask | PointToPoint]
 
 MOST = 20  # lines
 
@@ -80,7 +80,7 @@ def _in_line(tasks: Tasks) -> Iterator[str]:
                 yield f"{_place(stage, position)} waits in the queue for the data of {_npus(late)}"
 
 
-def _place(stage: Stage, position: int) -> str:
+def _place(stage: ChunkPhase, position: int) -> str:
     collective = stage.chunk.collective
     where = f"dimension {stage.dimension}" if stage.dimension >= 0 else "all dimensions"
     return (

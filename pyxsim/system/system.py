@@ -16,15 +16,15 @@ from pyxsim.collective.themis import Themis
 from pyxsim.errors import InputError
 from pyxsim.network.protocol import Backend
 from pyxsim.system.base import SystemBase
-from pyxsim.system.carry import Carrier
+from pyxsim.system.chunk_queue import ChunkQueue
+from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
-from pyxsim.system.lines import Line
 from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.stuck import stuck
 from pyxsim.system.table import chunk_table, traffic
-from pyxsim.system.work import Chunk, Collective, GroupTask, PointToPoint, Stage
+from pyxsim.system.work import Chunk, ChunkPhase, ChunkTask, Collective, PointToPoint
 
 MOST_BYTES = 2**62
 THEMIS_KNOWS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
@@ -56,13 +56,13 @@ class System(SystemBase):
             log=options.carry,
             pipes=None if self.endpoint is None else self.endpoint.pipes,
         )
-        self.tasks: list[GroupTask | PointToPoint] = []  # by the executor's numbers
+        self.tasks: list[ChunkTask | PointToPoint] = []  # by the executor's numbers
         offload = None if options.endpoint is None else options.endpoint.engine
         self._programs = Programs(options.reduction_cost, options.cycles_of_ns, offload=offload)
         self._plans_of: dict[Any, list[Plan]] = {}
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
         self._traffic: tuple[int, NDArray[np.int64]] | None = None  # of how many tasks
-        self._lines: dict[Any, Line] = {}
+        self._lines: dict[Any, ChunkQueue] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number_of_event = 0
         self._begun = 0  # collectives so far; an open one counts from its first NPU on
@@ -75,9 +75,9 @@ class System(SystemBase):
         """Whether all NPUs are simulated (see SystemLayer)."""
         return not self.options.boost
 
-    def carrier(self, seed: int) -> Carrier:
+    def carrier(self, seed: int) -> DataCarrier:
         """Carry real data from now on (see SystemLayer)."""
-        carrier = Carrier(self, seed)
+        carrier = DataCarrier(self, seed)
         self.listen = carrier.feed
         return carrier
 
@@ -253,13 +253,13 @@ class System(SystemBase):
             own = group.dims[phase.dims[0]] if group.is_grid else 0
             place = turn % len(self.options.queues[own])
             dimension = own if group.is_grid and len(phase.dims) == 1 else -1
-            stage = Stage(self, chunk, number, phase, place, dimension)
+            stage = ChunkPhase(self, chunk, number, phase, place, dimension)
             self._add_tasks(stage, own)
             if chunk.stages:
                 chunk.stages[-1].following = stage
             chunk.stages.append(stage)
 
-    def _add_tasks(self, stage: Stage, own: int) -> None:
+    def _add_tasks(self, stage: ChunkPhase, own: int) -> None:
         phase, members = stage.phase, stage.chunk.collective.communicator.members
         queues = self.options.queues[own]
         queue = queues[stage.place]
@@ -273,9 +273,9 @@ class System(SystemBase):
             npus = tuple(members[position] for position in positions)
             key = (own, stage.place, npus)
             if key not in self._lines:
-                self._lines[key] = Line(self.options.room[own], self.options.intra_dimension)
+                self._lines[key] = ChunkQueue(self.options.slots[own], self.options.intra_dimension)
             number = self.executor.add_task(self._number(program), npus, *planes, stage.chunk.collective.tag)
-            task = GroupTask(stage, positions, program, self._lines[key], number, planes)
+            task = ChunkTask(stage, positions, program, self._lines[key], number, planes)
             self.tasks.append(task)
             self.bytes_planned += program.total
             stage.tasks.append(task)
@@ -379,7 +379,7 @@ class System(SystemBase):
 
     # -- what there is to see --
 
-    def stages(self) -> Iterator[Stage]:
+    def stages(self) -> Iterator[ChunkPhase]:
         """Every phase of every chunk of every collective, in order of issue."""
         for collective in self.collectives:
             for chunk in collective.chunks:

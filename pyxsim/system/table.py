@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.system.program import Program
-from pyxsim.system.work import Collective, GroupTask, PointToPoint
+from pyxsim.system.work import ChunkTask, Collective, PointToPoint
 
 Longs = NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
     return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
 
 
-def traffic(tasks: Iterable[GroupTask | PointToPoint], plane_between: Callable[[int, int], int]) -> Longs:
+def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> Longs:
     """Return what tasks send: int64[K, 5], rows (source, destination, plane, bytes, count), sorted and unique in the
     first four columns. `plane_between`: the plane of a point-to-point message."""
     alike: dict[tuple[int, int, int, tuple[int, ...]], int] = {}

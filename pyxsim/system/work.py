@@ -1,6 +1,6 @@
 """The work of a collective: chunks, their phases, and the groups that carry a phase out.
 
-    Collective -> Chunk -> Stage (one phase of one chunk) -> GroupTask (one group of it)
+    Collective -> Chunk -> ChunkPhase (one phase of one chunk) -> ChunkTask (one group of it)
 
 An NPU goes from stage to stage as its own data come in. Here are positions: rank r of the communicator, which is NPU
 `communicator.members[r]`. What a group does message by message is the executor's business.
@@ -17,7 +17,7 @@ import numpy as np
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan
-from pyxsim.system.lines import Line
+from pyxsim.system.chunk_queue import ChunkQueue
 from pyxsim.system.program import Program
 
 
@@ -74,7 +74,7 @@ class Collective:
         self.unfinished = 0
 
     @property
-    def tasks(self) -> Iterator[GroupTask]:
+    def tasks(self) -> Iterator[ChunkTask]:
         """What the groups of all phases of all chunks have to do."""
         return (task for chunk in self.chunks for stage in chunk.stages for task in stage.tasks)
 
@@ -150,7 +150,7 @@ class Chunk:
         self.number = number
         self.collective = collective
         self.plan = plan
-        self.stages: list[Stage] = []
+        self.stages: list[ChunkPhase] = []
         self.left = plan.npus  # NPUs that are not through with it
 
     def member_through(self, position: int, cycle: int) -> None:
@@ -162,7 +162,7 @@ class Chunk:
             self.collective.chunk_finished(cycle)
 
 
-class Stage:
+class ChunkPhase:
     """One phase of one chunk. Lists by position, -1 where it has not happened: `ready`, `start`, `end` (cycles),
     `messages` (received) and `network` (cycles that these were in the network, added up)."""
 
@@ -175,12 +175,12 @@ class Stage:
         self.phase = phase
         self.place = place  # number of its queue in the dimension
         self.dimension = dimension  # of the network, -1 for all of them
-        self.following: Stage | None = None
+        self.following: ChunkPhase | None = None
         count = chunk.plan.npus
         self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
         self.boost = system.options.boost
-        self.tasks: list[GroupTask] = []
-        self.task_of: list[GroupTask | None] = [None] * count
+        self.tasks: list[ChunkTask] = []
+        self.task_of: list[ChunkTask | None] = [None] * count
 
     def member_ready(self, position: int, cycle: int) -> None:
         """An NPU has the data that this phase starts from."""
@@ -221,11 +221,17 @@ class Stage:
                 task.member_ready(position)
 
 
-class GroupTask:
+class ChunkTask:
     """One group's part of a stage: it stands in line (see lines.py), and is carried out by the executor."""
 
     def __init__(
-        self, stage: Stage, positions: list[int], program: Program, line: Line, number: int, planes: tuple[int, int]
+        self,
+        stage: ChunkPhase,
+        positions: list[int],
+        program: Program,
+        line: ChunkQueue,
+        number: int,
+        planes: tuple[int, int],
     ) -> None:
         self.stage = stage
         self.positions = positions
@@ -269,7 +275,7 @@ class GroupTask:
         self.live = not self.missing
         if self.admitted:
             if self.live:
-                self.line.turned_live()
+                self.line.became_live()
             self._start(self.rank[position])
         elif self.live or not self.queued:  # else nothing is new for the line
             if not self.queued:

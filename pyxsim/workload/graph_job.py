@@ -174,7 +174,7 @@ class GraphJob(Job):
             options,
             algorithms=partial(_algorithms_twice, options, self.dims.broken),
             queues=twice(options.queues),
-            room=twice(options.room),
+            slots=twice(options.slots),
             bandwidths=twice(options.bandwidths),
         )
 

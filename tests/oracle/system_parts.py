@@ -128,7 +128,7 @@ class Line:
     def __init__(self, options: Options, dimension: int, queue: int) -> None:
         self._policy = options.intra_dimension
         self.queue = queue
-        self.room = options.room[dimension]
+        self.room = options.slots[dimension]
         self.plane = options.queues[dimension][queue].plane
         self.direction = options.queues[dimension][queue].direction
         self.waiting: list[Task] = []  # in the order in which they joined

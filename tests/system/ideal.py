@@ -71,7 +71,7 @@ def options(algorithms: str | Sequence[str] = "ring", dims: int = 1, **others: A
     known: dict[str, Any] = {
         "algorithms": lambda kind: names,
         "queues": [(Queue(0, 1),)] * len(names),
-        "room": [1] * len(names),
+        "slots": [1] * len(names),
         "bandwidths": [Fraction(1)] * len(names),
     }
     return Options(**(known | others))

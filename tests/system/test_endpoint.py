@@ -270,7 +270,7 @@ def test_chunks_wait_for_room_in_an_engine() -> None:
     ends = []
     for room in (100, 400, None):
         endpoint = Endpoint(Fraction(10), engine=True, engine_memory=room)
-        on = system([2], 50, "direct", chunks=4, room=[4], endpoint=endpoint)
+        on = system([2], 50, "direct", chunks=4, slots=[4], endpoint=endpoint)
         on.issue("all-to-all", 400)
         ends.append(on.run())
     assert ends == [4 * (10 + 50 + 10), 10 + 50 + 10 + 3 * 10, 10 + 50 + 10 + 3 * 10]

@@ -19,7 +19,7 @@ from pyxsim.errors import StuckError
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
 from pyxsim.system import System
-from pyxsim.system.lines import Line
+from pyxsim.system.chunk_queue import ChunkQueue
 from tests.examples import part_of
 from tests.system.ideal import system
 
@@ -112,7 +112,7 @@ def test_random_asymmetric_dimensions(
 # -- the same without flits, where a plainer rule is seen to stop ------------------------------------------------------
 
 
-class Plain(Line):
+class Plain(ChunkQueue):
     """The obvious rule: whoever is first in line takes a slot, and holds it until its chunk is through."""
 
     def _next(self) -> Any:
@@ -155,6 +155,6 @@ def test_slots_held_while_waiting_stop_for_ever(
 ) -> None:
     """The cases are real: with the obvious rule they stop, with ours they end."""
     assert unlike(shape, delays, begins, **options).run() > 0
-    monkeypatch.setattr(module, "Line", Plain)
+    monkeypatch.setattr(module, "ChunkQueue", Plain)
     with pytest.raises(StuckError, match=r"nothing moves after cycle .*waits for"):
         unlike(shape, delays, begins, **options).run()

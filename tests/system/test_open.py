@@ -16,7 +16,7 @@ from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import InputError, StuckError
 from pyxsim.registry import collectives
 from pyxsim.system import Collective, System
-from pyxsim.system.carry import Carrier
+from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.table import COLUMNS
 from tests.examples import part_of
 from tests.oracle.system import Oracle
@@ -44,7 +44,7 @@ def works(draw: st.DrawFn, crowded: bool) -> tuple[tuple[int, ...], Any, Any]:
     shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple).filter(lambda s: math.prod(s) <= 12))
     own = replace(draw(options(shape)), boost=False)
     if crowded:
-        own = replace(own, room=[1] * len(shape), queues=[queues[:1] for queues in own.queues])
+        own = replace(own, slots=[1] * len(shape), queues=[queues[:1] for queues in own.queues])
     calls = issues(shape, False).map(lambda call: {key: value for key, value in call.items() if key != "at"})
     return shape, own, calls
 
@@ -232,7 +232,7 @@ def test_the_data_are_right_whoever_enters_when() -> None:
         own = own[::-1] if npu % 2 else own
         ways.append([step for number in own for step in (("pause", 31 * npu), ("enter", number))])
     Walkers(layer, Walk(calls, [], ways))
-    carrier = Carrier(layer)
+    carrier = DataCarrier(layer)
     layer.listen = carrier.feed
     layer.run()
     carrier.finish()

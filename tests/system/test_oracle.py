@@ -173,7 +173,7 @@ def options(draw: st.DrawFn, shape: Shape) -> Options:
     return Options(
         algorithms=lambda kind: algorithms[kind],
         queues=[tuple(own) for own in queues],
-        room=[draw(st.integers(1, 3)) for _ in shape],
+        slots=[draw(st.integers(1, 3)) for _ in shape],
         bandwidths=[draw(st.sampled_from([Fraction(1), Fraction(2), Fraction(1, 3)])) for _ in shape],
         chunks=draw(st.sampled_from([1, 1, 2, 3, 5, 8])),
         scheduling=draw(st.sampled_from(["LIFO", "FIFO", "explicit"])),
@@ -279,7 +279,7 @@ def crowds(draw: st.DrawFn) -> Case:
     own = replace(
         draw(options(shape)),
         queues=[(Queue(dim, 1),) * draw(st.integers(1, 2)) for dim in range(len(shape))],
-        room=[draw(st.sampled_from([1, 1, 2])) for _ in shape],
+        slots=[draw(st.sampled_from([1, 1, 2])) for _ in shape],
         chunks=draw(st.integers(3, 6)),
         scheduling=draw(st.sampled_from(["explicit", "explicit", "LIFO", "FIFO"])),
         shared_bus=None,

@@ -143,7 +143,7 @@ def test_one_chunk_after_the_other() -> None:
 
 
 def test_room_for_two() -> None:
-    s = system([4], T, chunks=5, room=[2])
+    s = system([4], T, chunks=5, slots=[2])
     s.issue("all-gather", 4000)
     assert s.run() == 9 * T
     assert begins(s) == [0, 0, 3 * T, 3 * T, 6 * T]
@@ -250,7 +250,7 @@ def test_everything_ends_in_any_order_of_arrivals(
         lambda src, dst, size: int(rng.integers(0, 2000) ** 2 // 1000),
         algorithm,
         chunks=chunks,
-        room=[room] * len(shape),
+        slots=[room] * len(shape),
         queues=[BOTH_WAYS] * len(shape),
         scheduling=scheduling,
         intra_dimension=intra,

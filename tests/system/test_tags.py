@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from pyxsim.collective.communicator import Communicator
+from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
-from pyxsim.system import AstraSystem, System
+from pyxsim.system import System
 from tests.compat.astra.system.originals import network as original
 from tests.compat.astra.system.originals import system as astra
 from tests.system.ideal import Ideal, system

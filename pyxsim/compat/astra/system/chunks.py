@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm, get_algorithm
 from pyxsim.collective.themis import Themis
-from pyxsim.compat.astra.system.machines import Program, make_program, plain
-from pyxsim.compat.astra.system.queues import ANY, FIRST_HALF, SECOND_HALF, Trees
+from pyxsim.compat.astra.system.phase_algorithms import Program, make_program, plain
+from pyxsim.compat.astra.system.queues import ANY, FIRST_HALF, SECOND_HALF, TreeRotation
 from pyxsim.compat.astra.system.refuse import (
     refuse_algorithm,
     refuse_chunk,
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Team:
+class CommGroup:
     """Who does it: a communicator as ASTRA-sim takes it.
 
     dims      the network's dimension of each axis: where its queues are
@@ -60,9 +60,9 @@ class Team:
         return self.group or self.names[0].over_all
 
 
-def make_team(
+def make_comm_group(
     kind: str, group: Communicator, shape: Sequence[int], options: Options, wanted: Sequence[str] | None, key: str
-) -> Team:
+) -> CommGroup:
     """ASTRA-sim's view of a communicator. Raises InputError.
 
     A list of NPUs is one ring, unless all are in it: with the algorithm that was asked for if that is one for the whole
@@ -74,31 +74,31 @@ def make_team(
     chosen = [get_algorithm(name, key=key) for name in spelled]
     if not group.dims:  # along no dimension at all, as some layers of version 1 do it
         axes = 1 if chosen[0].over_all else len(shape)
-        return Team(group.members, (1,) * axes, tuple(range(axes)), tuple(chosen[:axes]), False, ())
+        return CommGroup(group.members, (1,) * axes, tuple(range(axes)), tuple(chosen[:axes]), False, ())
     if not group.is_grid:
         one = chosen[0] if len(shape) == 1 or chosen[0].over_all else get_algorithm("ring")
         refuse_algorithm(one, kind, len(group), key, group=True)
-        return Team(group.members, (len(group),), (0,), (one,), True, (0,))
+        return CommGroup(group.members, (len(group),), (0,), (one,), True, (0,))
     if len(chosen) == len(shape) and len(chosen) != len(group.dims):
         chosen = [chosen[dim] for dim in group.dims]
     if chosen[0].over_all:
         refuse_algorithm(chosen[0], kind, len(group), key, group=False)
         refuse_over_all_in_part(chosen[0], group, math.prod(shape), key)
         refuse_themis_over_all(chosen[0], kind, shape, options, key)
-        return Team(group.members, (len(group),), (0,), (chosen[0],), False, (0,))
+        return CommGroup(group.members, (len(group),), (0,), (chosen[0],), False, (0,))
     for algorithm, n in zip(chosen, group.shape, strict=True):
         if n > 1:
             refuse_algorithm(algorithm, kind, n, key, group=False)
-    return Team(group.members, group.shape, group.dims, tuple(chosen), False, tuple(range(len(group.dims))))
+    return CommGroup(group.members, group.shape, group.dims, tuple(chosen), False, tuple(range(len(group.dims))))
 
 
-def joined(team: Team, shape: Sequence[int]) -> Team:
-    """All the groups along the dimensions of a team, as one: what version 1 makes of them."""
-    if team.over_all:
-        return replace(team, members=tuple(range(math.prod(shape))))
-    names = [team.names[team.dims.index(dim)] if dim in team.dims else team.names[0] for dim in range(len(shape))]
+def joined(comm: CommGroup, shape: Sequence[int]) -> CommGroup:
+    """All the groups along the dimensions of a comm, as one: what version 1 makes of them."""
+    if comm.over_all:
+        return replace(comm, members=tuple(range(math.prod(shape))))
+    names = [comm.names[comm.dims.index(dim)] if dim in comm.dims else comm.names[0] for dim in range(len(shape))]
     members, dims = tuple(range(math.prod(shape))), tuple(range(len(shape)))
-    return Team(members, tuple(shape), dims, tuple(names), False, tuple(team.dims[axis] for axis in team.involved))
+    return CommGroup(members, tuple(shape), dims, tuple(names), False, tuple(comm.dims[axis] for axis in comm.involved))
 
 
 class Cut(NamedTuple):
@@ -125,7 +125,7 @@ class Cutter:
         self.shape = tuple(shape)
         self.options = options
         self._turn = 0  # of the first dimension
-        self.trees = Trees(self.npus)
+        self.trees = TreeRotation(self.npus)
         self._themis = None
         if options.inter_dimension.startswith("themis"):
             self._themis = Themis(self.shape, options.bandwidths)
@@ -133,21 +133,21 @@ class Cutter:
         self._cycle = 0
 
     def chunks(
-        self, kind: str, size: int, team: Team, key: str, first: int, takers: Sequence[int]
+        self, kind: str, size: int, comm: CommGroup, key: str, first: int, takers: Sequence[int]
     ) -> Iterator[tuple[Cut, list[Step]]]:
         """Each chunk of a collective, and its phases.
 
         `takers`: the NPUs that begin it, and `first` the number of its first stream there.
         """
-        for cut in self._cut(kind, size, team, key, first, len(takers)):
-            yield cut, self._steps(kind, cut, team, key, takers)
+        for cut in self._cut(kind, size, comm, key, first, len(takers)):
+            yield cut, self._steps(kind, cut, comm, key, takers)
 
-    def follow(self, kind: str, size: int, team: Team, key: str, first: int, planned: Sequence[Cut]) -> bool:
+    def follow(self, kind: str, size: int, comm: CommGroup, key: str, first: int, planned: Sequence[Cut]) -> bool:
         """Another NPU cuts what one has cut; whether it comes to the same, as it does if nothing was agreed upon."""
         if self._themis is None or kind == "all-to-all":
             return True
         wanted: Sequence[Cut | None] = planned or [None]  # where nobody is involved it looks once
-        found = self._cut(kind, size, team, key, first, 1)
+        found = self._cut(kind, size, comm, key, first, 1)
         return all(want is None or want == cut for want, cut in zip(wanted, found, strict=False))
 
     def new_cycle(self, cycle: int) -> None:
@@ -157,23 +157,23 @@ class Cutter:
             if self._themis is not None:
                 self._themis.reset()
 
-    def _cut(self, kind: str, size: int, team: Team, key: str, number: int, takers: int) -> Iterator[Cut]:
+    def _cut(self, kind: str, size: int, comm: CommGroup, key: str, number: int, takers: int) -> Iterator[Cut]:
         """The bytes of each chunk and the order of its axes."""
         options, first = self.options, self.options.compat == ASTRA_SIM_1
         chunk, left = size // options.chunks, size
         if not first and kind != "all-gather" and chunk < self.npus:
             chunk = self.npus
             left = options.chunks * chunk
-        if team.involved:
+        if comm.involved:
             refuse_chunk(chunk, kind, options, key)
-        usual = list(range(len(team.shape)))
+        usual = list(range(len(comm.shape)))
         if kind == "all-gather":
             usual.reverse()
         while left > 0:
             if self._themis is not None and kind != "all-to-all":
-                dims, taken = self._agree(self._themis, number, takers, kind, left, chunk, team)
+                dims, taken = self._agree(self._themis, number, takers, kind, left, chunk, comm)
                 left, number = left - taken, number + 1
-                yield Cut(taken, tuple(team.dims.index(dim) for dim in dims if dim in team.dims))
+                yield Cut(taken, tuple(comm.dims.index(dim) for dim in dims if dim in comm.dims))
                 continue
             order = usual
             if options.inter_dimension == "round-robin":
@@ -184,13 +184,13 @@ class Cutter:
             left -= chunk
 
     def _agree(
-        self, themis: Themis, number: int, takers: int, kind: str, left: int, chunk: int, team: Team
+        self, themis: Themis, number: int, takers: int, kind: str, left: int, chunk: int, comm: CommGroup
     ) -> tuple[Sequence[int], int]:
         """What NPU 0 says of the stream of this number, until all NPUs have asked. A collective in which nobody is
         involved asks, too, and its NPUs come with the same number again: then they may get what was said to others."""
         agreed = self._agreed.get(number)
         if agreed is None:
-            themis.involve({team.dims[axis] for axis in team.involved})
+            themis.involve({comm.dims[axis] for axis in comm.involved})
             flex = self.options.inter_dimension == "themis-flex"
             dims, taken = themis.next_chunk(kind, left, chunk, flex=flex)
             agreed = self._agreed[number] = _Agreed(dims, taken)
@@ -199,14 +199,14 @@ class Cutter:
             del self._agreed[number]
         return agreed.dims, agreed.size
 
-    def _steps(self, kind: str, cut: Cut, team: Team, key: str, takers: Sequence[int]) -> list[Step]:
-        axes = [axis for axis in cut.order if team.shape[axis] > 1 and axis in team.involved]
+    def _steps(self, kind: str, cut: Cut, comm: CommGroup, key: str, takers: Sequence[int]) -> list[Step]:
+        axes = [axis for axis in cut.order if comm.shape[axis] > 1 and axis in comm.involved]
         steps, size = [], cut.size
         for part, axis, half in self._ways(kind, axes):
-            name, tree = team.names[axis], -1
+            name, tree = comm.names[axis], -1
             if plain(name) == "double-binary-tree":
-                tree = self.trees.take(kind, team.dims[axis], takers)
-            program = make_program(part, name, team.shape[axis], size, group=team.group, tree=tree)
+                tree = self.trees.take(kind, comm.dims[axis], takers)
+            program = make_program(part, name, comm.shape[axis], size, group=comm.group, tree=tree)
             refuse_program(program, self.options, key)
             steps.append(Step(part, name.name, program, axis, half, tree))
             size = program.leaving

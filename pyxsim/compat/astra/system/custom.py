@@ -52,8 +52,8 @@ def plan_of(
 
 
 @dataclass(frozen=True)
-class Hands:
-    """What a custom collective asks its system for: `post` hands a message over and calls back when it has arrived,
+class SystemServices:
+    """What a custom collective asks its system for: `post` services a message over and calls back when it has arrived,
     `later` calls after so many cycles."""
 
     now: Callable[[], int]
@@ -67,8 +67,10 @@ class Custom:
     `number`: of the collective; `at_work`: for each position the phase that it is in, len(phases) at the end.
     """
 
-    def __init__(self, collective: Collective, number: int, plan: Plan, programs: Programs, hands: Hands) -> None:
-        self.collective, self.number, self.plan, self.hands = collective, number, plan, hands
+    def __init__(
+        self, collective: Collective, number: int, plan: Plan, programs: Programs, services: SystemServices
+    ) -> None:
+        self.collective, self.number, self.plan, self.services = collective, number, plan, services
         self.members = collective.communicator.members
         collective.to_go, collective.unfinished = [1] * len(self.members), len(self.members)
         self.phases = [[*_groups(self, order, phase, programs)] for order, phase in enumerate(plan.phases)]
@@ -105,9 +107,9 @@ class Custom:
         self.at_work[position] = phase
         if phase == len(self.phases):
             self.collective.member_finished(position)
-            self.collective.chunk_finished(self.hands.now())
+            self.collective.chunk_finished(self.services.now())
             return
-        self.rows[phase, position, :2] = self.hands.now()
+        self.rows[phase, position, :2] = self.services.now()
         self._of[phase][position].begin(position)
 
     def ended(self, phase: int, position: int, now: int) -> None:
@@ -156,7 +158,7 @@ class _Group:
         rank = self.rank[place]
         self._begun[rank] = True
         self._send(rank)
-        self._ask(rank, self.custom.hands.now())
+        self._ask(rank, self.custom.services.now())
 
     def _send(self, rank: int) -> None:
         """What may leave does, in the order of the program."""
@@ -167,14 +169,16 @@ class _Group:
             self._leave(message)
 
     def _leave(self, message: int) -> None:
-        program, hands = self.program, self.custom.hands
+        program, services = self.program, self.custom.services
         src, dst = int(program.src[message]), int(program.dst[message])
         if src == dst:
             self.left[src] -= 1
-            hands.later(int(program.cost[message]), partial(self._take_in, message))
+            services.later(int(program.cost[message]), partial(self._take_in, message))
         else:
-            arrive = partial(self._arrive, message, hands.now())
-            hands.post(self.npus[src], self.npus[dst], int(program.size[message]), self.custom.collective.tag, arrive)
+            arrive = partial(self._arrive, message, services.now())
+            services.post(
+                self.npus[src], self.npus[dst], int(program.size[message]), self.custom.collective.tag, arrive
+            )
 
     def _arrive(self, message: int, sent: int, now: int) -> None:
         program = self.program
@@ -183,7 +187,7 @@ class _Group:
         row[3], row[4] = row[3] + 1, row[4] + now - sent
         self.left[src] -= 1
         if cost:
-            self.custom.hands.later(cost, partial(self._take_in, message))
+            self.custom.services.later(cost, partial(self._take_in, message))
         else:
             self._take_in(message, now)
         self._ask(src, now)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.compat.astra.system.chunks import Cut, Step, Team
-from pyxsim.compat.astra.system.queues import Place
+from pyxsim.compat.astra.system.chunks import CommGroup, Cut, Step
+from pyxsim.compat.astra.system.queues import QueueChoice
 from pyxsim.system.work import Collective
 
 Longs = NDArray[np.int64]
@@ -24,9 +24,9 @@ class Chunk:
 
     owner: Longs
     size: int
-    team: Team
+    comm: CommGroup
     steps: Sequence[Step]
-    places: Sequence[Place]
+    places: Sequence[QueueChoice]
     rows: Longs
     left: Longs
 
@@ -54,7 +54,7 @@ class Issued:
     """
 
     collective: Collective
-    team: Team
+    comm: CommGroup
     key: str
     number: int
     counts: bool
@@ -72,6 +72,6 @@ class Issued:
     @property
     def alike(self) -> tuple[object, ...]:
         """What it has in common with those on other groups that are one collective with it in version 1."""
-        collective, team = self.collective, self.team
+        collective, comm = self.collective, self.comm
         when = (True, self.turn) if collective.is_open else (False, collective.start)
-        return collective.kind, collective.size, when, team.dims, team.names, team.involved
+        return collective.kind, collective.size, when, comm.dims, comm.names, comm.involved

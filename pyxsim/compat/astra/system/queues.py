@@ -15,7 +15,7 @@ ANY, FIRST_HALF, SECOND_HALF = range(3)
 
 
 @dataclass(frozen=True)
-class Place:
+class QueueChoice:
     """A queue: its number in the dimension, its plane in the network, and +1 (clockwise) or -1."""
 
     number: int
@@ -23,7 +23,7 @@ class Place:
     direction: int
 
 
-class Turns:
+class QueueRotation:
     """Queues are taken in turns, by each NPU for itself: by phases of any kind from all of them, or, in ASTRA-sim 2, by
     those of a localBWAware all-reduce from the first half on the way out, and from the second half on the way back."""
 
@@ -42,12 +42,12 @@ class Turns:
         """Whether there is a queue to choose anywhere."""
         return any(len(own) > 1 for own in self._queues)
 
-    def follow(self, dim: int, npu: int, half: int, place: Place) -> None:
+    def follow(self, dim: int, npu: int, half: int, place: QueueChoice) -> None:
         """An NPU comes to a phase that another one has a queue for. Raises InputError if it would take another one."""
         if len(self._queues[dim]) > 1 and self.take(dim, (npu,), half) != place:
             refuse_other_queue()
 
-    def take(self, dim: int, members: Sequence[int], half: int) -> Place:
+    def take(self, dim: int, members: Sequence[int], half: int) -> QueueChoice:
         """The next queue of a dimension for these NPUs. Raises InputError if they do not agree on one."""
         own = self._queues[dim]
         half = half if self._halves else ANY
@@ -59,14 +59,14 @@ class Turns:
         turns[list(members)] = number + 1 if number + 1 < end else begin
         queue = own[number]
         if self._fixed:
-            return Place(number, queue.plane, queue.direction)
+            return QueueChoice(number, queue.plane, queue.direction)
         back = half == SECOND_HALF or (half == ANY and len(own) > 1 and number >= len(own) // 2)
         direction = -1 if back else 1
         plane = next((other.plane for other in (queue, *own) if other.direction == direction), queue.plane)
-        return Place(number, plane, direction)
+        return QueueChoice(number, plane, direction)
 
 
-class Trees:
+class TreeRotation:
     """The two trees of a dimension are taken in turns, by each NPU for itself, for each kind of collective."""
 
     def __init__(self, npus: int) -> None:

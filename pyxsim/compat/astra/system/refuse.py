@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import Algorithm
 from pyxsim.collective.plan import Phase
-from pyxsim.compat.astra.system.machines import ALGORITHMS, Program, plain
+from pyxsim.compat.astra.system.phase_algorithms import ALGORITHMS, Program, plain
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.system.options import ASTRA_SIM_1, Options

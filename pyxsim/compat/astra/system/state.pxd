@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 
-cdef enum Machine:
+cdef enum Algorithm:
     RING, DIRECT, HALVING, TREE
 
 
@@ -17,7 +17,7 @@ cdef enum Pays:
 
 cdef enum EventKind:
     TAKEN_IN         # an endpoint delay is over; `size`: bytes that have to be reduced now, or 0
-    READY            # the machine has one message more in its hands
+    READY            # the machine has one message more in its services
     RECEIVED         # a message that had come before it was expected
     BUS              # something on the shared bus
     OFFERED          # a message that had been asked for before
@@ -42,7 +42,7 @@ cdef enum Intra:     # the order in a queue
 
 
 cdef struct Phase:
-    int32_t machine
+    int32_t algorithm
     int32_t kind
     int32_t pays
     int32_t n             # members of a group
@@ -51,7 +51,7 @@ cdef struct Phase:
     int32_t queue         # of the NPU
     int32_t plane
     int32_t sends         # messages of a member
-    int32_t together      # sent without waiting (P), and rounds of so many
+    int32_t parallel      # sent without waiting (P), and rounds of so many
     int32_t others        # (Z) messages of a round that may cost a reduction
     int32_t middle        # direct all-reduce: receptions before the second half
     int32_t slots         # of each member's mail
@@ -105,7 +105,7 @@ cdef struct Member:
     int32_t received
 
 
-cdef struct Line:         # a queue of an NPU
+cdef struct ChunkQueue:         # a queue of an NPU
     int32_t first
     int32_t last
     int32_t running

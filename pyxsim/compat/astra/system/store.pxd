@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.compat.astra.system.event_queue cimport EventQueue
-from pyxsim.compat.astra.system.state cimport Flight, Line, Mail, Member, Phase, Row, Stream
+from pyxsim.compat.astra.system.state cimport Flight, ChunkQueue, Mail, Member, Phase, Row, Stream
 
 
 cdef class Store:
@@ -14,16 +14,16 @@ cdef class Store:
     cdef Member* members
     cdef Mail* mail
     cdef int32_t* steps           # phase of each step
-    cdef Line* lines
+    cdef ChunkQueue* chunk_queues
     cdef Flight* flights          # in a circle: message m is flights[m & mask], from `oldest` to `messages` - 1
-    cdef int64_t phase_count, phase_room, table_count, stream_count, stream_room, member_count, member_room
-    cdef int64_t step_count, step_room, flight_room, oldest, messages, flushed, base
+    cdef int64_t phase_count, phase_capacity, table_count, stream_count, stream_capacity, member_count, member_capacity
+    cdef int64_t step_count, step_capacity, flight_capacity, oldest, messages, flushed, base
     cdef readonly int64_t now
     cdef int64_t endpoint_delay, group_delay, reduction_delay
     cdef double rate, scale
     cdef int32_t npus, queues, intra
-    cdef bint together, boost, rendezvous
-    cdef int32_t* room            # per queue
+    cdef bint barrier, boost, rendezvous
+    cdef int32_t* slots_per_queue            # per queue
     cdef object outgoing          # int64[5, room]: source, destination, bytes, plane, tag
     cdef int64_t[:, ::1] out
     cdef int64_t out_count
@@ -52,4 +52,4 @@ cdef inline Row* row_of(Store s, Member* m, int32_t phase) noexcept:
 
 
 cdef inline Flight* flight_of(Store s, int64_t message) noexcept:
-    return &s.flights[(message - s.base) & (s.flight_room - 1)]
+    return &s.flights[(message - s.base) & (s.flight_capacity - 1)]

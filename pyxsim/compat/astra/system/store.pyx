@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free
 from pyxsim.heap cimport resized
 from pyxsim.raw cimport loaded, saved
 from pyxsim.compat.astra.system.event_queue cimport close_queue, load_queue, open_queue, queue_saved
-from pyxsim.compat.astra.system.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, Line, Mail, Member, Phase, Row, Stream
+from pyxsim.compat.astra.system.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, ChunkQueue, Mail, Member, Phase, Row, Stream
 
 from pyxsim.compat.astra.system.store cimport phase_of
 
@@ -17,24 +17,24 @@ INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-firs
 
 
 cdef class Store:
-    def __init__(self, int npus, room, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, together,
+    def __init__(self, int npus, slots_per_queue, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, barrier,
                  boost, rendezvous=False):
         cdef int32_t i
-        self.npus, self.queues, self.intra = npus, len(room), INTRA[intra]
+        self.npus, self.queues, self.intra = npus, len(slots_per_queue), INTRA[intra]
         self.endpoint_delay, self.group_delay, self.reduction_delay = endpoint_delay, group_delay, reduction_delay
         self.rate, self.scale = rate, scale
-        self.together, self.boost, self.rendezvous = together, boost, rendezvous
+        self.barrier, self.boost, self.rendezvous = barrier, boost, rendezvous
         self.asked, self.held, self.offered = {}, {}, {}
         self.bus = None
         self.base = -1
         open_queue(&self.events, npus)
-        self.room = <int32_t*> resized(NULL, self.queues, sizeof(int32_t))
+        self.slots_per_queue = <int32_t*> resized(NULL, self.queues, sizeof(int32_t))
         for i in range(self.queues):
-            self.room[i] = room[i]
-        self.lines = <Line*> resized(NULL, self.queues * npus, sizeof(Line))
+            self.slots_per_queue[i] = slots_per_queue[i]
+        self.chunk_queues = <ChunkQueue*> resized(NULL, self.queues * npus, sizeof(ChunkQueue))
         for i in range(self.queues * npus):
-            self.lines[i].first = self.lines[i].last = NONE
-            self.lines[i].running = 0
+            self.chunk_queues[i].first = self.chunk_queues[i].last = NONE
+            self.chunk_queues[i].running = 0
         self.outgoing = np.empty((5, 256), dtype=np.int64)
         self.out = self.outgoing
         self.kept = []
@@ -48,24 +48,24 @@ cdef class Store:
         for i in range(self.stream_count):
             free(self.streams[i].waiting)
         for pointer in (<size_t> self.phases, <size_t> self.tables, <size_t> self.streams, <size_t> self.members,
-                        <size_t> self.mail, <size_t> self.steps, <size_t> self.lines, <size_t> self.flights,
-                        <size_t> self.room):
+                        <size_t> self.mail, <size_t> self.steps, <size_t> self.chunk_queues, <size_t> self.flights,
+                        <size_t> self.slots_per_queue):
             free(<void*> <size_t> pointer)
 
     # -- what there is to do --
 
-    def add_phase(self, int machine, int kind, int pays, int n, int stride, int direction, int queue, int plane,
-                  int sends, int together, int others, int slots, bint fast, int64_t size, int64_t largest, table):
+    def add_phase(self, int algorithm, int kind, int pays, int n, int stride, int direction, int queue, int plane,
+                  int sends, int parallel, int others, int slots, bint fast, int64_t size, int64_t largest, table):
         cdef Phase* p
         cdef int64_t i, count = len(table)
-        if self.phase_count == self.phase_room:
-            self.phase_room = max(64, 2 * self.phase_room)
-            self.phases = <Phase*> resized(self.phases, self.phase_room, sizeof(Phase))
+        if self.phase_count == self.phase_capacity:
+            self.phase_capacity = max(64, 2 * self.phase_capacity)
+            self.phases = <Phase*> resized(self.phases, self.phase_capacity, sizeof(Phase))
         if count:
             self.tables = <int64_t*> resized(self.tables, self.table_count + count, sizeof(int64_t))
         p = &self.phases[self.phase_count]
-        p.machine, p.kind, p.pays, p.n, p.stride, p.direction = machine, kind, pays, n, stride, direction
-        p.queue, p.plane, p.sends, p.together, p.others = queue, plane, sends, together, others
+        p.algorithm, p.kind, p.pays, p.n, p.stride, p.direction = algorithm, kind, pays, n, stride, direction
+        p.queue, p.plane, p.sends, p.parallel, p.others = queue, plane, sends, parallel, others
         p.middle, p.slots, p.fast, p.size, p.largest, p.table = n - 1, slots, fast, size, largest, self.table_count
         for i in range(count):
             self.tables[self.table_count + i] = table[i]
@@ -79,18 +79,18 @@ cdef class Store:
         cdef int64_t i, count = len(phases), m = who.shape[0]
         cdef Stream* s
         cdef Member* member
-        if self.stream_count == self.stream_room:
-            self.stream_room = max(64, 2 * self.stream_room)
-            self.streams = <Stream*> resized(self.streams, self.stream_room, sizeof(Stream))
-        if self.member_count + m > self.member_room:
-            self.member_room = max(self.member_count + m, 2 * self.member_room)
-            self.members = <Member*> resized(self.members, self.member_room, sizeof(Member))
-        if self.step_count + count > self.step_room:
-            self.step_room = max(self.step_count + count, 2 * self.step_room)
-            self.steps = <int32_t*> resized(self.steps, self.step_room, sizeof(int32_t))
-            self.mail = <Mail*> resized(self.mail, self.step_room, sizeof(Mail))
+        if self.stream_count == self.stream_capacity:
+            self.stream_capacity = max(64, 2 * self.stream_capacity)
+            self.streams = <Stream*> resized(self.streams, self.stream_capacity, sizeof(Stream))
+        if self.member_count + m > self.member_capacity:
+            self.member_capacity = max(self.member_count + m, 2 * self.member_capacity)
+            self.members = <Member*> resized(self.members, self.member_capacity, sizeof(Member))
+        if self.step_count + count > self.step_capacity:
+            self.step_capacity = max(self.step_count + count, 2 * self.step_capacity)
+            self.steps = <int32_t*> resized(self.steps, self.step_capacity, sizeof(int32_t))
+            self.mail = <Mail*> resized(self.mail, self.step_capacity, sizeof(Mail))
         s = &self.streams[self.stream_count]
-        s.waiting = <int32_t*> resized(NULL, m + 1, sizeof(int32_t)) if self.together else NULL
+        s.waiting = <int32_t*> resized(NULL, m + 1, sizeof(int32_t)) if self.barrier else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
         s.rows, s.told = <Row*> &counted[0, 0, 0], told
         s.passes, s.finished, s.suspended, s.waiting_first = 0, 0, 0, 0
@@ -125,11 +125,11 @@ cdef class Store:
         if mail.balance == NULL:
             count = <int64_t> s.members * self.phases[self.steps[s.step + m.phase]].slots
             mail.balance = <int32_t*> calloc(count, sizeof(int32_t))
-            if self.together:
+            if self.barrier:
                 mail.surplus = <int32_t*> calloc(count, sizeof(int32_t))
                 mail.first = <int64_t*> resized(NULL, count, sizeof(int64_t))
                 mail.last = <int64_t*> resized(NULL, count, sizeof(int64_t))
-            if mail.balance == NULL or (self.together and mail.surplus == NULL):
+            if mail.balance == NULL or (self.barrier and mail.surplus == NULL):
                 raise MemoryError
         return mail
 
@@ -149,16 +149,16 @@ cdef class Store:
         cdef Flight* f
         cdef int64_t i, room, number = self.messages
         cdef Flight* fresh
-        if number - self.oldest == self.flight_room:
-            while self.oldest < number and self.flights[self.oldest & (self.flight_room - 1)].at < 0:
+        if number - self.oldest == self.flight_capacity:
+            while self.oldest < number and self.flights[self.oldest & (self.flight_capacity - 1)].at < 0:
                 self.oldest += 1
-        if number - self.oldest == self.flight_room:
-            room = max(1024, 2 * self.flight_room)
+        if number - self.oldest == self.flight_capacity:
+            room = max(1024, 2 * self.flight_capacity)
             fresh = <Flight*> resized(NULL, room, sizeof(Flight))
             for i in range(self.oldest, number):
-                fresh[i & (room - 1)] = self.flights[i & (self.flight_room - 1)]
+                fresh[i & (room - 1)] = self.flights[i & (self.flight_capacity - 1)]
             free(self.flights)
-            self.flights, self.flight_room = fresh, room
+            self.flights, self.flight_capacity = fresh, room
         if self.out_count == self.out.shape[1]:
             self.outgoing = np.concatenate((self.outgoing, np.empty_like(self.outgoing)), axis=1)
             self.out = self.outgoing
@@ -168,7 +168,7 @@ cdef class Store:
         self.out_count += 1
         self.messages += 1
         self.events.order += 1
-        f = &self.flights[number & (self.flight_room - 1)]
+        f = &self.flights[number & (self.flight_capacity - 1)]
         f.turn, f.at, f.slot, f.step, f.member = self.events.order, self.now, slot, step, member
         f.next = NONE
         return number
@@ -226,17 +226,17 @@ cdef class Store:
                     saved(mail.first, count, sizeof(int64_t)), saved(mail.last, count, sizeof(int64_t)), mail.left))
         return {
             "options": (self.endpoint_delay, self.group_delay, self.reduction_delay, self.rate, self.scale, self.npus,
-                        self.queues, self.intra, self.together, self.boost, self.rendezvous),
+                        self.queues, self.intra, self.barrier, self.boost, self.rendezvous),
             "numbers": (self.oldest, self.messages, self.flushed, self.base, self.now, self.offers),
             "events": queue_saved(&self.events, self.npus),
-            "room": saved(self.room, self.queues, sizeof(int32_t)),
-            "lines": saved(self.lines, <int64_t> self.queues * self.npus, sizeof(Line)),
+            "slots_per_queue": saved(self.slots_per_queue, self.queues, sizeof(int32_t)),
+            "chunk_queues": saved(self.chunk_queues, <int64_t> self.queues * self.npus, sizeof(ChunkQueue)),
             "phases": saved(self.phases, self.phase_count, sizeof(Phase)),
             "tables": saved(self.tables, self.table_count, sizeof(int64_t)),
             "streams": saved(self.streams, self.stream_count, sizeof(Stream)),
             "members": saved(self.members, self.member_count, sizeof(Member)),
             "steps": saved(self.steps, self.step_count, sizeof(int32_t)),
-            "flights": saved(self.flights, self.flight_room, sizeof(Flight)),
+            "flights": saved(self.flights, self.flight_capacity, sizeof(Flight)),
             "mail": (letters, waiting),
             "out": (self.outgoing, self.out_count),
             "others": (self.kept, self.ended, self.bus, self.asked, self.held, self.offered),
@@ -247,20 +247,20 @@ cdef class Store:
         cdef int64_t[:, :, ::1] counted
         cdef Mail* mail
         (self.endpoint_delay, self.group_delay, self.reduction_delay, self.rate, self.scale, self.npus, self.queues,
-         self.intra, self.together, self.boost, self.rendezvous) = state["options"]
+         self.intra, self.barrier, self.boost, self.rendezvous) = state["options"]
         self.oldest, self.messages, self.flushed, self.base, self.now, self.offers = state["numbers"]
         self.kept, self.ended, self.bus, self.asked, self.held, self.offered = state["others"]
         load_queue(&self.events, state["events"])
-        self.room, self.lines = <int32_t*> loaded(state["room"]), <Line*> loaded(state["lines"])
+        self.slots_per_queue, self.chunk_queues = <int32_t*> loaded(state["slots_per_queue"]), <ChunkQueue*> loaded(state["chunk_queues"])
         self.phases, self.tables = <Phase*> loaded(state["phases"]), <int64_t*> loaded(state["tables"])
         self.members, self.steps = <Member*> loaded(state["members"]), <int32_t*> loaded(state["steps"])
         self.flights, self.streams = <Flight*> loaded(state["flights"]), <Stream*> loaded(state["streams"])
-        self.phase_count = self.phase_room = len(state["phases"]) // <int64_t> sizeof(Phase)
+        self.phase_count = self.phase_capacity = len(state["phases"]) // <int64_t> sizeof(Phase)
         self.table_count = len(state["tables"]) // <int64_t> sizeof(int64_t)
-        self.member_count = self.member_room = len(state["members"]) // <int64_t> sizeof(Member)
-        self.step_count = self.step_room = len(state["steps"]) // <int64_t> sizeof(int32_t)
-        self.flight_room = len(state["flights"]) // <int64_t> sizeof(Flight)
-        self.stream_count = self.stream_room = len(state["streams"]) // <int64_t> sizeof(Stream)
+        self.member_count = self.member_capacity = len(state["members"]) // <int64_t> sizeof(Member)
+        self.step_count = self.step_capacity = len(state["steps"]) // <int64_t> sizeof(int32_t)
+        self.flight_capacity = len(state["flights"]) // <int64_t> sizeof(Flight)
+        self.stream_count = self.stream_capacity = len(state["streams"]) // <int64_t> sizeof(Stream)
         letters, waiting = state["mail"]
         self.mail = <Mail*> resized(NULL, max(self.step_count, 1), sizeof(Mail))
         for i, (balance, surplus, first, last, left) in enumerate(letters):

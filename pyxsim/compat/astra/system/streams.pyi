@@ -27,7 +27,7 @@ class Streams:
     def __init__(
         self,
         npus: int,
-        room: Sequence[int],
+        slots_per_queue: Sequence[int],
         *,
         endpoint_delay: int,
         group_delay: int,
@@ -35,13 +35,13 @@ class Streams:
         rate: float,
         scale: float,
         intra: str,
-        together: bool,
+        barrier: bool,
         boost: bool,
         rendezvous: bool = False,
     ) -> None: ...
     def add_phase(
         self,
-        machine: int,
+        algorithm: int,
         kind: int,
         pays: int,
         n: int,
@@ -50,7 +50,7 @@ class Streams:
         queue: int,
         plane: int,
         sends: int,
-        together: int,
+        parallel: int,
         others: int,
         slots: int,
         fast: bool,

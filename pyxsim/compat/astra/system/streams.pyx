@@ -40,7 +40,7 @@ from pyxsim.compat.astra.system.state cimport (
     TAKEN_IN,
     TREE,
     Flight,
-    Line,
+    ChunkQueue,
     Mail,
     Member,
     Phase,
@@ -178,7 +178,7 @@ cdef class Streams(Store):
         row.messages += 1
         row.network += self.now - at
         mail = &self.mail[f.step]
-        if self.together and mail.balance[f.slot] >= 0 and mail.first[f.slot] == message - self.base:
+        if self.barrier and mail.balance[f.slot] >= 0 and mail.first[f.slot] == message - self.base:
             mail.first[f.slot] = f.next
         mail.balance[f.slot] += 1
         if mail.balance[f.slot] <= 0:
@@ -197,11 +197,11 @@ cdef class Streams(Store):
             return self.offer(s.step + m.phase, slot, way)
         number = self.hand_over(m.npu, self.members[s.first + rank].npu, size, p.plane, m.tag,
                                 <int32_t> (s.first + rank), slot, s.step + m.phase)
-        if self.together:
+        if self.barrier:
             if mail.surplus[slot] <= max(mail.balance[slot], 0):
                 mail.first[slot] = number
             else:
-                self.flights[mail.last[slot] & (self.flight_room - 1)].next = number
+                self.flights[mail.last[slot] & (self.flight_capacity - 1)].next = number
             mail.surplus[slot] += 1
             mail.last[slot] = number
         return 0
@@ -246,10 +246,10 @@ cdef class Streams(Store):
         if self.rendezvous:
             self.hand_over(m.npu, self.members[s.first + whose].npu, REQUEST_BYTES, p.plane, m.tag, REQUEST, slot,
                            s.step + m.phase)
-        if self.together:
+        if self.barrier:
             if mail.surplus[slot] > 0 and mail.balance[slot] <= 0 and mail.first[slot] != NONE:
                 self.events.order += 1
-                f = &self.flights[mail.first[slot] & (self.flight_room - 1)]
+                f = &self.flights[mail.first[slot] & (self.flight_capacity - 1)]
                 f.turn = self.events.order
                 mail.first[slot] = f.next
             mail.surplus[slot] -= 1
@@ -261,7 +261,7 @@ cdef class Streams(Store):
     # -- the endpoint --
 
     cdef int bundle(self, Member* m, Phase* p, int64_t size, bint pays, bint back, bint outward) except -1:
-        """A message goes over the endpoint, and then is in the machine's hands."""
+        """A message goes over the endpoint, and then is in the machine's services."""
         cdef int64_t who = m - self.members
         if self.bus is not None and not p.fast:
             self.bus.request(m.npu, who, size, pays, back, outward, self.now)
@@ -294,9 +294,9 @@ cdef class Streams(Store):
         cdef int32_t _turn
         m.at_work = 1
         row_of(self, m, m.phase).start = self.now
-        if p.machine == TREE:
+        if p.algorithm == TREE:
             return self.tree(m, p, False)
-        for _turn in range(p.together):
+        for _turn in range(p.parallel):
             self.insert(m, p)
         return 0
 
@@ -304,7 +304,7 @@ cdef class Streams(Store):
         cdef Phase* p = phase_of(self, m)
         m.received += 1
         row_of(self, m, m.phase).awaited += self.now
-        if p.machine == TREE:
+        if p.algorithm == TREE:
             return self.tree(m, p, True)
         return self.insert(m, p)
 
@@ -315,15 +315,15 @@ cdef class Streams(Store):
         cdef bint back = False
         cdef int64_t size = p.size
         if not m.unpaid and not m.payable:
-            m.unpaid, m.payable = p.together, p.others
+            m.unpaid, m.payable = p.parallel, p.others
             m.toggle = not m.toggle
         if m.unpaid > 0:
             m.unpaid -= 1
         else:
             pays = p.pays == ALWAYS or (p.pays != NEVER and m.toggle)
-            back = m.payable > p.together
+            back = m.payable > p.parallel
             m.payable -= 1
-        if p.machine == HALVING:
+        if p.algorithm == HALVING:
             size = self.tables[p.table + 2 * m.inserted]
         m.inserted += 1
         return self.bundle(m, p, size, pays, back, outward)
@@ -331,17 +331,17 @@ cdef class Streams(Store):
     cdef int ready(self, Member* m) except -1:
         cdef Phase* p = phase_of(self, m)
         cdef int32_t _turn
-        if p.machine == TREE:
+        if p.algorithm == TREE:
             return self.tree(m, p, False)
         m.free += 1
-        if p.machine == DIRECT and p.kind == ALL_REDUCE and m.left <= p.middle:
+        if p.algorithm == DIRECT and p.kind == ALL_REDUCE and m.left <= p.middle:
             if m.received < p.middle:
                 return 0
-            for _turn in range(p.together):
+            for _turn in range(p.parallel):
                 self.step(m, p)
         else:
             self.step(m, p)
-        if not m.left and m.free == p.together:
+        if not m.left and m.free == p.parallel:
             return self.leave(m)
         return 0
 
@@ -352,17 +352,17 @@ cdef class Streams(Store):
         cdef int64_t bit
         if not m.left or not m.free:
             return 0
-        if p.machine == HALVING:
+        if p.algorithm == HALVING:
             bit = self.tables[p.table + 2 * m.sent + 1]
             to = place ^ (1 << bit)
             self.send(m, p, origin + to * p.stride, bit, self.tables[p.table + 2 * m.sent])
             self.expect(m, p, bit, origin + to * p.stride)
         else:
-            ahead = p.direction * (1 + m.sent % (p.n - 1) if p.machine == DIRECT else 1)
+            ahead = p.direction * (1 + m.sent % (p.n - 1) if p.algorithm == DIRECT else 1)
             to = (place + ahead + p.n) % p.n
             fro = (place - ahead + p.n) % p.n
-            self.send(m, p, origin + to * p.stride, place if p.machine == DIRECT else 0, p.size)
-            self.expect(m, p, fro if p.machine == DIRECT else 0, origin + fro * p.stride)
+            self.send(m, p, origin + to * p.stride, place if p.algorithm == DIRECT else 0, p.size)
+            self.expect(m, p, fro if p.algorithm == DIRECT else 0, origin + fro * p.stride)
         m.left -= 1
         m.free -= 1
         m.sent += 1
@@ -427,7 +427,7 @@ cdef class Streams(Store):
         mail.left += 1
         if mail.left == s.members:
             self.drop_mail(mail)
-        if self.together:
+        if self.barrier:
             self.finish(s)
         return self.advance(m - self.members)
 
@@ -445,7 +445,7 @@ cdef class Streams(Store):
         cdef Member* m = &self.members[who]
         cdef Stream* s = &self.streams[m.stream]
         cdef int32_t _turn, other
-        if self.together:
+        if self.barrier:
             if not s.passes:
                 self.suspend(s, who)
                 return 0
@@ -489,7 +489,7 @@ cdef class Streams(Store):
                 self.finish(s)
                 self.suspend(s, m - self.members)
         if old != NULL and m.enabled:
-            self.line(m, old).running -= 1
+            self.queue_of(m, old).running -= 1
             self.serve(m, old)
         if last:
             m.phase = s.phases
@@ -502,48 +502,48 @@ cdef class Streams(Store):
     cdef bint on_axis(self, Member* m, Phase* p, Stream* s) noexcept:
         """Whether NPU 0 is in the member's group: boost carries out only those."""
         cdef int32_t place = (m.rank // p.stride) % p.n
-        if p.machine == TREE:
+        if p.algorithm == TREE:
             return m.npu % p.stride == 0
         return self.members[s.first + m.rank - place * p.stride].npu == 0
 
-    cdef inline Line* line(self, Member* m, Phase* p) noexcept:
-        return &self.lines[<int64_t> m.npu * self.queues + p.queue]
+    cdef inline ChunkQueue* queue_of(self, Member* m, Phase* p) noexcept:
+        return &self.chunk_queues[<int64_t> m.npu * self.queues + p.queue]
 
     cdef int serve(self, Member* m, Phase* p) except -1:
         """Start the first members of a queue, as many as there is room for."""
-        cdef Line* line = self.line(m, p)
-        cdef int32_t _turn, at = line.first
-        for _turn in range(line.running):
+        cdef ChunkQueue* queue = self.queue_of(m, p)
+        cdef int32_t _turn, at = queue.first
+        for _turn in range(queue.running):
             if at != NONE:
                 at = self.members[at].next
-        while at != NONE and line.running < self.room[p.queue]:
+        while at != NONE and queue.running < self.slots_per_queue[p.queue]:
             self.start(&self.members[at])
-            line.running += 1
+            queue.running += 1
             at = self.members[at].next
         return 0
 
     cdef void unlink(self, Member* m, Phase* p) noexcept:
-        cdef Line* line = self.line(m, p)
+        cdef ChunkQueue* queue = self.queue_of(m, p)
         if m.previous == NONE:
-            line.first = m.next
+            queue.first = m.next
         else:
             self.members[m.previous].next = m.next
         if m.next == NONE:
-            line.last = m.previous
+            queue.last = m.previous
         else:
             self.members[m.next].previous = m.previous
 
     cdef void link(self, Member* m, Phase* p) noexcept:
-        cdef Line* line = self.line(m, p)
-        cdef int32_t before = self.place(m, p, line.first)
+        cdef ChunkQueue* queue = self.queue_of(m, p)
+        cdef int32_t before = self.place(m, p, queue.first)
         m.next = before
-        m.previous = line.last if before == NONE else self.members[before].previous
+        m.previous = queue.last if before == NONE else self.members[before].previous
         if m.previous == NONE:
-            line.first = <int32_t> (m - self.members)
+            queue.first = <int32_t> (m - self.members)
         else:
             self.members[m.previous].next = <int32_t> (m - self.members)
         if before == NONE:
-            line.last = <int32_t> (m - self.members)
+            queue.last = <int32_t> (m - self.members)
         else:
             self.members[before].previous = <int32_t> (m - self.members)
 

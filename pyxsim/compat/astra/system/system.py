@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.compat.astra.system.bus import SharedBuses
-from pyxsim.compat.astra.system.chunks import Cut, Cutter, Step, Team, joined, make_team
-from pyxsim.compat.astra.system.custom import Custom, Hands, is_custom, plan_of
+from pyxsim.compat.astra.system.chunks import CommGroup, Cut, Cutter, Step, joined, make_comm_group
+from pyxsim.compat.astra.system.custom import Custom, SystemServices, is_custom, plan_of
 from pyxsim.compat.astra.system.issued import Chunk, Issued
-from pyxsim.compat.astra.system.machines import TREE
-from pyxsim.compat.astra.system.queues import Place, Turns
+from pyxsim.compat.astra.system.phase_algorithms import TREE
+from pyxsim.compat.astra.system.queues import QueueChoice, QueueRotation
 from pyxsim.compat.astra.system.refuse import (
     refuse_collective,
     refuse_message,
@@ -36,7 +36,7 @@ from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
 from pyxsim.compat.astra.system.table import chunk_table, message_rows, queue_times, stuck, traffic
 from pyxsim.network.protocol import Backend
 from pyxsim.system.base import SystemBase
-from pyxsim.system.carry import Carrier
+from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.program import Programs
 from pyxsim.system.work import Collective, PointToPoint
@@ -80,7 +80,7 @@ class AstraSystem(SystemBase):
             rate=self._rate[0],
             scale=self._rate[1],
             intra=options.intra_dimension,
-            together=first,
+            barrier=first,
             boost=options.boost,
             rendezvous=options.rendezvous,
         )
@@ -88,7 +88,7 @@ class AstraSystem(SystemBase):
         if options.shared_bus is not None:
             self._streams.bus = SharedBuses(self._streams, options.shared_bus, math.prod(self.shape))
         self._cutter = Cutter(self.shape, options)
-        self._turns = Turns(options, math.prod(self.shape))
+        self._rotation = QueueRotation(options, math.prod(self.shape))
         self._phases: dict[tuple[object, ...], int] = {}
         self._later: dict[int, Callable[[int], None]] = {}
         self._number = 0  # of what is called later
@@ -96,7 +96,7 @@ class AstraSystem(SystemBase):
         self._custom: dict[Collective, Custom] = {}
         self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
         self._programs = Programs(self._reduction, options.cycles_of_ns, unsaid_ns=1)
-        self._hands = Hands(self._now, self._post_custom, self._call_later)
+        self._services = SystemServices(self._now, self._post_custom, self._call_later)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
         # Per group, by its identity, and NPU: streams. None is the network.
         self._serials: dict[int, tuple[Communicator | None, Longs]] = {}
@@ -124,7 +124,7 @@ class AstraSystem(SystemBase):
         group = super().communicator(members)
         return group if len(group) == len(self._whole) else replace(group, shape=(len(group),), dims=NO_GRID)
 
-    def carrier(self, seed: int) -> Carrier:
+    def carrier(self, seed: int) -> DataCarrier:
         """Not supported: ASTRA-sim moves no data."""
         raise NotImplementedError(f"{self.options.compat} moves no data")
 
@@ -142,20 +142,20 @@ class AstraSystem(SystemBase):
             collective.algorithms = names
             self._issue_custom(collective, plan_of(kind, size, group, names, collective.root, self.options, key))
             return
-        team = make_team(kind, group, self.shape, self.options, algorithms, key)
+        comm = make_comm_group(kind, group, self.shape, self.options, algorithms, key)
         number = len(self.collectives)
         # Version 1's workloads give some of their collectives a priority of their own.
         own = self.options.compat == ASTRA_SIM_1 and priority is not None
-        collective.algorithms = tuple(each.name for each in team.names)
+        collective.algorithms = tuple(each.name for each in comm.names)
         collective.priority = priority if own and priority is not None else self.options.priority(number, priority)
         counts = not own and self.options.scheduling != "explicit"
-        issued = self._issued[collective] = Issued(collective, team, key, number, counts)
+        issued = self._issued[collective] = Issued(collective, comm, key, number, counts)
         if collective.joined is not None:
             issued.places = {npu: place for place, npu in enumerate(group.members)}
         self.collectives.append(collective)
         self.issued[number] = issued
         if collective.is_open:
-            alike = (kind, size, team.dims, team.names, team.members)
+            alike = (kind, size, comm.dims, comm.names, comm.members)
             issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
             return
         self._begun[list(group.members)] = number + 1
@@ -167,7 +167,7 @@ class AstraSystem(SystemBase):
     def _issue_custom(self, collective: Collective, plan: Plan) -> None:
         """One that is carried out message by message (custom.py)."""
         refuse_rendezvous(self.options, collective.kind)
-        custom = Custom(collective, len(self.collectives), plan, self._programs, self._hands)
+        custom = Custom(collective, len(self.collectives), plan, self._programs, self._services)
         self._custom[collective] = custom
         self.collectives.append(collective)
         self.customs.append(custom)
@@ -213,21 +213,21 @@ class AstraSystem(SystemBase):
         collective, serials = issued.collective, self._serial_numbers(issued)
         if serials[npu] != issued.serial:
             refuse_other_order(npu, collective.name, collective.kind)
-        team = joined(issued.team, self.shape) if self._is_joined(issued.team) else issued.team
-        if not self._cutter.follow(collective.kind, collective.size, team, issued.key, issued.serial, issued.cuts):
+        comm = joined(issued.comm, self.shape) if self._is_joined(issued.comm) else issued.comm
+        if not self._cutter.follow(collective.kind, collective.size, comm, issued.key, issued.serial, issued.cuts):
             refuse_other_ways(npu, collective.name, collective.kind)
         serials[npu] += len(issued.shared)
-        if not (self._turns.matter or self._cutter.trees.matter):
+        if not (self._rotation.matter or self._cutter.trees.matter):
             return
         for stream in issued.shared:
             chunk = self.chunks[stream]
             for step, place in zip(chunk.steps, chunk.places, strict=True):
-                self._turns.follow(chunk.team.dims[step.axis], npu, step.half, place)
-                self._cutter.trees.follow(collective.kind, chunk.team.dims[step.axis], npu, step.tree)
+                self._rotation.follow(chunk.comm.dims[step.axis], npu, step.half, place)
+                self._cutter.trees.follow(collective.kind, chunk.comm.dims[step.axis], npu, step.tree)
 
     def _serial_numbers(self, issued: Issued) -> Longs:
         """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
-        group = issued.collective.communicator if issued.team.group else None
+        group = issued.collective.communicator if issued.comm.group else None
         return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
 
     def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
@@ -290,7 +290,7 @@ class AstraSystem(SystemBase):
             self._plan(index)
             issued.begun = True
             for stream in issued.streams or []:
-                npus = np.array(self.chunks[stream].team.members, np.int64)
+                npus = np.array(self.chunks[stream].comm.members, np.int64)
                 first = self._streams.member(stream, 0)
                 rows.append(np.stack([npus, np.full_like(npus, order), np.arange(len(npus)) + first]))
         if rows:
@@ -308,13 +308,13 @@ class AstraSystem(SystemBase):
         issued = self.issued[number]
         if issued.streams is not None:
             return
-        collective, team = issued.collective, issued.team
+        collective, comm = issued.collective, issued.comm
         together = [number]
-        if self._is_joined(team):
+        if self._is_joined(comm):
             together = self._all_groups(number)
-            team = joined(team, self.shape)
-        npus = np.array(team.members, np.int32)
-        takers = team.members if npu is None else (npu,)
+            comm = joined(comm, self.shape)
+        npus = np.array(comm.members, np.int32)
+        takers = comm.members if npu is None else (npu,)
         serials = self._serial_numbers(issued)
         owner = np.full(math.prod(self.shape), number)
         streams: list[int] = []
@@ -324,37 +324,37 @@ class AstraSystem(SystemBase):
             each.streams, each.shared, each.serial = [], streams, int(serials[takers[0]])
             each.cuts = cuts
             each.ends = np.full(math.prod(self.shape), -1, np.int64)
-            owner[list(each.team.members)] = index
+            owner[list(each.comm.members)] = index
             if npu is not None:
-                each.ranks = {member: rank for rank, member in enumerate(team.members)}
+                each.ranks = {member: rank for rank, member in enumerate(comm.members)}
         told = collective.is_open or any(self.collectives[index].joined is not None for index in together)
         tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         if npu is None:
             self._cutter.new_cycle(collective.start)
-        pieces = self._cutter.chunks(collective.kind, collective.size, team, issued.key, issued.serial, takers)
+        pieces = self._cutter.chunks(collective.kind, collective.size, comm, issued.key, issued.serial, takers)
         for cut, steps in pieces:
             if not steps:
                 return
             cuts.append(cut)
-            places = [self._turns.take(team.dims[step.axis], takers, step.half) for step in steps]
+            places = [self._rotation.take(comm.dims[step.axis], takers, step.half) for step in steps]
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
-            phases = [self._phase(team, step, place) for step, place in zip(steps, places, strict=True)]
+            phases = [self._phase(comm, step, place) for step, place in zip(steps, places, strict=True)]
             streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, rows, told))
             gone = np.full(len(npus), -1, np.int64)
-            self.chunks.append(Chunk(owner[npus], cut.size, team, steps, places, rows, gone))
-            self.bytes_planned += sum(step.program.load(self._asking) * self._groups(team, step) for step in steps)
+            self.chunks.append(Chunk(owner[npus], cut.size, comm, steps, places, rows, gone))
+            self.bytes_planned += sum(step.program.load(self._asking) * self._groups(comm, step) for step in steps)
         issued.streams = streams
         serials[list(takers)] += len(streams)
         for index in together:
             each = self.issued[index]
-            each.left = len(streams) * len(each.team.members)
+            each.left = len(streams) * len(each.comm.members)
             if each.collective.joined is not None:
-                each.collective.to_go = [len(streams)] * len(each.team.members)
+                each.collective.to_go = [len(streams)] * len(each.comm.members)
 
-    def _is_joined(self, team: Team) -> bool:
+    def _is_joined(self, comm: CommGroup) -> bool:
         """Whether all the groups along its dimensions are one collective."""
-        return self.options.compat == ASTRA_SIM_1 and len(team.members) < math.prod(self.shape)
+        return self.options.compat == ASTRA_SIM_1 and len(comm.members) < math.prod(self.shape)
 
     def _all_groups(self, number: int) -> list[int]:
         """The collectives that are one with this one: the same on all other groups along its dimensions."""
@@ -362,25 +362,25 @@ class AstraSystem(SystemBase):
         found: dict[tuple[int, ...], int] = {}
         for index, each in self.issued.items():
             if each.streams is None and each.alike == first.alike:
-                found.setdefault(each.team.members, index)
+                found.setdefault(each.comm.members, index)
         refuse_missing_groups(list(found), math.prod(self.shape), first.key)
         return list(found.values())
 
-    def _groups(self, team: Team, step: Step) -> int:
+    def _groups(self, comm: CommGroup, step: Step) -> int:
         """How many groups carry a phase out: with boost, that of NPU 0 (of a tree: all that begin at its rank)."""
-        n, stride = step.program.n, math.prod(team.shape[: step.axis])
+        n, stride = step.program.n, math.prod(comm.shape[: step.axis])
         if not self.options.boost:
-            return len(team.members) // n
-        return len(team.members) // (n * stride) if step.program.machine == TREE else 1
+            return len(comm.members) // n
+        return len(comm.members) // (n * stride) if step.program.algorithm == TREE else 1
 
-    def _phase(self, team: Team, step: Step, place: Place) -> int:
+    def _phase(self, comm: CommGroup, step: Step, place: QueueChoice) -> int:
         """The number of a phase in `streams`."""
-        program, dim = step.program, team.dims[step.axis]
-        stride = math.prod(team.shape[: step.axis])
-        key = (program, stride, dim, place, team.group)
+        program, dim = step.program, comm.dims[step.axis]
+        stride = math.prod(comm.shape[: step.axis])
+        key = (program, stride, dim, place, comm.group)
         if key not in self._phases:
             self._phases[key] = self._streams.add_phase(
-                program.machine,
+                program.algorithm,
                 program.kind,
                 program.pays,
                 program.n,
@@ -389,10 +389,10 @@ class AstraSystem(SystemBase):
                 self._queues[dim] + place.number,
                 place.plane,
                 program.sends,
-                program.together,
+                program.parallel,
                 program.others,
                 program.slots,
-                team.group,
+                comm.group,
                 program.size,
                 max(program.entering, program.leaving),
                 program.table,
@@ -420,7 +420,7 @@ class AstraSystem(SystemBase):
         chunk = self.chunks[stream]
         number = int(chunk.owner[rank])
         issued = self.issued[number]
-        npu = chunk.team.members[rank]
+        npu = chunk.comm.members[rank]
         chunk.left[rank] = now
         issued.ends[npu] = now  # in the end the time of the last chunk
         issued.left -= 1
@@ -469,7 +469,7 @@ class AstraSystem(SystemBase):
         if (custom := self._custom.get(collective)) is not None:
             return custom.ends()
         issued = self._issued[collective]
-        return issued.ends[list(issued.team.members)]
+        return issued.ends[list(issued.comm.members)]
 
     def plan_all(self) -> None:
         """Plan everything that was issued, in the order in which it begins: queues are taken in turns.

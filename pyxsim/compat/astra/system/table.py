@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.compat.astra.system.machines import DIRECT, HALVING, TREE
+from pyxsim.compat.astra.system.phase_algorithms import DIRECT, HALVING, TREE
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.system.stuck import MOST, not_entered, unfinished_message
@@ -34,12 +34,12 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
     parts: dict[str, list[Longs]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
     for number, chunk in enumerate(system.chunks):
-        npus = np.array(chunk.team.members, np.int64)
+        npus = np.array(chunk.comm.members, np.int64)
         for phase, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
             same = {
                 "chunk": number,
                 "phase": phase,
-                "dimension": -1 if chunk.team.over_all else chunk.team.dims[step.axis],
+                "dimension": -1 if chunk.comm.over_all else chunk.comm.dims[step.axis],
                 "queue": place.number,
                 "bytes": step.program.entering,
             }
@@ -77,7 +77,7 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
     example: dict[Hashable, tuple[Chunk, int]] = {}
     for chunk in system.chunks if collective is None else _chunks_of(system, collective):
         for number, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
-            key = (chunk.team, step.axis, step.program, place)
+            key = (chunk.comm, step.axis, step.program, place)
             alike[key] += 1
             example[key] = chunk, number
     rows = [np.zeros((0, 5), np.int64)]
@@ -119,7 +119,7 @@ def queue_times(system: AstraSystem, own: dict[str, Longs]) -> tuple[Longs, Long
             left[row] = own["end"][row]
             continue
         chunk = system.chunks[number]
-        rank = chunk.team.members.index(npu)
+        rank = chunk.comm.members.index(npu)
         expected[row] = chunk.rows[phase, rank, -1]
         if phase == len(chunk.steps) - 1:
             left[row] = chunk.left[rank]
@@ -139,14 +139,14 @@ def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
 
 def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
     """Rows (source, destination, plane, bytes, how many) of a phase."""
-    step, team, place = chunk.steps[number], chunk.team, chunk.places[number]
-    program, stride = step.program, math.prod(team.shape[: step.axis])
-    members, ranks = np.array(team.members), np.arange(len(team.members))
+    step, comm, place = chunk.steps[number], chunk.comm, chunk.places[number]
+    program, stride = step.program, math.prod(comm.shape[: step.axis])
+    members, ranks = np.array(comm.members), np.arange(len(comm.members))
     first = ranks[ranks // stride % program.n == 0]
     if boost:
-        first = first[members[first] % stride == 0 if program.machine == TREE else members[first] == 0]
+        first = first[members[first] % stride == 0 if program.algorithm == TREE else members[first] == 0]
     src, dst, size, count = program.edges.T
-    if place.direction < 0 and program.machine not in (TREE, HALVING):
+    if place.direction < 0 and program.algorithm not in (TREE, HALVING):
         # Seen in a mirror, the ring goes the other way round.
         src, dst = program.n - 1 - src, program.n - 1 - dst
     ends = [members[(first[:, None] + stride * place).ravel()] for place in (src, dst)]
@@ -177,35 +177,35 @@ def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
 def _line(system: AstraSystem, each: Waiting) -> str:
     stream, number, rank, at_work, slots = each
     chunk = system.chunks[stream]
-    step, team = chunk.steps[number], chunk.team
+    step, comm = chunk.steps[number], chunk.comm
     owner = int(chunk.owner[rank])
     name = system.collectives[owner].name
     if sum(each.name == name for each in system.collectives) > 1:
         name += f" (collective {owner})"
     index = sum(1 for other in system.chunks[:stream] if owner in other.owner)
     where = (
-        f"NPU {team.members[rank]} in queue {chunk.places[number].number} of dimension {team.dims[step.axis]} "
+        f"NPU {comm.members[rank]} in queue {chunk.places[number].number} of dimension {comm.dims[step.axis]} "
         f"with chunk {index}, phase {number} ({step.kind}) of the {name}"
     )
     if not at_work:
         return f"{where} waits for its turn"
     if not slots:
         return f"{where} waits for others to finish the phase"
-    stride = math.prod(team.shape[: step.axis])
+    stride = math.prod(comm.shape[: step.axis])
     place = rank // stride % step.program.n
     first = rank - place * stride
-    npus = sorted(team.members[first + other * stride] for other in _senders(chunk, number, place, slots))
+    npus = sorted(comm.members[first + other * stride] for other in _senders(chunk, number, place, slots))
     return f"{where} waits for messages from {_npus(npus)}"
 
 
 def _senders(chunk: Chunk, number: int, place: int, slots: Iterable[int]) -> list[int]:
     """The places whose messages go into these slots of a member's mail."""
     program = chunk.steps[number].program
-    if program.machine == DIRECT:
+    if program.algorithm == DIRECT:
         return list(slots)
-    if program.machine == HALVING:
+    if program.algorithm == HALVING:
         return [place ^ (1 << slot) for slot in slots]
-    if program.machine == TREE:
+    if program.algorithm == TREE:
         parent, left, right = program.table[3 * place : 3 * place + 3]
         return [(left, right, parent)[slot] for slot in slots]
     return [(place - chunk.places[number].direction) % program.n]

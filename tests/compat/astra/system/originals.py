@@ -55,7 +55,7 @@ def system(
         Options(
             algorithms=lambda kind: algorithms,
             queues=own,
-            room=[1] * len(shape),
+            slots=[1] * len(shape),
             compat=compat,
             active_chunks=active,
             **(defaults | options),

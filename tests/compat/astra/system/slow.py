@@ -58,7 +58,7 @@ class World:
         for npu in self.npus:
             for number, chunk in enumerate(self.layer.chunks):
                 collective = self.layer.collectives[chunk.collective]
-                if collective.start == start and npu.id in chunk.team.members:
+                if collective.start == start and npu.id in chunk.comm.members:
                     self.passes.setdefault(number, 0)
                     self.passes[number] += 1
                     npu.proceed(Stream(npu, number, chunk, collective.priority))
@@ -77,7 +77,7 @@ class World:
 
     def enter(self, number: int, npu: int) -> None:
         issued = self.layer.issued[number]
-        self.inside.setdefault(number, len(issued.team.members))
+        self.inside.setdefault(number, len(issued.comm.members))
         count = self.begun[npu]
         self.begun[npu] += 1
         self.to_go[number, npu] = len(issued.shared)
@@ -181,12 +181,12 @@ class Npu:
                 cost = 3 * (int(size / rate) if self.world.first else int(size / (rate * 10**9) * 10**9))
             self.later(options.reduction_delay + cost, lambda: stream.machine.run("ready"))
 
-        self.later(10 if stream.chunk.team.group else options.endpoint_delay, over)
+        self.later(10 if stream.chunk.comm.group else options.endpoint_delay, over)
 
     def proceed(self, stream: Stream) -> None:
         world, number = self.world, stream.number
         if world.first:
-            members = len(stream.chunk.team.members)
+            members = len(stream.chunk.comm.members)
             waiting = world.suspended.setdefault(number, [])
             if not world.passes[number]:
                 waiting.append(stream)
@@ -269,21 +269,21 @@ class Stream:
 
     def enter(self, phase: int) -> tuple[int, int]:
         """The next phase; its queue."""
-        step, place, team = self.chunk.steps[phase], self.chunk.places[phase], self.chunk.team
+        step, place, comm = self.chunk.steps[phase], self.chunk.places[phase], self.chunk.comm
         self.phase = phase
         self.initialized = False
-        self.queue = (team.dims[step.axis], place.number)
+        self.queue = (comm.dims[step.axis], place.number)
         self.to_go = len(self.chunk.steps) - 1 - phase
         name = step.algorithm.removeprefix("one-").partition(":")[0]
         self.kind = "all-reduce" if name == "double-binary-tree" else step.kind
         self.largest = max(step.program.entering, step.program.leaving)
-        stride, rank = 1, team.members.index(self.npu.id)
-        for n in team.shape[: step.axis]:
+        stride, rank = 1, comm.members.index(self.npu.id)
+        for n in comm.shape[: step.axis]:
             stride *= n
-        index = rank // stride % team.shape[step.axis]
-        ring = [team.members[rank + (other - index) * stride] for other in range(team.shape[step.axis])]
+        index = rank // stride % comm.shape[step.axis]
+        ring = [comm.members[rank + (other - index) * stride] for other in range(comm.shape[step.axis])]
         window = int(step.algorithm.partition(":")[2] or len(ring))
-        self.machine = MACHINES[name](self, step, ring, index, place.direction, window)
+        self.algorithm = MACHINES[name](self, step, ring, index, place.direction, window)
         self.note()
         return self.queue
 
@@ -297,7 +297,7 @@ class Stream:
         self.note()
         if world.first:
             world.ready[self.number] = world.ready.get(self.number, 0) + 1
-            if world.ready[self.number] == len(self.chunk.team.members):
+            if world.ready[self.number] == len(self.chunk.comm.members):
                 world.passes[self.number], world.ready[self.number] = world.ready[self.number], 0
         self.npu.proceed(self)
 
@@ -379,7 +379,7 @@ class Direct(Ring):
     def prepare(self, index: int, window: int) -> None:
         n = len(self.ring)
         self.parallel = min(window, n - 1)
-        self.others = self.parallel * (n - 1 if self.stream.chunk.team.group else 1)
+        self.others = self.parallel * (n - 1 if self.stream.chunk.comm.group else 1)
         if self.kind == "all-to-all":
             self.left = n - 1
 

@@ -138,7 +138,7 @@ def agree(data: st.DataObject) -> None:
         (number, phase, npu): [time for time in chunk.rows[phase, rank, :3].tolist() if time >= 0]
         for number, chunk in enumerate(layer.chunks)
         for phase in range(len(chunk.steps))
-        for rank, npu in enumerate(chunk.team.members)
+        for rank, npu in enumerate(chunk.comm.members)
     }
     assert {key: times for key, times in found.items() if times} == wanted
     assert ours.log == theirs.log
@@ -291,7 +291,7 @@ def test_each_npu_takes_its_trees_in_turns(open_ones: bool) -> None:
     layer.run()
     used = [next(step.tree for step in chunk.steps if step.tree >= 0) for chunk in layer.chunks]
     assert sorted(used) == [0, 0, 1, 1, 1, 1]
-    assert [tree for tree, chunk in zip(used, layer.chunks, strict=True) if len(chunk.team.members) == 2] == [1] * 4
+    assert [tree for tree, chunk in zip(used, layer.chunks, strict=True) if len(chunk.comm.members) == 2] == [1] * 4
 
 
 def test_other_trees_are_refused() -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from pyxsim.compat.astra.system.queues import ANY, FIRST_HALF, SECOND_HALF, Turns
+from pyxsim.compat.astra.system.queues import ANY, FIRST_HALF, SECOND_HALF, QueueRotation
 from pyxsim.system.options import Options
 from pyxsim.topology.topology import Queue
 
 NPUS = 4
 
 
-def turns(compat: str, *queues: list[Queue]) -> Turns:
-    options: dict[str, Any] = {"queues": queues, "room": [1] * len(queues), "bandwidths": [], "compat": compat}
-    return Turns(Options(algorithms=lambda kind: ["ring"], **options), NPUS)
+def turns(compat: str, *queues: list[Queue]) -> QueueRotation:
+    options: dict[str, Any] = {"queues": queues, "slots": [1] * len(queues), "bandwidths": [], "compat": compat}
+    return QueueRotation(Options(algorithms=lambda kind: ["ring"], **options), NPUS)
 
 
-def take(own: Turns, half: int, times: int, dim: int = 0) -> list[tuple[int, int]]:
+def take(own: QueueRotation, half: int, times: int, dim: int = 0) -> list[tuple[int, int]]:
     """(number, direction) of the next queues."""
     places = [own.take(dim, range(NPUS), half) for _ in range(times)]
     return [(place.number, place.direction) for place in places]

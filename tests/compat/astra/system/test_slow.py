@@ -106,6 +106,6 @@ def both(layer: Any, probe: Any) -> tuple[bool, Times, Times]:
         (number, phase, npu): [time for time in chunk.rows[phase, rank, :3].tolist() if time >= 0]
         for number, chunk in enumerate(layer.chunks)
         for phase in range(len(chunk.steps))
-        for rank, npu in enumerate(chunk.team.members)
+        for rank, npu in enumerate(chunk.comm.members)
     }
     return ended, wanted, {key: times for key, times in found.items() if times}

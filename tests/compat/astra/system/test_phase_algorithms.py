@@ -8,7 +8,7 @@ import pytest
 
 from pyxsim import library
 from pyxsim.collective.lookup import get_algorithm, get_schedule
-from pyxsim.compat.astra.system.machines import Program, make_program
+from pyxsim.compat.astra.system.phase_algorithms import Program, make_program
 
 library.load_all()
 
@@ -81,10 +81,10 @@ def test_a_tree_has_everybody(n: int, tree: int) -> None:
 
 
 def test_rounds() -> None:
-    assert (program("all-reduce", "ring", 8, 64).together, program("all-reduce", "ring", 8, 64).others) == (1, 7)
+    assert (program("all-reduce", "ring", 8, 64).parallel, program("all-reduce", "ring", 8, 64).others) == (1, 7)
     windowed = program("all-reduce", "direct:3", 8, 64)
-    assert (windowed.together, windowed.others) == (3, 3)
+    assert (windowed.parallel, windowed.others) == (3, 3)
     assert program("all-reduce", "direct:3", 8, 64, group=True).others == 21
-    assert program("all-reduce", "direct:30", 8, 64).together == 7
+    assert program("all-reduce", "direct:30", 8, 64).parallel == 7
     assert program("reduce-scatter", "halving-doubling", 8, 64).others == 2
     assert program("all-gather", "ring", 8, 64).leaving == 512

@@ -40,7 +40,7 @@ class Task(Protocol):
         """Members that have their data start; the others start when theirs comes."""
 
 
-class Line:
+class ChunkQueue:
     """The tasks in front of one queue of one group. `running`: live ones at work; `early`: those begun before."""
 
     def __init__(self, room: int, policy: str = "FIFO") -> None:
@@ -57,7 +57,7 @@ class Line:
         bisect.insort(self._waiting, (-task.priority, self._joined, task))
         self._joined += 1
 
-    def turned_live(self) -> None:
+    def became_live(self) -> None:
         """An early task has become live."""
         self.early -= 1
         self.running += 1

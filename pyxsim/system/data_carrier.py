@@ -65,7 +65,7 @@ class Chunk(Protocol):
     def collective(self) -> Collective: ...
 
 
-class Stage(Protocol):
+class ChunkPhase(Protocol):
     """Phase `number` of a chunk."""
 
     @property
@@ -79,7 +79,7 @@ class Task(Protocol):
     has no stage, and is not looked at."""
 
     @property
-    def stage(self) -> Stage: ...
+    def stage(self) -> ChunkPhase: ...
     @property
     def positions(self) -> Sequence[int]: ...
     @property
@@ -95,7 +95,7 @@ class Source(Protocol):
     def collectives(self) -> Sequence[Collective]: ...
 
 
-class Carrier:
+class DataCarrier:
     """Carries the data of all collectives of a system. Raises InputError when they are too many or there are none."""
 
     def __init__(self, source: Source, seed: int = 0) -> None:

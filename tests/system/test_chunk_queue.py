@@ -1,4 +1,4 @@
-"""The rule of pyxsim/system/lines.py: early tasks take room from early ones only, a live one waits for live ones."""
+"""The rule of pyxsim/system/chunk_queue.py: early tasks take slots of early ones only, live ones wait for live ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.system.lines import Line
+from pyxsim.system.chunk_queue import ChunkQueue
 
 
 class Task:
@@ -27,10 +27,10 @@ class Task:
     def admit(self) -> None:
         self.log.append(self.name)
 
-    def turn_live(self, line: Line) -> None:
+    def turn_live(self, line: ChunkQueue) -> None:
         self.live = True
         if self.admitted:
-            line.turned_live()
+            line.became_live()
         line.serve()
 
 
@@ -40,7 +40,7 @@ def log() -> list[str]:
 
 
 def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
-    line = Line(2)
+    line = ChunkQueue(2)
     for name in "abc":
         line.join(Task(name, log, live=True))
     line.serve()
@@ -54,7 +54,7 @@ def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
 
 
 def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
-    line = Line(1)
+    line = ChunkQueue(1)
     for name, priority in (("a", 0), ("b", 5), ("c", -1), ("d", 5)):
         line.join(Task(name, log, live=True, priority=priority))
     for _ in range(4):
@@ -74,7 +74,7 @@ def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
     ],
 )
 def test_among_equal_priorities_the_policy_decides(policy: str, order: str, log: list[str]) -> None:
-    line = Line(1, policy)
+    line = ChunkQueue(1, policy)
     scatter, gather = "reduce-scatter", "all-gather"
     rows = [("a", scatter, 5, 3), ("b", scatter, 2, 2), ("c", gather, 9, 1), ("d", scatter, 3, 3), ("e", scatter, 7, 2)]
     for name, kind, size, left in [*rows, ("f", gather, 1, 1)]:
@@ -87,7 +87,7 @@ def test_among_equal_priorities_the_policy_decides(policy: str, order: str, log:
 
 def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: list[str]) -> None:
     """The heart of it: the slot of a chunk whose other members are not there yet is free for one that can go on."""
-    line = Line(1)
+    line = ChunkQueue(1)
     early, live = Task("early", log, live=False), Task("live", log, live=True)
     line.join(early)
     line.serve()
@@ -109,7 +109,7 @@ def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: li
 
 
 def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
-    line = Line(2)
+    line = ChunkQueue(2)
     tasks = [Task(name, log, live=False) for name in "abc"]
     for task in tasks:
         line.join(task)
@@ -121,7 +121,7 @@ def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
 
 
 def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> None:
-    line = Line(1)
+    line = ChunkQueue(1)
     line.join(Task("live", log, live=True))
     line.join(Task("early", log, live=False))
     line.serve()
@@ -137,7 +137,7 @@ def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> N
 )
 def test_a_line_never_stands_still_with_room(room: int, steps: list[tuple[str, int, bool]]) -> None:
     """After any history: who is live waits only if `room` live ones run, and every task is admitted once."""
-    line, log = Line(room), []
+    line, log = ChunkQueue(room), []
     tasks: list[Task] = []
     gone: set[str] = set()
     for what, pick, live in steps:

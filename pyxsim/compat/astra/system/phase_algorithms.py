@@ -31,10 +31,10 @@ _PAYS = {"all-reduce": EVERY_OTHER_ROUND, "reduce-scatter": ALWAYS, "all-gather"
 class Program:
     """A phase on groups of `n`.
 
-    machine, kind   of streams.pyx
+    algorithm, kind   of streams.pyx
     pays            when a message costs a reduction
     sends           messages of each member
-    together        sent without waiting for an answer (P)
+    parallel        sent without waiting for an answer (P)
     others          messages of a round that may cost a reduction (Z)
     slots           of each member's mail: who may send to it
     size            of a message, where all are alike
@@ -42,12 +42,12 @@ class Program:
     table           halving: (bytes, bit) for each message; tree: (parent, left, right) for each place, -1 for none
     """
 
-    machine: int
+    algorithm: int
     kind: int
     pays: int
     n: int
     sends: int
-    together: int
+    parallel: int
     others: int
     slots: int
     size: int
@@ -60,16 +60,16 @@ class Program:
         """Rows (place of the sender, place of the receiver, bytes, how many): all that a clockwise group sends."""
         n = self.n
         place = np.arange(n)
-        if self.machine == TREE:
+        if self.algorithm == TREE:
             family = np.array(self.table).reshape(n, 3)
             pairs = np.stack([np.repeat(place, 3), family.ravel()], axis=1)[family.ravel() >= 0]
             sizes, counts = np.full(len(pairs), self.size), np.ones(len(pairs))
-        elif self.machine == HALVING:
+        elif self.algorithm == HALVING:
             table = np.array(self.table[: 2 * self.sends]).reshape(-1, 2)
             pairs = np.concatenate([np.stack([place, place ^ (1 << bit)], axis=1) for bit in table[:, 1]])
             sizes, counts = np.repeat(table[:, 0], n), np.ones(len(pairs))
         else:
-            far = n - 1 if self.machine == DIRECT else 1
+            far = n - 1 if self.algorithm == DIRECT else 1
             pairs = np.stack([np.repeat(place, far), (np.repeat(place, far) + np.tile(np.arange(far) + 1, n)) % n], 1)
             sizes, counts = np.full(len(pairs), self.size), np.full(len(pairs), self.sends // far)
         return np.column_stack([pairs, sizes, counts]).astype(np.int64)
@@ -77,19 +77,21 @@ class Program:
     @property
     def smallest(self) -> int:
         """Bytes of the smallest message."""
-        return min(self.table[0 : 2 * self.sends : 2]) if self.machine == HALVING else self.size
+        return min(self.table[0 : 2 * self.sends : 2]) if self.algorithm == HALVING else self.size
 
     def load(self, asking: int) -> int:
         """Bytes that all members of a group send, with so many more for each message."""
-        messages = 2 * (self.n - 1) if self.machine == TREE else self.n * self.sends
+        messages = 2 * (self.n - 1) if self.algorithm == TREE else self.n * self.sends
         return self.total + messages * asking
 
     @property
     def total(self) -> int:
         """Bytes that all members of a group send."""
-        if self.machine == TREE:
+        if self.algorithm == TREE:
             return 2 * (self.n - 1) * self.size
-        return self.n * (sum(self.table[0 : 2 * self.sends : 2]) if self.machine == HALVING else self.sends * self.size)
+        return self.n * (
+            sum(self.table[0 : 2 * self.sends : 2]) if self.algorithm == HALVING else self.sends * self.size
+        )
 
 
 def plain(algorithm: Algorithm) -> str:
@@ -109,28 +111,28 @@ def make_program(kind: str, algorithm: Algorithm, n: int, size: int, *, group: b
 
 def _ring(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
     sends = {"all-reduce": 2 * (n - 1), "all-to-all": n * (n - 1) // 2}.get(kind, n - 1)
-    return _exchange(RING, kind, n, size, sends=sends, together=1, others=n - 1, slots=1)
+    return _exchange(RING, kind, n, size, sends=sends, parallel=1, others=n - 1, slots=1)
 
 
 def _direct(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree: int) -> Program:
     window = min(algorithm.number or n - 1, n - 1)
     sends = 2 * (n - 1) if kind == "all-reduce" else n - 1
     others = window * (n - 1) if group else window
-    return _exchange(DIRECT, kind, n, size, sends=sends, together=window, others=others, slots=n)
+    return _exchange(DIRECT, kind, n, size, sends=sends, parallel=window, others=others, slots=n)
 
 
 def _exchange(
-    machine: int, kind: str, n: int, size: int, *, sends: int, together: int, others: int, slots: int
+    algorithm: int, kind: str, n: int, size: int, *, sends: int, parallel: int, others: int, slots: int
 ) -> Program:
     number = ASTRA_KINDS.index(kind)
     message = size if kind == "all-gather" else size // n
     return Program(
-        machine,
+        algorithm,
         number,
         _PAYS[kind],
         n,
         sends,
-        together,
+        parallel,
         others,
         slots,
         message,

@@ -23,8 +23,8 @@ from pyxsim.collective.schedule import ScheduleError
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.errors import InputError
 from pyxsim.registry import collectives
-from pyxsim.system import carry
-from pyxsim.system.carry import LEFT, TAKEN_IN, Carrier
+from pyxsim.system import data_carrier as carry
+from pyxsim.system.data_carrier import LEFT, TAKEN_IN, DataCarrier
 from pyxsim.topology.topology import Queue
 from tests.collective.samples import ROOTED, name
 from tests.examples import part_of
@@ -54,7 +54,7 @@ class Chunk:
 
 
 @dataclass(eq=False)
-class Stage:
+class ChunkPhase:
     number: int
     chunk: Chunk
 
@@ -63,7 +63,7 @@ class Stage:
 class Task:
     """One group of a stage; what waits at which rank."""
 
-    stage: Stage
+    stage: ChunkPhase
     positions: list[int]
     schedule: CompiledSchedule
 
@@ -102,7 +102,7 @@ class AnyOrder:
                 mirror = bool(self.random.integers(2))
                 for positions in phase.groups.tolist():
                     schedule, _ = phase.messages(int(phase.pieces[positions[0]]), mirror=mirror)
-                    task = Task(Stage(index, chunk), positions, schedule)
+                    task = Task(ChunkPhase(index, chunk), positions, schedule)
                     self.tasks.append(task)
                     for position in positions:
                         self.to_do.setdefault((id(chunk), position), []).append(task)
@@ -159,9 +159,9 @@ class AnyOrder:
         task.received[s.dst[m]] += not s.local[m]
 
 
-def carried(system: AnyOrder, log: Sequence[tuple[int, int, int]], seed: int = 0, batch: int = 7) -> Carrier:
+def carried(system: AnyOrder, log: Sequence[tuple[int, int, int]], seed: int = 0, batch: int = 7) -> DataCarrier:
     """The carrier after all of a log, fed in batches."""
-    carrier = Carrier(system, seed)
+    carrier = DataCarrier(system, seed)
     for begin in range(0, len(log), batch):
         carrier.feed(np.array(log[begin : begin + batch], dtype=np.int64))
     carrier.finish()
@@ -227,7 +227,7 @@ def test_nothing_to_do_for_one_npu() -> None:
     system = AnyOrder(np.random.default_rng(0))
     for kind in sorted(ALGORITHMS):
         system.issue([plan_of(kind, 3, (1, 1), ALGORITHMS[kind][0])])
-    carrier = Carrier(system)
+    carrier = DataCarrier(system)
     assert carrier.bytes_held == 3 * 8 + 1
     carrier.finish()
     assert carrier.bytes_held == 0
@@ -236,9 +236,12 @@ def test_nothing_to_do_for_one_npu() -> None:
 def test_the_data_are_random_and_the_same_for_a_seed() -> None:
     system = AnyOrder(np.random.default_rng(0))
     chunk = system.issue([plan_of("all-reduce", 50, (3,), "ring")] * 2).chunks
-    same, again, other = (Carrier(system, seed)._data(chunk[0]).initial(1).tobytes() for seed in (1, 1, 2))
+    same, again, other = (DataCarrier(system, seed)._data(chunk[0]).initial(1).tobytes() for seed in (1, 1, 2))
     assert same == again != other
-    of_other_npu, of_other_chunk = Carrier(system, 1)._data(chunk[0]).initial(2), Carrier(system, 1)._data(chunk[1])
+    of_other_npu, of_other_chunk = (
+        DataCarrier(system, 1)._data(chunk[0]).initial(2),
+        DataCarrier(system, 1)._data(chunk[1]),
+    )
     assert len({same, of_other_npu.tobytes(), of_other_chunk.initial(1).tobytes()}) == 3
 
 
@@ -264,7 +267,7 @@ def test_the_system_layer_with_messages_in_any_order(data: st.DataObject, seed: 
         chunks=data.draw(st.integers(1, 4)),
         endpoint_delay=data.draw(st.integers(0, 9)),
         reduction_delay=data.draw(st.integers(0, 30)),
-        room=[data.draw(st.integers(1, 3))] * len(shape),
+        slots=[data.draw(st.integers(1, 3))] * len(shape),
         queues=[(Queue(0, 1), Queue(1, -1))] * len(shape),
         carry=True,
     )
@@ -280,7 +283,7 @@ def test_the_system_layer_with_messages_in_any_order(data: st.DataObject, seed: 
         return
     if npus > 1:
         layer.send(0, npus - 1, 5)
-    carrier = Carrier(layer, seed)
+    carrier = DataCarrier(layer, seed)
     layer.listen = carrier.feed
     layer.run()
     carrier.finish()
@@ -293,7 +296,7 @@ def test_a_wrong_algorithm_is_noticed_on_the_real_system_layer() -> None:
         prove_plan(plan)
     layer = ideal_system([5], 100, name("hasty_star"), carry=True, chunks=3)
     layer.issue("all-reduce", 10)
-    carrier = Carrier(layer)
+    carrier = DataCarrier(layer)
     layer.listen = carrier.feed
     with pytest.raises(ScheduleError, match=r"^all-reduce, chunk 0: NPU 1 ends with a wrong byte 0: \d+, not \d+$"):
         layer.run()
@@ -302,7 +305,7 @@ def test_a_wrong_algorithm_is_noticed_on_the_real_system_layer() -> None:
 def test_what_is_over_needs_no_memory() -> None:
     layer = ideal_system([4], 100, "ring", carry=True, chunks=2)
     held = []
-    carrier = Carrier(layer)
+    carrier = DataCarrier(layer)
 
     def once_more(before: Any) -> None:
         held.append(carrier.bytes_held)
@@ -321,7 +324,7 @@ def test_a_message_after_the_end() -> None:
     system = AnyOrder(np.random.default_rng(1))
     collective = system.issue([plan_of("all-reduce", 8, (4,), "ring")])
     log = list(system.run())
-    carrier = Carrier(system)
+    carrier = DataCarrier(system)
     collective.end = 99
     carrier.feed(np.array(log))
     assert carrier.bytes_held == 0
@@ -430,13 +433,13 @@ def test_what_has_no_data_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPa
     system.collectives.append(Collective("all-reduce", Communicator((0, 1))))
     system.collectives[0].chunks.append(Chunk(0, plan, system.collectives[0]))
     with pytest.raises(InputError, match=r"^output.carry: trace all-reduce on 2 ranks has no data to carry: a trace"):
-        Carrier(system)
+        DataCarrier(system)
 
 
 def test_too_many_data_are_refused() -> None:
     system = AnyOrder(np.random.default_rng(3))
     system.issue([plan_of("all-gather", 2**20, (4, 4), "ring")])
-    carrier = Carrier(system)
+    carrier = DataCarrier(system)
     assert carrier.bytes_held == 16 * 16 * 2**20
     for _ in range(7):
         system.issue([plan_of("all-gather", 2**20, (4, 4), "ring")])
