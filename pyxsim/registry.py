@@ -52,14 +52,14 @@ class Registry(Generic[T]):
         self._entries: dict[str, Entry[T]] = {}
         self._spellings: dict[str, str] = {}
 
-    def register(self, name: str, *, aliases: Iterable[str] = (), **info: Any) -> Callable[[V], V]:
+    def register(self, name: str, *, aliases: Iterable[str] = (), module: str = "", **info: Any) -> Callable[[V], V]:
         """Decorator: put the object under `name`; `info` are keywords that describe it (`entry(name).info`).
 
         Raises InputError when the name or an alias is taken.
         """
 
         # The caller, not value.__module__: a functools.partial would name functools.
-        module = str(sys._getframe(1).f_globals.get("__name__", ""))
+        module = module or str(sys._getframe(1).f_globals.get("__name__", ""))
         others = tuple(aliases)
 
         def put(value: V) -> V:
@@ -105,6 +105,11 @@ class Registry(Generic[T]):
         """All entries in the order of their names."""
         return [self._entries[name] for name in self.names()]
 
+    @property
+    def registered(self) -> list[T]:
+        """All objects in the order of registration."""
+        return [entry.value for entry in self._entries.values()]
+
     def discard(self, module: str) -> None:
         """Forget what a module registered: its file turned out to be broken half way through."""
         for entry in [e for e in self._entries.values() if e.module == module]:
@@ -127,3 +132,4 @@ blocks: Registry[Callable[..., Any]] = Registry("block")
 patterns: Registry[Callable[..., Any]] = Registry("traffic pattern")
 collectives: Registry[Callable[..., Any]] = Registry("collective algorithm")
 readers: Registry[Callable[..., Any]] = Registry("workload reader")
+datasets: Registry[Any] = Registry("dataset")

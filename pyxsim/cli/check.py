@@ -19,7 +19,7 @@ from pyxsim.cli.faults import placed
 from pyxsim.cli.proof import Composition, prove_compositions, schedules
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.reports.text.facts import percent, plural, rounded
-from pyxsim.results.result import plain
+from pyxsim.results.table import plain
 from pyxsim.routing.relation import vc_ranges
 from pyxsim.runner.closed_run import run_out
 from pyxsim.runner.prepare import prepare

@@ -14,8 +14,9 @@ from pyxsim.reports.plots.sweep_lines import file_name, save, short_names, text_
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.text_width import bound
 from pyxsim.reports.text.traffic_facts import number
+from pyxsim.results.dataset import columns_of
 from pyxsim.results.sweep import Sweep
-from pyxsim.results.sweep_table import columns_of, names_of
+from pyxsim.results.sweep_table import names_of
 from pyxsim.runner.progress_bar import clock
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.study.sweep import Standing, sweep

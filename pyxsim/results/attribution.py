@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.core.options import CAUSES
-
-if TYPE_CHECKING:
-    from pyxsim.results.result import Result
 
 Longs = NDArray[np.int64]
 
@@ -27,6 +24,9 @@ NOBODY = "nobody"
 BLAME = ("link", "victim", "culprit", "cause", "cycles", "packets")
 LATENCY = ("message", "src", "dst", "bytes", "traffic", "sent", "arrived", *PARTS)
 STAYS = ("message", "packet", "place", *PARTS)  # "link" is a part
+MOST_PAIRS = 20  # of victim and culprit in JSON
+ALIKE = 0.01
+"""Links that are alike differ by no more in the cycles waited, and in the share of each cause."""
 MOST_ROWS = 1 << 20
 """Rows of `latency` and of `stays`; of a run with more of them the first ones are kept, and the others counted."""
 
@@ -133,46 +133,102 @@ class Attribution:
         np.add.at(found, (self.waits["victim"], self.waits["culprit"]), self.waits["cycles"])  # -1 is the last column
         return found
 
+    def hot_links(
+        self, dims: NDArray[np.int32], utilization: NDArray[np.float64], run: int, count: int = 10
+    ) -> list[HotLink]:
+        """Return the links and lanes at which packets waited longest, equivalent ones as one.
 
-def hot_links(result: Result, count: int = 10) -> list[HotLink]:
-    """The links and lanes at which packets waited longest, those that are alike as one; none where the run did not
-    tell."""
-    told = result.attribution
-    if told is None or not told.traffic_names:
-        return []
-    waits, network = told.waits, len(result.links)
-    total = np.zeros(len(told.link_names), np.int64)
-    np.add.at(total, waits["link"], waits["cycles"])
-    order = np.argsort(-total, kind="stable")
-    order = order[: np.count_nonzero(total)]
-    looks = _looks(told, total)
-    groups: list[list[int]] = []
-    alike: dict[tuple[str, int, int], list[list[int]]] = {}
-    for link in order.tolist():
-        kind = f"{result.links.dim[link]}" if link < network else told.link_names[link].partition(" ")[0]
-        mates = alike.setdefault((kind, *looks.most[link]), [])
-        for group in mates:
-            first = group[0]
-            near = total[first] - total[link] <= ALIKE * total[first]
-            if near and np.abs(looks.causes[link] - looks.causes[first]).max() <= ALIKE:
-                group.append(link)
-                break
-        else:
-            if len(groups) == count:
-                if total[link] < (1 - ALIKE) * total[groups[-1][0]]:
-                    break  # nobody that follows is like one of these
-                continue
-            groups.append([link])
-            mates.append(groups[-1])
-    return [_hot_link(result, told, group) for group in groups]
+        Parameters
+        ----------
+        dims
+            Dimension or kind of each network link.
+        utilization
+            Share of the run in which each network link was sending.
+        run
+            Cycles of the run.
+        count
+            At most how many.
+        """
+        if not self.traffic_names:
+            return []
+        waits, network = self.waits, len(dims)
+        total = np.zeros(len(self.link_names), np.int64)
+        np.add.at(total, waits["link"], waits["cycles"])
+        order = np.argsort(-total, kind="stable")
+        order = order[: np.count_nonzero(total)]
+        looks = _profiles(self, total)
+        groups: list[list[int]] = []
+        similar: dict[tuple[str, int, int], list[list[int]]] = {}
+        for link in order.tolist():
+            kind = f"{dims[link]}" if link < network else self.link_names[link].partition(" ")[0]
+            candidates = similar.setdefault((kind, *looks.most[link]), [])
+            for group in candidates:
+                first = group[0]
+                near = total[first] - total[link] <= ALIKE * total[first]
+                if near and np.abs(looks.causes[link] - looks.causes[first]).max() <= ALIKE:
+                    group.append(link)
+                    break
+            else:
+                if len(groups) == count:
+                    if total[link] < (1 - ALIKE) * total[groups[-1][0]]:
+                        break  # no later link can join one of these groups
+                    continue
+                groups.append([link])
+                candidates.append(groups[-1])
+        return [self._hot_link(group, utilization, run) for group in groups]
 
+    def _hot_link(self, group: list[int], utilization: NDArray[np.float64], run: int) -> HotLink:
+        link, *like = group
+        rows = {name: values[self.waits["link"] == link] for name, values in self.waits.items()}
+        cycles = rows["cycles"]
+        return HotLink(
+            name=self.link_names[link],
+            link=link,
+            cycles=int(cycles.sum()),
+            waiting=int(cycles.sum()) / max(1, run),
+            causes=_added(rows["cause"], cycles, PARTS),
+            victims=_added(rows["victim"], cycles, self.traffic_names),
+            culprits=_added(rows["culprit"], cycles, [*self.traffic_names, NOBODY]),  # -1 indexes the last one
+            busy=float(utilization[link]) if link < len(utilization) else float("nan"),
+            like=like,
+        )
 
-ALIKE = 0.01
-"""Links that are alike differ by no more in the cycles waited, and in the share of each cause."""
+    def json(self, hot_links: list[HotLink]) -> dict[str, Any]:
+        """The key `attribution` of the JSON summary."""
+        names = [*self.traffic_names, NOBODY]
+        matrix = self.matrix
+        pairs = np.argwhere(matrix)
+        pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:MOST_PAIRS]
+        return {
+            "messages": self.of_messages,
+            "packets": self.of_packets,
+            "traffic": [
+                {"name": name, "messages": int(count), **dict(zip(PARTS, parts.tolist(), strict=True))}
+                for name, count, parts in zip(self.traffic_names, self.messages, self.parts, strict=True)
+            ],
+            "blame": [
+                {"victim": names[victim], "culprit": names[culprit], "cycles": int(matrix[victim, culprit])}
+                for victim, culprit in pairs.tolist()
+            ],
+            "links": [
+                {
+                    "link": hot.name,
+                    "like": [self.link_names[link] for link in hot.like],
+                    "cycles": hot.cycles,
+                    "waiting": hot.waiting,
+                    "busy": None if np.isnan(hot.busy) else hot.busy,
+                    "causes": hot.causes,
+                    "victims": hot.victims,
+                    "culprits": hot.culprits,
+                }
+                for hot in hot_links
+            ],
+            "left_out": self.left_out,
+        }
 
 
 @dataclass(frozen=True)
-class _Looks:
+class _Profiles:
     """What tells links from each other: float64[L, 5], the shares of what was waited for; and of each the traffic that
     waited longest, and the one that was waited for longest."""
 
@@ -180,8 +236,8 @@ class _Looks:
     most: list[tuple[int, int]]
 
 
-def _looks(told: Attribution, total: Longs) -> _Looks:
-    waits, links, traffics = told.waits, len(told.link_names), len(told.traffic_names)
+def _profiles(attribution: Attribution, total: Longs) -> _Profiles:
+    waits, links, traffics = attribution.waits, len(attribution.link_names), len(attribution.traffic_names)
 
     def sums(column: str, width: int) -> Longs:
         found = np.zeros((links, width), np.int64)
@@ -190,24 +246,7 @@ def _looks(told: Attribution, total: Longs) -> _Looks:
 
     causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]
     most = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
-    return _Looks(causes, list(zip(*(each.tolist() for each in most), strict=True)))
-
-
-def _hot_link(result: Result, told: Attribution, group: list[int]) -> HotLink:
-    link, *like = group
-    mine = {name: values[told.waits["link"] == link] for name, values in told.waits.items()}
-    cycles = mine["cycles"]
-    return HotLink(
-        name=told.link_names[link],
-        link=link,
-        cycles=int(cycles.sum()),
-        waiting=int(cycles.sum()) / max(1, result.time_cycles),
-        causes=_added(mine["cause"], cycles, PARTS),
-        victims=_added(mine["victim"], cycles, told.traffic_names),
-        culprits=_added(mine["culprit"], cycles, [*told.traffic_names, NOBODY]),  # where -1 is the last one
-        busy=float(result.link_utilization[link]) if link < len(result.links) else float("nan"),
-        like=like,
-    )
+    return _Profiles(causes, list(zip(*(each.tolist() for each in most), strict=True)))
 
 
 def _added(keys: Longs, cycles: Longs, names: tuple[str, ...] | list[str]) -> dict[str, int]:
@@ -217,43 +256,3 @@ def _added(keys: Longs, cycles: Longs, names: tuple[str, ...] | list[str]) -> di
     np.add.at(sums, place, cycles)
     order = np.argsort(-sums, kind="stable")
     return {names[there[i]]: int(sums[i]) for i in order.tolist() if sums[i]}
-
-
-def told(result: Result) -> dict[str, Any] | None:
-    """What the JSON summary says of it; None where the run did not tell."""
-    found = result.attribution
-    if found is None:
-        return None
-    names = [*found.traffic_names, NOBODY]
-    matrix = found.matrix
-    pairs = np.argwhere(matrix)
-    pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:_MOST_PAIRS]
-    return {
-        "messages": found.of_messages,
-        "packets": found.of_packets,
-        "traffic": [
-            {"name": name, "messages": int(count), **dict(zip(PARTS, parts.tolist(), strict=True))}
-            for name, count, parts in zip(found.traffic_names, found.messages, found.parts, strict=True)
-        ],
-        "blame": [
-            {"victim": names[victim], "culprit": names[culprit], "cycles": int(matrix[victim, culprit])}
-            for victim, culprit in pairs.tolist()
-        ],
-        "links": [
-            {
-                "link": each.name,
-                "like": [found.link_names[link] for link in each.like],
-                "cycles": each.cycles,
-                "waiting": each.waiting,
-                "busy": None if np.isnan(each.busy) else each.busy,
-                "causes": each.causes,
-                "victims": each.victims,
-                "culprits": each.culprits,
-            }
-            for each in hot_links(result)
-        ],
-        "left_out": found.left_out,
-    }
-
-
-_MOST_PAIRS = 20

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 from pyxsim.results.provenance import provenance
-from pyxsim.results.result import Result, plain
-from pyxsim.results.table import Framed, Table
+from pyxsim.results.result import Result
+from pyxsim.results.table import Framed, Table, Variable, column, number, plain, texts
 from pyxsim.results.views import Viewed
 
 PACKET = "packet"
@@ -167,14 +168,10 @@ class Comparison(Framed, Viewed):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
-        from pyxsim.results.comparison_file import save
-
-        save(self, path)
+        self.view("save", path)
 
     def table(self) -> Table:
         """Points x backends: times, and what they are to that of packets and to the bound of the links."""
-        from pyxsim.results.frames import comparison_table
-
         return comparison_table(self)
 
     def plot(self, ax: Any = None) -> Any:
@@ -264,5 +261,49 @@ def by_traffic(point: Compared) -> dict[str, dict[str, float]]:
 
 
 def _asked(result: Result | None) -> Iterator[tuple[str, int, int]]:
-    for row in [*result.collectives, *result.messages] if result is not None else ():
+    for row in [*result.collectives, *result.point_to_point] if result is not None else ():
         yield str(row.get("name", "")), int(row["start"]), int(row["end"])
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Points x backends."""
+    points, backends = comparison.points, list(comparison.backends)
+    both = ("point", "backend")
+
+    def grid(tell: Callable[[Compared, str], Any]) -> NDArray[np.float64]:
+        rows = [[number(tell(point, backend)) for backend in backends] for point in points]
+        return np.array(rows, np.float64).reshape(len(points), len(backends))
+
+    def time(point: Compared, backend: str) -> float | None:
+        cycles = point.cycles(backend)
+        return None if cycles is None else point.ns(cycles)
+
+    def error(point: Compared, backend: str) -> float | None:
+        return point.error(backend) if PACKET in backends else None
+
+    def to_physical(point: Compared, backend: str) -> float | None:
+        cycles = point.cycles(backend)
+        return float(cycles / point.physical) if cycles is not None and point.physical else None
+
+    def cpu(point: Compared, backend: str) -> float | None:
+        result = point.result(backend)
+        return None if result is None else result.sim_cpu_s
+
+    physical = np.array([point.ns(point.physical) for point in points], np.float64)
+    swept = list(dict.fromkeys(key for point in points for key in point.values))
+    variables = {
+        "point": Variable(("point",), texts([point.label for point in points]), {"long_name": "label of the point"}),
+        "backend": Variable(("backend",), texts(backends), {"long_name": "model of the network"}),
+        **{key: Variable(("point",), column([p.values.get(key) for p in points]), {}) for key in swept},
+        "physical_ns": _about(("point",), physical, "time that no machine with these links can beat"),
+        "time_ns": _about(both, grid(time), "simulated time"),
+        "error": _about(both, grid(error), "by how much the time differs from that of packets, of the latter"),
+        "to_physical": _about(both, grid(to_physical), "time over that which no machine can beat"),
+        "sim_cpu_s": _about(both, grid(cpu), "CPU time of the simulation alone"),
+    }
+    return Table(variables, (*swept, "physical_ns"), {"title": comparison.title}, "comparison")
+
+
+def _about(dims: tuple[str, ...], values: NDArray[Any], text: str) -> Variable:
+    """Without a unit, which the name tells: xarray would turn nanoseconds into dates when it reads them from a file."""
+    return Variable(dims, values, {"long_name": text})

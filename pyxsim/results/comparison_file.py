@@ -17,8 +17,9 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.results.comparison import Chain, Cheap, Compared, Comparison, Entry
-from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, read_result, unreadable, write_result
+from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, unreadable
 from pyxsim.results.provenance import provenance, settings_sha256
+from pyxsim.results.result_file import read_result, write_result
 from pyxsim.paths import ending
 
 Path_ = str | os.PathLike[str]
@@ -140,3 +141,4 @@ def group_names(labels: Iterable[str]) -> list[str]:
 
 KINDS: dict[str, Callable[[Comparison], bytes]] = dict.fromkeys(ENDS, _hdf5)
 """Writers by file extension; `pyxsim.reports` adds .json and .md."""
+Comparison.views["save"] = save

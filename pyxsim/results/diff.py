@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.results.hdf5 import image, unreadable
+from pyxsim.results.hdf5 import unreadable
 from pyxsim.results.provenance import PROVENANCE
-from pyxsim.results.result import HOW_IT_RAN, Result, plain
-from pyxsim.results.table import Framed, Table, Variable
+from pyxsim.results.result import HOW_IT_RAN, Result
+from pyxsim.results.result_file import image
+from pyxsim.results.table import Framed, Table, Variable, plain
 
 APART = HOW_IT_RAN | set(PROVENANCE)
 """Names of attributes, and of keys in them, that tell how and where a run was made: no part of what it found."""

@@ -1,4 +1,4 @@
-"""The HDF5 file of a result: opens in xarray, h5py and everything that reads netCDF4, with no help.
+"""Tables in HDF5 files that open in xarray, h5py and everything that reads netCDF4.
 
 Choices that were measured: chunks of (1024, 64) make one link and one window both quick to read; gzip with shuffle is
 the one good compression that every reader has, and what is smaller than an index of chunks goes without; most of the
@@ -9,31 +9,20 @@ units are never "ns" or "seconds since", which xarray would turn into dates.
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.network.windows import Windows
-from pyxsim.results.attribution import BLAME, LATENCY, STAYS, Attribution
-from pyxsim.results.chunk_delays import ChunkDelays
-from pyxsim.results.layout import TABLES, tables_of
-from pyxsim.results.memory import Memory
-from pyxsim.results.provenance import settings_sha256
-from pyxsim.results.result import COUNTERS, LinkTable, Result, plain
-from pyxsim.results.table import Table
-from pyxsim.results.traffic import Traffic
-from pyxsim.results.work import NAMES, NPUS, PATH, TASKS, TIMELINE, Work
+from pyxsim.results.table import Table, Variable
 from pyxsim.paths import ending, missing, need_folder
-from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
 ENDS = (".h5", ".hdf5", ".nc")  # of names of files in HDF5; .nc as those who read it as netCDF4 have it
 PLAIN = 1024  # bytes up to which data are neither cut into chunks nor compressed
@@ -79,28 +68,6 @@ def check_hdf5(path: Path_, hint: str = "") -> Path:
     return target
 
 
-def write(result: Result, path: Path_) -> None:
-    """Write a result. Raises InputError when the file cannot be written, or the disk is full."""
-    check_hdf5(path)
-    # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
-    put_file(path, image(result))
-
-
-def image(result: Result) -> memoryview:
-    """The file of a result, byte by byte."""
-    data = io.BytesIO()
-    with h5py.File(data, "w", libver=VERSIONS) as file:
-        write_result(file, result)
-    return data.getbuffer()
-
-
-def write_result(group: h5py.Group, result: Result) -> None:
-    """Write the attributes and tables of a result into a group: all of a file, or a part of one."""
-    _write_root(group, result)
-    for name in tables_of(result):
-        write_table(group.create_group(name), TABLES[name](result))
-
-
 def put_file(path: Path_, data: bytes | memoryview) -> None:
     """Write another file beside `path` and rename it: a reader sees the old file or the new one, never half of it.
 
@@ -118,24 +85,6 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
         raise _fault(path, _reason(error)) from error
     finally:
         part.unlink(missing_ok=True)
-
-
-_RESULTS = "a file that `pyxsim run -o` has written"
-
-
-def read(path: Path_) -> Result:
-    """The result in a file of `write`, without its topology object. InputError when the file is none of ours."""
-    try:
-        with h5py.File(path, "r") as file:
-            if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
-                raise InputError(f"is a {other}, not the result of a run", file=os.fspath(path), allowed=_RESULTS)
-            return read_result(file)
-    except OSError as error:
-        raise unreadable(path, error, _RESULTS) from error
-    except (KeyError, ValueError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("is no result of pyxsim, or of another version", file=os.fspath(path)) from error
 
 
 def unreadable(path: Path_, error: OSError, allowed: str) -> InputError:
@@ -165,50 +114,7 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
-def _write_root(file: h5py.Group, result: Result) -> None:
-    clock = result.clock_hz
-    attrs: dict[str, Any] = {
-        "Conventions": "CF-1.11",
-        "title": result.title,
-        **result.provenance,
-        "experiment": result.experiment_toml,
-        "sha256": settings_sha256(result.experiment_toml),
-        # HDF5 knows no integer of more than 64 bits; a seed may be one.
-        "seed": result.seed if abs(result.seed) < 2**63 else str(result.seed),
-        "clock_hz": clock.numerator if clock.denominator == 1 else float(clock),
-        "complete": np.uint8(result.complete),
-        "backend": result.backend,
-        "summary": json.dumps(result.json()),
-        "warnings": json.dumps(result.warnings),
-        "record": json.dumps(
-            {
-                "cycles": int(result.time_cycles),
-                "clock_hz": str(clock),
-                "counts": {name: plain(value) for name, value in result.counts.items()},
-                "provenance": result.provenance,
-                **{key: plain(getattr(result, key)) for key in _RECORD},
-            }
-        ),
-    }
-    _describe(file, attrs)
-
-
-# What has no other place in the file in full precision.
-_RECORD = (
-    "dimensions",
-    "link_kinds",
-    "failure",
-    "carried",
-    "bound_ns",
-    "sim_cpu_s",
-    "total_cpu_s",
-    "peak_rss_mb",
-    "backend",
-    "seed",
-)
-
-
-def _describe(thing: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:
+def describe(thing: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:
     """Attributes of something new. Most are texts, for which h5py's own way takes four times as long."""
     for name, value in attrs.items():
         if isinstance(value, str):
@@ -230,7 +136,7 @@ def write_table(group: h5py.Group, table: Table) -> None:
             limit = CHUNKS[data.ndim]
             options.update(FILTERS, chunks=tuple(min(n, m) for n, m in zip(data.shape, limit, strict=True)))
         made[name] = group.create_dataset(name, data=data, **options)
-        _describe(made[name], variable.attrs)
+        describe(made[name], variable.attrs)
     for name, variable in table.variables.items():
         if variable.dims == (name,):
             made[name].make_scale(name)
@@ -238,129 +144,50 @@ def write_table(group: h5py.Group, table: Table) -> None:
         for axis, dim in enumerate(variable.dims):
             if dim != name:
                 h5py.h5ds.attach_scale(made[name].id, made[dim].id, axis)
-    _describe(group, table.attrs)
+    describe(group, table.attrs)
     if table.coordinates:
-        _describe(group, {"coordinates": " ".join(table.coordinates)})
+        describe(group, {"coordinates": " ".join(table.coordinates)})
 
 
-def read_result(file: h5py.Group) -> Result:
-    """The result in a group of `write_result`. Raises KeyError, ValueError or TypeError where there is none."""
-    record = json.loads(file.attrs["record"])
-    windows, total = file["links"], file["links_total"]
-    columns = {name: total[name][()] for name in ("src", "dst", "dim", "bandwidth", "latency", "s_num", "s_den")}
-    return Result(
-        time_cycles=record["cycles"],
-        clock_hz=Fraction(record["clock_hz"]),
-        complete=bool(file.attrs["complete"]),
-        links=LinkTable(_texts(total["name"]), **columns),
-        windows=Windows(
-            windows["time"][()],
-            int(windows.attrs["window_cycles"]),
-            {name: windows[name][()].astype(np.uint64) for name in COUNTERS},
-        ),
-        totals={name: total[name][()] for name in COUNTERS},
-        buffer_max=total["buffer_max"][()],
-        chunks={name: file["chunks"][name][()] for name in CHUNK_COLUMNS},
-        collectives=_read_rows(file["collectives"], "collective"),
-        messages=_read_rows(file["messages"], "message") if "messages" in file else [],
-        by_dimension=_read_columns(file, "dimensions", "row", "name"),
-        phases=_read_columns(file, "phases", "row"),
-        layers=_read_columns(file, "layers", "layer"),
-        traffic=_read_traffic(file["traffic"]) if "traffic" in file else None,
-        attribution=_read_attribution(file) if "congestion" in file else None,
-        work=_read_work(file) if "npus" in file else None,
-        memory=_read_memory(file) if "memories" in file else None,
-        chunk_delays=_read_detail(file, Fraction(record["clock_hz"])) if "occupancy" in file else None,
-        counts=record["counts"],
-        **{key: record[key] for key in _RECORD if key in record},
-        experiment_toml=file.attrs["experiment"],
-        warnings=json.loads(file.attrs["warnings"]),
-        provenance=record["provenance"],
-    )
+class StoredTable(Mapping[str, NDArray[Any]]):
+    """The variables of a group by name, read on access; texts as objects."""
+
+    def __init__(self, group: h5py.Group) -> None:
+        self._group = group
+        self.attrs: Mapping[str, Any] = group.attrs
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        dataset = self._group[name]
+        if dataset.dtype.kind == "O":
+            return np.array([str(text) for text in dataset.asstr()[()]], dtype=object)
+        return np.asarray(dataset[()])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def columns(self, names: Sequence[str] | None = None, without: str = "") -> dict[str, NDArray[Any]]:
+        """Some variables, or all but one."""
+        return {name: self[name] for name in (self if names is None else names) if name != without}
+
+    def table(self) -> Table:
+        """The group as `write_table` has written it."""
+        variables = {}
+        for name, dataset in self._group.items():
+            dims = tuple((axis.keys() or [name])[0] for axis in dataset.dims)
+            attrs = {key: value for key, value in dataset.attrs.items() if key in ("units", "long_name")}
+            variables[name] = Variable(dims, self[name], attrs)
+        attrs = {key: value for key, value in self.attrs.items() if key != "coordinates"}
+        return Table(
+            variables, tuple(self.attrs.get("coordinates", "").split()), attrs, self._group.name.rpartition("/")[2]
+        )
 
 
-def _read_traffic(group: h5py.Group) -> Traffic:
-    record = json.loads(group.attrs["record"])
-    columns = {name: _column(dataset) for name, dataset in group.items()}
+class StoredTables(dict[str, StoredTable]):
+    """The tables of a result file by name, and its clock."""
 
-    def table(prefix: str) -> dict[str, Any]:
-        return {name.removeprefix(prefix): values for name, values in columns.items() if name.startswith(prefix)}
-
-    return Traffic(
-        summary=record["summary"],
-        classes={name: values.tolist() for name, values in table("class_").items()},
-        batches=table("batch_"),
-        accepted=columns["accepted"],
-        latency=columns["latency"],
-        packets=columns["packets"],
-        notes=record["notes"],
-    )
-
-
-def _read_attribution(file: h5py.File) -> Attribution:
-    table = file["congestion"]
-    long = {
-        name: {column: file[name][column][()] for column in columns}
-        for name, columns in (("latency", LATENCY), ("stays", STAYS))
-        if name in file
-    }
-    return Attribution(
-        _texts(table["victim"]),
-        _texts(table["name"]),
-        table["messages"][()],
-        table["parts"][()],
-        {column: file["blame"][column][()] for column in BLAME},
-        **long,
-        left_out=json.loads(table.attrs["left_out"]),
-    )
-
-
-def _read_work(file: h5py.File) -> Work:
-    path = file["critical_path"]
-    texts = {each: _texts(path[name]) for each, name in NAMES.items()}
-    return Work(
-        npus={name: file["npus"][name][()] for name in NPUS},
-        path={name: path[name][()] for name in PATH},
-        tasks={name: file["tasks"][name][()] for name in TASKS} if "tasks" in file else {},
-        timeline={name: file["timeline"][name][()] for name in TIMELINE},
-        names=texts["names"],
-        kinds=texts["kinds"],
-        layers=texts["layers"],
-        **json.loads(path.attrs["record"]),
-    )
-
-
-def _read_memory(file: h5py.File) -> Memory:
-    return Memory(_read_columns(file, "npu_memory", "npu"), _read_columns(file, "memories", "row"))
-
-
-def _read_detail(file: h5py.File, clock: Fraction) -> ChunkDelays:
-    rows, occupancy = file["layer_phases"], file["occupancy"]
-    return ChunkDelays.of_rows(
-        json.loads(rows.attrs["layer_names"]),
-        {name: rows[name][()] for name in ("layer", "queueing", "network")},
-        occupancy["chunk_time"][()].tolist(),
-        int(occupancy.attrs["window_cycles"]),
-        occupancy["busy"][()],
-        clock,
-    )
-
-
-def _texts(dataset: h5py.Dataset) -> list[str]:
-    return [str(text) for text in dataset.asstr()[()]]
-
-
-def _column(dataset: h5py.Dataset) -> Any:
-    return np.array(_texts(dataset), dtype=object) if dataset.dtype.kind == "O" else dataset[()]
-
-
-def _read_columns(file: h5py.File, name: str, *without: str) -> dict[str, Any]:
-    """The columns of a group that may not be there, but for numbers and names of its rows."""
-    return {key: _column(dataset) for key, dataset in file.get(name, {}).items() if key not in without}
-
-
-def _read_rows(group: h5py.Group, number: str) -> list[dict[str, Any]]:
-    """Rows again; NaN, which stands for "there is none", becomes None."""
-    columns = {name: _column(dataset) for name, dataset in group.items() if name != number}
-    rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(group[number]))]
-    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
+    def __init__(self, tables: Mapping[str, StoredTable], clock_hz: Fraction) -> None:
+        super().__init__(tables)
+        self.clock_hz = clock_hz

@@ -1,14 +1,14 @@
-"""The result of one simulation, as plain data: what the summary, the plots and the file are made from.
+"""The result of one simulation.
 
 Times are whole cycles of the network clock. Arrays over links have L entries, the network links in the order of the
-topology; injection and ejection lanes are not in them. T is the number of time windows.
+topology, without injection and ejection lanes. T is the number of time windows.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.errors import InputError
 from pyxsim.network.windows import Windows
-from pyxsim.results.attribution import Attribution, told
+from pyxsim.results import dataset
+from pyxsim.results.attribution import Attribution, HotLink
 from pyxsim.results.chunk_delays import ChunkDelays
+from pyxsim.results.frames import Frames
+from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory
 from pyxsim.results.provenance import provenance
 from pyxsim.results.rates import Rates, rates
-from pyxsim.results.table import Columns, Framed, Rows, Table
+from pyxsim.results.table import Columns, Rows, Table, plain
+from pyxsim.results.title import title_of
 from pyxsim.results.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.results.views import Viewed
 from pyxsim.results.work import Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
-from pyxsim.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import xarray as xr
-
-    from pyxsim.results.frames import Frames
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -45,81 +45,96 @@ Floats = NDArray[np.float64]
 
 STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
-
-
-@dataclass(eq=False, repr=False)
-class LinkTable(Framed):
-    """The network links: names, ends (routers), dimension, bandwidth (bytes/s), latency (cycles), and the time that a
-    flit takes, `s_num / s_den` cycles."""
-
-    name: list[str]
-    src: Ints
-    dst: Ints
-    dim: Ints
-    bandwidth: Floats
-    latency: Longs
-    s_num: Longs
-    s_den: Longs
-    _result: Result | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        for column, kind in _LINK_COLUMNS.items():
-            values = np.asarray(getattr(self, column), dtype=kind)
-            if values.shape != (len(self.name),):
-                raise ValueError(f"link column {column} has shape {values.shape} for {len(self.name)} names")
-            setattr(self, column, values)
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def __repr__(self) -> str:
-        return f"LinkTable({len(self)} links)"
-
-    @classmethod
-    def empty(cls) -> LinkTable:
-        """The links of a system of one NPU."""
-        return cls([], *(np.zeros(0, dtype=kind) for kind in _LINK_COLUMNS.values()))
-
-    def table(self) -> Table:
-        """The group /links of the HDF5 file: link columns, and the counters per time window."""
-        if self._result is None:
-            raise ValueError("this LinkTable belongs to no Result: it has no counters")
-        return self._result.frames["links"]
-
-
-_LINK_COLUMNS: dict[str, type[np.generic]] = {
-    "src": np.int32,
-    "dst": np.int32,
-    "dim": np.int32,
-    "bandwidth": np.float64,
-    "latency": np.int64,
-    "s_num": np.int64,
-    "s_den": np.int64,
-}
+RENAMED = {"by_dimension": "dimensions", "messages": "point_to_point", "detail": "chunk_delays"}
 
 
 def _no_chunks() -> dict[str, Longs]:
     return {column: np.zeros(0, dtype=np.int64) for column in CHUNK_COLUMNS}
 
 
+class _Derived:
+    """A dataset of the result as an attribute, for those that are not fields: columns, empty if absent."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, result: Result | None, owner: type | None = None) -> Columns:
+        if result is None:
+            return self  # type: ignore[return-value]
+        return Columns(dataset.get(self.name).arrays(result), partial(result.frames.__getitem__, self.name))
+
+
 @dataclass(eq=False, repr=False)
 class Result(Viewed):
-    """Everything that is known at the end of a run.
+    """All data of one run.
 
-    `totals` {counter: int64[L]} and `windows` have the counters flits, stall_credit, stall_vc, stall_arbitration and
-    stall_serial; one that is missing counts as zero. `buffer_max` int32[L]: most flits in one VC buffer of the link.
-    `chunks` {column: int64}: one entry per chunk, phase and rank. `collectives`: dicts with start, end (cycles), bytes,
-    bound (cycles) and ratio, further keys allowed; `messages`: dicts of messages from NPU to NPU. `by_dimension` and
-    `phases`: columns of equal length, see output/phases.py. `carried`: of how many NPUs the data were compared with the
-    result computed directly; None if none were carried. `layers`: columns of equal length, cycles. `traffic`: what was
-    measured of open traffic. `counts`: npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and
-    what else a backend counts. `bound_ns`: lower bound of the time, None if there is none. `topology` (optional) is
-    what the drawing shows. `dimensions`: what each network dimension is, "ring 4"; by default as topology and settings
-    say. `link_kinds`: what the values of `links.dim` are called where they are not the dimensions: "local", "global";
-    else empty. `failure`: how the simulated system failed, if it did. `attribution`: where the time of messages went;
-    None unless the settings ask for it, and the backend knows. `work`: what the tasks of a workload did; None where
-    there is no graph of them. `chunk_delays`: of the chunks of NPU 0, in a workload.
-    `memory`: what remote memories and shared endpoints did, where there are such.
+    Every dataset of docs/output.md is an attribute under its name, with `to_pandas()`, `to_polars()` and `to_xarray()`.
+
+    Attributes
+    ----------
+    time_cycles : int
+        Simulated time.
+    clock_hz : Fraction
+        Network clock.
+    complete : bool
+        Whether the run came to its end.
+    links : LinkTable
+        The network links.
+    windows : Windows
+        Counters of each link in each time window, uint64[T, L] by counter.
+    totals : dict of int64[L]
+        Counters of each link over the run: flits, stall_credit, stall_vc, stall_arbitration, stall_serial. A missing
+        counter is zero.
+    buffer_max : int32[L]
+        Most flits in one VC buffer of the link.
+    chunks : Columns
+        One row per chunk, phase and NPU, int64 columns.
+    collectives : Rows
+        One dict per collective: start, end, bound (cycles), bytes, ratio, and more.
+    point_to_point : Rows
+        One dict per message from NPU to NPU that belongs to no collective.
+    dimensions, phases, layers : Columns
+        One row per network dimension; per collective, phase and dimension; per layer of the workload.
+    traffic : Traffic or None
+        Measurements of open traffic.
+    attribution : Attribution or None
+        Where the time of messages went, if the settings enable it and the backend supports it.
+    work : Work or None
+        What the tasks of a workload did; None without a task graph.
+    chunk_delays : ChunkDelays or None
+        Delays of the chunks of NPU 0 in a workload.
+    memory : Memory or None
+        Remote memories and shared endpoints.
+    counts : dict
+        npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and what else the backend counts.
+    bound_ns : int or float or None
+        Lower bound of the time in nanoseconds.
+    sim_cpu_s, total_cpu_s : float
+        CPU seconds of the simulation, and of the process until the result existed.
+    peak_rss_mb : float
+        Peak memory in MB (10^6 bytes).
+    backend : str
+        Name of the network backend.
+    seed : int
+        Seed of the run.
+    carried : int or None
+        With `--carry`: of how many NPUs the data were compared with the directly computed result.
+    experiment_toml : str
+        Resolved settings.
+    warnings : list of str
+        Warnings of the run.
+    topology : Topology or None
+        Topology, for drawing; None in a loaded result.
+    dimension_names : list of str
+        Name of each network dimension, such as "ring 4"; by default from topology or settings.
+    link_kinds : list of str
+        Names of the values of `links.dim` if these are not dimensions, such as "local", "global".
+    failure : str
+        How the simulated system failed, or "".
+    provenance : dict of str
+        Version, libraries and time of creation.
+    extra : dict of Table
+        Datasets of the shelf `datasets/`, computed at the end of the run.
     """
 
     time_cycles: int
@@ -131,8 +146,8 @@ class Result(Viewed):
     buffer_max: Ints | None = None
     chunks: dict[str, Longs] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    by_dimension: dict[str, NDArray[Any]] = field(default_factory=dict)
+    point_to_point: list[dict[str, Any]] = field(default_factory=list)
+    dimensions: dict[str, NDArray[Any]] = field(default_factory=dict)
     phases: dict[str, NDArray[Any]] = field(default_factory=dict)
     layers: dict[str, NDArray[Any]] = field(default_factory=dict)
     traffic: Traffic | None = None
@@ -151,14 +166,28 @@ class Result(Viewed):
     experiment_toml: str = ""
     warnings: list[str] = field(default_factory=list)
     topology: Any = None
-    dimensions: list[str] = field(default_factory=list)
+    dimension_names: list[str] = field(default_factory=list)
     link_kinds: list[str] = field(default_factory=list)
     failure: str = ""
     provenance: dict[str, str] = field(default_factory=provenance)
+    extra: dict[str, Table] = field(default_factory=dict)
+
+    congestion = _Derived()
+    blame = _Derived()
+    latency = _Derived()
+    stays = _Derived()
+    npus = _Derived()
+    critical_path = _Derived()
+    tasks = _Derived()
+    timeline = _Derived()
+    links_total = _Derived()
+    npu_memory = _Derived()
+    memories = _Derived()
+    layer_phases = _Derived()
+    occupancy = _Derived()
 
     def __post_init__(self) -> None:
         count = len(self.links)
-        self.links._result = self
         self.clock_hz = Fraction(self.clock_hz)
         self.bound_ns = plain(self.bound_ns)
         self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in COUNTERS}
@@ -172,27 +201,40 @@ class Result(Viewed):
         for name, values in self.totals.items():
             if values.shape != (count,) or counts[name].shape != zeros.shape:
                 raise ValueError(f"counter {name}: {values.shape} and {counts[name].shape} for {count} links")
-        if not self.dimensions:
-            self.dimensions = self._known_dimensions()
+        if not self.dimension_names:
+            self.dimension_names = self._known_dimensions()
         if not self.link_kinds and self.topology is not None:
             kinds = list(self.topology.link_kinds)
             self.link_kinds = kinds if kinds != [f"d{dim}" for dim in range(len(kinds))] else []
         lengths = {len(values) for values in self.chunks.values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")
+        self._wrap()
 
-        self._frame()
+    def _wrap(self) -> None:
+        """Give the fields that are datasets their data frames: result.chunks.to_pandas()."""
+        self.links.make = partial(self.frames.__getitem__, "links")
+        for spec in dataset.every():
+            if spec.restored:
+                make = Columns if spec.restored == "columns" else Rows
+                values = make(getattr(self, spec.name), partial(self.frames.__getitem__, spec.name))
+                setattr(self, spec.name, values)
 
-    def _frame(self) -> None:
-        """Let tables know what they are, so that they can be had as data frames: result.chunks.to_pandas()."""
-        for name, attribute in _FRAMES.items():
-            values = getattr(self, attribute)
-            make = Columns if isinstance(values, dict) else Rows
-            setattr(self, attribute, make(values, partial(self.frames.__getitem__, name)))
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._frame()
+        self._wrap()
+
+    if not TYPE_CHECKING:  # a type checker reports unknown names
+
+        def __getattr__(self, name: str) -> Any:
+            if name in RENAMED:
+                raise AttributeError(f"'{name}' is renamed to '{RENAMED[name]}'")
+            if not name.startswith("_") and name in self.__dict__.get("extra", ()):
+                return self.extra[name]
+            raise AttributeError(f"a Result has no attribute '{name}'")
 
     def _known_dimensions(self) -> list[str]:
         if self.topology is not None:
@@ -206,11 +248,11 @@ class Result(Viewed):
 
     @property
     def time_ns(self) -> int | float:
-        """The simulated time; an int where it is whole nanoseconds."""
+        """Simulated time in nanoseconds; an int if it is whole."""
         return self.to_ns(self.time_cycles)
 
     def to_ns(self, cycles: int | Fraction) -> int | float:
-        """Cycles of this run's clock in nanoseconds."""
+        """Convert cycles to nanoseconds."""
         exact = Fraction(cycles) * 10**9 / self.clock_hz
         return exact.numerator if exact.denominator == 1 else float(exact)
 
@@ -225,18 +267,18 @@ class Result(Viewed):
     def busy(self) -> Longs:
         """Cycles in which each link was sending, int64[T, L].
 
-        A flit keeps its link for s cycles from where it was counted; what does not fit into its window is told in the
-        next ones. Over all windows the sum is floor(flits * s), exactly.
+        A flit occupies its link for s cycles from the cycle in which it was counted; cycles beyond its window count in
+        the next ones. The sum over all windows is floor(flits * s), exactly.
         """
         flits = np.cumsum(self.windows.counts["flits"], axis=0, dtype=np.int64)
         work = _times(flits, self.links.s_num, self.links.s_den)
         if not len(work):
             return work
-        # What a server that never idles with work waiting has done by the end of each window: Lindley's recursion.
+        # Work that a server has done by the end of each window if it never idles with work waiting: Lindley's recursion.
         ends = np.minimum(self.windows.start + self.windows.length, max(self.time_cycles, 1))[:, np.newaxis]
         slack = np.vstack([np.zeros((1, work.shape[1]), dtype=np.int64), work - ends])
         done = ends + np.minimum.accumulate(slack, axis=0)[1:]
-        # Work is left over at the end only where a model sends more than a link can carry; it shows as more than 100 %.
+        # Work remains at the end only if a model sends more than a link can carry; it shows as more than 100 %.
         done[-1] = work[-1]
         return np.diff(done, axis=0, prepend=0)
 
@@ -265,7 +307,7 @@ class Result(Viewed):
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
-        """The resolved settings; empty where there is no text of them."""
+        """The resolved settings; empty without their text."""
         try:
             return tomllib.loads(self.experiment_toml)
         except tomllib.TOMLDecodeError:
@@ -278,7 +320,7 @@ class Result(Viewed):
 
     @property
     def rates(self) -> Rates | None:
-        """Algorithm and bus bandwidth where the run was one collective over all NPUs."""
+        """Algorithm and bus bandwidth, if the run was one collective over all NPUs."""
         if len(self.collectives) != 1 or not self.complete:
             return None
         (row,) = self.collectives
@@ -287,73 +329,42 @@ class Result(Viewed):
             return None
         kind = row.get("kind") or self.experiment.get("collective", {}).get("kind", "")
         seconds = float((row["end"] - row["start"]) / self.clock_hz)
-        return rates(str(kind), int(self.counts.get("npus", 0)), int(row["bytes"]), seconds)
+        return rates(str(kind), npus, int(row["bytes"]), seconds)
 
-    # Where the time went: see Attribution
+    # Attribution
 
     @property
     def traffic_names(self) -> list[str]:
-        """Whose traffic there is; empty without attribution."""
+        """Names of the traffics; empty without attribution."""
         return self.attribution.traffic_names if self.attribution else []
 
-    @property
-    def congestion(self) -> Columns:
-        """Who waited where, why, and for whom: `Attribution.blame`; empty without attribution."""
-        return self._columns("blame", self.attribution.blame if self.attribution else {})
+    def hot_links(self, count: int = 10) -> list[HotLink]:
+        """Return the links and lanes at which packets waited longest; none without attribution."""
+        if self.attribution is None:
+            return []
+        return self.attribution.hot_links(self.links.dim, self.link_utilization, self.time_cycles, count)
 
-    @property
-    def latency(self) -> Columns:
-        """The parts of the latency of each message: `Attribution.latency`; empty without attribution."""
-        return self._columns("latency", self.attribution.latency if self.attribution else {})
-
-    @property
-    def stays(self) -> Columns:
-        """The same of each packet at each link: `Attribution.stays`; empty without attribution = "messages"."""
-        return self._columns("stays", self.attribution.stays if self.attribution else {})
-
-    # What the tasks of a workload did: see Work
-
-    @property
-    def npus(self) -> Columns:
-        """What each NPU did: `Work.npus`; empty without a graph of tasks."""
-        return self._columns("npus", self.work.npus if self.work else {})
-
-    @property
-    def critical_path(self) -> Columns:
-        """Why the end is not sooner, step by step: `Work.path`; empty without a graph of tasks."""
-        return self._columns("critical_path", self.work.path if self.work else {})
-
-    @property
-    def tasks(self) -> Columns:
-        """The tasks: `Work.tasks`; empty unless the settings ask for them."""
-        return self._columns("tasks", self.work.tasks if self.work else {})
-
-    def _columns(self, name: str, columns: dict[str, Any]) -> Columns:
-        return Columns(columns, partial(self.frames.__getitem__, name))
-
-    # Ways out
+    # Output
 
     @property
     def frames(self) -> Frames:
-        """Everything that is known as tables, by the names of the groups of the HDF5 file."""
-        from pyxsim.results.frames import Frames
-
+        """All datasets with content, by name."""
         return Frames(self)
 
     def to_xarray(self, table: str) -> xr.Dataset:
-        """A group of the HDF5 file ("links", "chunks", "congestion") as an xarray.Dataset, without a file."""
+        """Return a dataset ("links", "chunks", "congestion") as an xarray.Dataset, as in the HDF5 file."""
         return self.frames[table].to_xarray()
 
     def to_pandas(self, table: str, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """The same as a pandas.DataFrame; see Table.to_pandas."""
+        """Return a dataset as a pandas.DataFrame; see Table.to_pandas."""
         return self.frames[table].to_pandas(rows)
 
     def to_polars(self, table: str, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
-        """The same as a polars.DataFrame."""
+        """Return a dataset as a polars.DataFrame; see Table.to_pandas."""
         return self.frames[table].to_polars(rows)
 
     def json(self) -> dict[str, Any]:
-        """The numbers that scripts rely on: docs/output.md lists the keys."""
+        """Return the key numbers for scripts; docs/output.md lists them."""
         known = {
             "time_ns": self.time_ns,
             "cycles": self.time_cycles,
@@ -365,7 +376,7 @@ class Result(Viewed):
             "peak_rss_mb": self.peak_rss_mb,
             "bound_ns": self.bound_ns,
             "carried": self.carried,
-            "attribution": told(self),
+            "attribution": self.attribution and self.attribution.json(self.hot_links()),
             "backend": self.backend,
             "seed": self.seed,
             "version": self.provenance.get("version", ""),
@@ -376,33 +387,26 @@ class Result(Viewed):
         return {key: plain(value) for key, value in known.items()}
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """The small tables as rows for JSON, where a number that there is not is null."""
-        columns = {"by_dimension": self.by_dimension, "phases": self.phases, "layers": self.layers}
-        found = {"collectives": self.collectives, "point_to_point": self.messages}
-        for name, table in columns.items():
-            lists = [values.tolist() for values in table.values()]
-            found[name] = [dict(zip(table, row, strict=True)) for row in zip(*lists, strict=True)]
-        return {
-            name: [{key: _known(value) for key, value in row.items()} for row in rows] for name, rows in found.items()
-        }
+        """Return the small datasets as rows for JSON, where a missing number is None."""
+        return dataset.json_rows(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the HDF5 file; a file of that name is replaced in one step. InputError where that is impossible."""
-        from pyxsim.results.hdf5 import write
-
-        write(self, path)
+        """Write the HDF5 file; a file of that name is replaced in one step. Raises InputError if that is impossible."""
+        self.view("save", path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read a file of `save` back. InputError where it is none."""
-        from pyxsim.results.hdf5 import read
-
+        """Read a file of `save`. Raises InputError if it is none."""
+        read: Callable[[str | os.PathLike[str]], Result] = cls.views["load"]
         return read(path)
 
     @property
     def plot(self) -> Any:
         """The plots of this result: `result.plot.utilization()` and others; each takes and returns matplotlib Axes."""
         return self.view("plot")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.extra})
 
     def __repr__(self) -> str:
         state = "" if self.complete else ", incomplete"
@@ -412,15 +416,6 @@ class Result(Viewed):
         return str(self.view("html")) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
 
 
-# The tables that are attributes, and what these are called.
-_FRAMES = {
-    "chunks": "chunks",
-    "collectives": "collectives",
-    "messages": "messages",
-    "layers": "layers",
-    "phases": "phases",
-    "dimensions": "by_dimension",
-}
 JSON_COUNTS = (
     "npus",
     "messages",
@@ -435,83 +430,13 @@ JSON_COUNTS = (
     "resumed",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
-# Of the numbers and counts, those that tell how it was computed: the same experiment may give others.
+# Numbers that depend on how and where the run was computed, not on the experiment.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
     *("skipped_cycles", "skipped_visits", "not_skipped", "threads", "threads_asked", "threads_why", "resumed")
 }
 
 
-def plain(value: Any) -> Any:
-    """A number as Python and JSON know it: no NumPy type, no Fraction."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Fraction):
-        return value.numerator if value.denominator == 1 else float(value)
-    return value
-
-
-def _known(value: Any) -> Any:
-    """A number for JSON, which has no NaN."""
-    found = plain(value)
-    return None if found != found else found
-
-
 def _times(flits: Longs, num: Longs, den: Longs) -> Longs:
-    """floor(flits * num / den) without leaving 64 bits on the way."""
+    """Return floor(flits * num / den) without overflow of 64 bits."""
     whole, rest = np.divmod(flits, den)
     return np.asarray(whole * num + rest * num // den, dtype=np.int64)
-
-
-def title_of(experiment: dict[str, Any]) -> str:
-    """What an experiment simulates, in a few words."""
-    parts = [_network_title(experiment.get("network", {})), _load_title(experiment)]
-    return ", ".join(part for part in parts if part) or "experiment"
-
-
-def _network_title(network: dict[str, Any]) -> str:
-    dims, name = network.get("dims") or [], network.get("name")
-    if dims and not name:
-        return " x ".join(f"{dim.get('block', '?')} {dim.get('npus', '?')}" for dim in dims)
-    shape = "x".join(str(n) for n in network.get("shape") or [dim.get("npus", "?") for dim in dims])
-    return f"{name or network.get('topology') or ''} {shape}".strip()
-
-
-def _load_title(experiment: dict[str, Any]) -> str:
-    if collective := experiment.get("collective"):
-        return _collective_title(collective, len(experiment.get("message", ())))
-    if messages := experiment.get("message"):
-        return f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
-    if traffic := experiment.get("traffic"):
-        return _traffic_title(traffic)
-    workload = experiment.get("workload", {})
-    return str(workload.get("model") or workload.get("file") or "")
-
-
-def _collective_title(collective: dict[str, Any] | list[dict[str, Any]], messages: int) -> str:
-    rows = collective if isinstance(collective, list) else [collective]
-    parts = [f"{len(rows)} collectives"]
-    if len(rows) == 1:
-        kind, size = rows[0].get("kind", "collective"), rows[0].get("size")
-        parts = [kind if size is None else f"{kind} of {_size(size)}"]
-    if messages:
-        parts.append(f"{messages} message{'' if messages == 1 else 's'}")
-    return " and ".join(parts)
-
-
-def _traffic_title(traffic: dict[str, Any]) -> str:
-    if trace := traffic.get("trace"):
-        return f"trace {trace}"
-    if classes := traffic.get("classes"):
-        return f"traffic of {len(classes)} classes"
-    pattern = f"{traffic.get('pattern', '')} traffic".strip()
-    if batch := traffic.get("batch"):
-        return f"{pattern}, {batch.get('count', 1)} x {batch.get('size', '?')} packets each"
-    return f"{pattern} at load {traffic.get('load', '?')}"
-
-
-def _size(value: object) -> str:
-    """A size from settings, which may be bytes or a text with a unit, for people."""
-    try:
-        return format_bytes(value if isinstance(value, int) else parse_bytes(value))
-    except InputError:
-        return str(value)

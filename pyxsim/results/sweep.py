@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import h5py
+import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.results.result import HOW_IT_RAN
-from pyxsim.results.table import Framed, Table
+from pyxsim.results.result import HOW_IT_RAN, Result
+from pyxsim.results.result_file import read as read_result_file
+from pyxsim.results.table import Framed, Table, Variable, column
+from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from pyxsim.results.result import Result
 
 MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
 FORMAT = 1  # of the manifest
@@ -54,11 +55,9 @@ class Point:
 
     def result(self) -> Result:
         """The whole result. Raises InputError unless the point is done."""
-        from pyxsim.results.hdf5 import read as read_result
-
         if self.state != "done" or self.file is None:
             raise InputError(f"has no result: it is {self.state}", key=self.label or self.key)
-        return read_result(self.file)
+        return read_result_file(self.file)
 
 
 @dataclass(eq=False, repr=False)
@@ -132,14 +131,10 @@ class Sweep(Framed, Viewed):
 
     def table(self) -> Table:
         """A row for each point: the swept keys, the state, the numbers."""
-        from pyxsim.results.frames import sweep_table
-
         return sweep_table(self)
 
     def to_xarray(self) -> xr.Dataset:
         """The numbers over the swept keys as dimensions where all their combinations are points; else over points."""
-        from pyxsim.results.frames import sweep_grid
-
         return (sweep_grid(self) or self.table()).to_xarray()
 
     def name_of(self, text: str) -> str:
@@ -255,3 +250,44 @@ def read_failure(file: Path) -> dict[str, Any]:
         raise InputError(
             "tells no failure of a point", file=os.fspath(file), allowed="remove it to run the point again"
         ) from error
+
+
+def sweep_table(sweep: Sweep) -> Table:
+    """A row for each point of a sweep."""
+    columns = {name: column(values) for name, values in sweep.columns().items()}
+    dims = ("point",)
+    number = Variable(dims, np.arange(len(sweep), dtype=np.int64), {"units": "1", "long_name": "number of the point"})
+    variables = {name: Variable(dims, values, _known(name)) for name, values in columns.items()}
+    return Table({"point": number, **variables}, tuple(sweep.axes), {"title": sweep.title}, "sweep")
+
+
+def sweep_grid(sweep: Sweep) -> Table | None:
+    """The numbers of a sweep over its axes as dimensions; None where its points are not all their combinations."""
+    axes = {key: list(dict.fromkeys(map(_hashable, values))) for key, values in sweep.axes.items()}
+    shape = tuple(map(len, axes.values()))
+    places = []
+    for point in sweep.points:
+        values = [_hashable(point.changed.get(key)) for key in axes]
+        if any(value not in known for value, known in zip(values, axes.values(), strict=True)):
+            return None
+        places.append(tuple(known.index(value) for value, known in zip(values, axes.values(), strict=True)))
+    if not axes or len(set(places)) != len(places) or len(places) != int(np.prod(shape)):
+        return None
+    dims = tuple(axes)
+    variables = {key: Variable((key,), column(values), {}) for key, values in axes.items()}
+    for name in (*sweep.numbers, "state"):
+        found = column(sweep.column(name))
+        grid = np.empty(shape, found.dtype)
+        grid[tuple(np.array(places).T)] = found
+        variables[name] = Variable(dims, grid, _known(name))
+    return Table(variables, attrs={"title": sweep.title}, name="sweep")
+
+
+def _hashable(value: Any) -> Any:
+    """A value of an axis; a list, such as a shape, by its text."""
+    return str(value) if isinstance(value, list | dict) else value
+
+
+def _known(name: str) -> dict[str, str]:
+    """What is known of a number of the summary."""
+    return {"units": unit_of(name), "long_name": TRAFFIC_KEYS[name]} if name in TRAFFIC_KEYS else {}

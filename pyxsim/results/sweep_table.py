@@ -20,10 +20,10 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.results.frames import column
+from pyxsim.results.dataset import columns_of
 from pyxsim.results.hdf5 import ENDS, VERSIONS, put_file, write_table
 from pyxsim.results.sweep import Sweep
-from pyxsim.results.table import Table, Variable
+from pyxsim.results.table import Table, Variable, column
 from pyxsim.paths import ending
 
 TABLE, TIMING, ANSWERS = "table", "timing.csv", "answers.csv"
@@ -48,12 +48,6 @@ def save(sweep: Sweep, path: str | os.PathLike[str]) -> None:
     """Write the table to a file whose name says which kind. Raises InputError."""
     suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "a table")
     put_file(path, KINDS.get(suffix, _hdf5)(sweep))
-
-
-def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns; None where a row has no such entry."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _timing(sweep: Sweep) -> dict[str, list[Any]]:

@@ -6,8 +6,10 @@ frame it has a row for each place in its dimensions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,12 +24,6 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
 
-TEXTS = {
-    "name": "task_name",
-    **{name: f"{name}_name" for name in ("kind", "layer", "part", "why", "doing", "link", "cause")},
-    **dict.fromkeys(("victim", "culprit"), "traffic_name"),
-}
-"""Columns of numbers that stand for texts, and the lists of these where a table has such a list."""
 SHOWN = 8  # rows in a notebook
 MOST_COLUMNS = 16
 LONGEST = 40  # letters
@@ -36,11 +32,15 @@ Dims = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Variable:
-    """An array, the names of its dimensions, and attributes (units, long_name)."""
+    """An array, the names of its dimensions, and its attributes (units, long_name).
+
+    `labels`: for integer codes, the name of the variable with the texts that they stand for; code -1 is none.
+    """
 
     dims: Dims
     data: NDArray[Any]
     attrs: dict[str, Any]
+    labels: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,13 @@ class Table:
                 continue
             place = tuple(slice(None) if dim in variable.dims else None for dim in dims)
             values = np.broadcast_to(variable.data[place], shape).ravel()
-            listed = self.variables.get(TEXTS.get(name, ""))
-            known = listed is not None and listed.dims == (TEXTS[name],)
-            found[name] = Texts(values, [str(text) for text in listed.data]) if listed is not None and known else values
+            labels = self.variables.get(variable.labels)
+            found[name] = values if labels is None else Texts(values, [str(text) for text in labels.data])
         return found
 
     def kind_of_rows(self, rows: str | Sequence[str] | None = None) -> Dims:
         """The dimensions of the rows. InputError where these are no dimensions of any variable, or it is to be said."""
-        known = (v.dims for name, v in self.variables.items() if v.dims != (name,) or not _list(name))
+        known = (v.dims for name, v in self.variables.items() if v.dims != (name,) or name not in self._labels)
         every = list(dict.fromkeys(known))
         kinds = [dims for dims in every if not any(set(dims) < set(other) for other in every)]
         if rows is None:
@@ -146,9 +145,21 @@ class Table:
         )
 
     @property
+    def _labels(self) -> set[str]:
+        """The variables that hold the texts of codes."""
+        return {variable.labels for variable in self.variables.values()}
+
+    def check(self) -> None:
+        """Raise ValueError unless every variable has the lengths of its dimensions."""
+        for name, variable in self.variables.items():
+            expected = tuple(len(self.variables[dim].data) for dim in variable.dims)
+            if variable.data.shape != expected:
+                raise ValueError(f"column '{name}' has shape {variable.data.shape}; expected {expected}")
+
+    @property
     def shape(self) -> dict[str, int]:
         """How many places each dimension has."""
-        return {dim: len(v.data) for dim, v in self.variables.items() if v.dims == (dim,) and not _list(dim)}
+        return {dim: len(v.data) for dim, v in self.variables.items() if v.dims == (dim,) and dim not in self._labels}
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{dim} {size}" for dim, size in self.shape.items())
@@ -227,6 +238,46 @@ class Rows(list[dict[str, Any]], Framed):
         return self._make()
 
 
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """Convert values to a column: bool, int64, or float64 with NaN for None; else text, with "" for None."""
+    if values and all(isinstance(value, bool) for value in values):
+        return np.array(values, bool)
+    if values and all(isinstance(value, int) for value in values) and all(abs(value) < 2**63 for value in values):
+        return np.array(values, np.int64)
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return np.array([number(value) for value in values], np.float64)
+    return np.array(["" if value is None else str(value) for value in values], dtype=object)
+
+
+def texts(values: Sequence[str]) -> NDArray[Any]:
+    """Convert to an array of objects."""
+    return np.array(values, dtype=object)
+
+
+def number(value: Any) -> float:
+    """Convert to float; None becomes NaN."""
+    return math.nan if value is None else float(value)
+
+
+def infer(values: Any) -> NDArray[Any]:
+    """Convert values to int64, float64 (NaN for None), or text ("" for None); truth values become 1 and 0."""
+    if isinstance(values, np.ndarray):
+        if values.dtype == bool:
+            return values.astype(np.uint8)
+        return values.astype(object) if values.dtype.kind in "US" else values
+    data = column([plain(value) for value in values])
+    return data.astype(np.uint8) if data.dtype == bool else data
+
+
+def plain(value: Any) -> Any:
+    """Convert a NumPy scalar or a Fraction to a Python number."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return value
+
+
 def needed(module: str) -> Any:
     """A library that need not be there. Raises InputError, which says how to get it."""
     try:
@@ -271,10 +322,6 @@ def _short(text: str) -> str:
 
 def _of(told: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:
     return {name: attrs[key] for name, attrs in told.items() if key in attrs}
-
-
-def _list(name: str) -> bool:
-    return name in TEXTS.values()
 
 
 def _distinct(texts: list[str]) -> list[str]:

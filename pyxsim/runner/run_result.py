@@ -12,9 +12,10 @@ import numpy as np
 
 from pyxsim.arrays import unique_by_identity
 from pyxsim.network.protocol import Backend
+from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.phases import dimension_table, phase_table
-from pyxsim.results.result import LinkTable, Longs, Result
+from pyxsim.results.result import Longs, Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
 from pyxsim.runner.chunk_delays import detail
@@ -82,8 +83,8 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         **workload,
         chunks=chunks,
         collectives=[collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)],
-        messages=[message_row(message) for message in system.messages],
-        by_dimension=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
+        point_to_point=[message_row(message) for message in system.messages],
+        dimensions=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
         phases=phase_table(chunks, _kinds(prepared)),
         chunk_delays=detail(prepared, counted),
         memory=_memory(prepared),

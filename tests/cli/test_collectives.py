@@ -61,7 +61,7 @@ def test_run(pyxsim: Command, mixed: Path, backend: str) -> None:
     saved = Result.load("out.h5")
     assert (saved.carried, saved.backend) == (6, backend)
     assert [row["name"] for row in saved.collectives] == ["first", "barrier"]
-    assert saved.messages[0]["bytes"] == 3072
+    assert saved.point_to_point[0]["bytes"] == 3072
     assert saved.phases["kind"].tolist().count("all-reduce") == 1
 
 
@@ -72,7 +72,7 @@ def test_json(pyxsim: Command, mixed: Path) -> None:
     assert data["carried"] is None
     assert [row["group"] for row in data["collectives"]] == ["some", "all"]
     assert [row["end"] for row in data["point_to_point"]] < [data["cycles"]]
-    assert sum(row["bytes"] for row in data["by_dimension"]) == data["bytes_delivered"]
+    assert sum(row["bytes"] for row in data["dimensions"]) == data["bytes_delivered"]
     assert {row["collective"] for row in data["phases"]} == {0, 1}
 
 

@@ -17,7 +17,8 @@ from pyxsim.reports.plots import figure as plots
 from pyxsim.reports.plots.figure import Plots, figure, save
 from pyxsim.reports.plots.link_plots import bands
 from pyxsim.reports.plots.style import Clock, nice_top, thinned
-from pyxsim.results.result import LinkTable, Result
+from pyxsim.results.links import LinkTable
+from pyxsim.results.result import Result
 from pyxsim.topology import build as build_topology
 
 matplotlib = pytest.importorskip("matplotlib")

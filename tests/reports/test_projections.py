@@ -11,7 +11,8 @@ from pyxsim import library
 from pyxsim.network.windows import Windows
 from pyxsim.reports.plots import figure as plots
 from pyxsim.reports.plots.projections import MOST_DRAWN, busiest, projections
-from pyxsim.results.result import LinkTable, Result
+from pyxsim.results.links import LinkTable
+from pyxsim.results.result import Result
 from pyxsim.topology import Topology
 from pyxsim.topology import build as build_topology
 

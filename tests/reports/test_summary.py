@@ -132,7 +132,7 @@ def test_links_have_kinds(build: Callable[..., Result]) -> None:
 
 def test_dimensions_have_numbers(build: Callable[..., Result]) -> None:
     library.load_all()
-    result = build(topology=build_topology("torus", [2, 3]), dimensions=[])
+    result = build(topology=build_topology("torus", [2, 3]), dimension_names=[])
     assert result.link_kinds == []
     assert [link_name(result, dim) for dim in (0, 1)] == ["dim 0", "dim 1"]
     assert link_title(result, 1) == "dim 1: ring 3"
@@ -257,7 +257,7 @@ def test_names_are_never_cut(build: Callable[..., Result], width: int | None) ->
     phases = {"kind": np.array(names, dtype=object), "phase": count, "collective": 0 * count, "dimension": 0 * count}
     phases |= dict.fromkeys(("start", "end", "time", "queueing", "network"), count * 1_234_567)
     phases |= {"npus": count, "chunks": count}
-    result = build(phases=phases, messages=[])
+    result = build(phases=phases, point_to_point=[])
     out = io.StringIO(text(result) if width is None else "")
     if width is not None:
         print_summary(result, Console(file=out, width=width, force_terminal=True, color_system=None))

@@ -13,7 +13,8 @@ from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.memory import Memory, used_columns
-from pyxsim.results.result import LinkTable, Result
+from pyxsim.results.links import LinkTable
+from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.layer_table import layer_table
@@ -76,8 +77,8 @@ def make_result(**changes: Any) -> Result:
         "collectives": [
             {"start": 0, "end": 250, "bytes": 1024, "bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
         ],
-        "messages": [{"name": "hello", "src": 0, "dst": 1, "bytes": 8, "start": 5, "end": 25}],
-        "by_dimension": {
+        "point_to_point": [{"name": "hello", "src": 0, "dst": 1, "bytes": 8, "start": 5, "end": 25}],
+        "dimensions": {
             "dimension": np.array([0, -1]),
             "bytes": np.array([1536, 0]),
             "occupancy": np.array([0.95, 0.0]),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.results.attribution import BLAME, PARTS, Attribution, hot_links
+from pyxsim.results.attribution import BLAME, PARTS, Attribution
 from pyxsim.results.result import Result
 from tests.results.conftest import make_attribution
 
@@ -37,9 +37,9 @@ def test_congestion_adds_up_the_culprits(told: Result) -> None:
     assert told.attribution is not None
     cycles, packets = told.attribution.congestion(), told.attribution.congestion("packets")
     assert cycles.shape == packets.shape == (8, 2, 8)
-    assert cycles.sum() == told.congestion["cycles"].sum() == 270
+    assert cycles.sum() == told.blame["cycles"].sum() == 270
     assert cycles[0, 1].tolist() == [0, 0, 40, 5, 0, 0, 15, 0]
-    assert packets.sum() == len(told.congestion["link"]) == 12
+    assert packets.sum() == len(told.blame["link"]) == 12
 
 
 def test_who_made_whom_wait(told: Result) -> None:
@@ -49,7 +49,7 @@ def test_who_made_whom_wait(told: Result) -> None:
 
 
 def test_the_hottest_links(told: Result) -> None:
-    first, second = hot_links(told)
+    first, second = told.hot_links()
     assert (first.name, first.link, first.cycles) == ("d0+:(0)->(1)", 0, 30)
     assert first.causes == {"arbitration": 15, "credit": 10, "vc": 5}
     assert list(first.causes) == ["arbitration", "credit", "vc"]  # the most first
@@ -62,7 +62,7 @@ def test_the_hottest_links(told: Result) -> None:
         {"gradients": 10, "hot": 5},
     )
     assert np.isnan(second.busy)
-    assert [each.name for each in hot_links(told, 1)] == [first.name]
+    assert [each.name for each in told.hot_links(1)] == [first.name]
 
 
 def test_json(told: Result) -> None:
@@ -81,10 +81,10 @@ def test_json(told: Result) -> None:
 
 def test_without_attribution_there_is_nothing(result: Result) -> None:
     assert result.json()["attribution"] is None
-    assert hot_links(result) == []
-    assert result.congestion == result.latency == result.stays == {}
+    assert result.hot_links() == []
+    assert result.congestion == result.blame == result.latency == result.stays == {}
     assert result.traffic_names == []
-    with pytest.raises(InputError, match=r"output\.attribution: was off in this run; allowed: 'links' or 'messages'"):
+    with pytest.raises(InputError, match=r"no table 'congestion'; it exists only with `\[output\] attribution"):
         result.to_xarray("congestion")
 
 
@@ -116,7 +116,7 @@ def test_what_is_read_is_what_was_written(told: Result, tmp_path: Path) -> None:
     again = Result.load(tmp_path / "out.h5")
     assert again.json() == told.json()
     assert again.traffic_names == told.traffic_names
-    for one, other in ((told.latency, again.latency), (told.stays, again.stays), (told.congestion, again.congestion)):
+    for one, other in ((told.latency, again.latency), (told.stays, again.stays), (told.blame, again.blame)):
         assert list(one) == list(other)
         assert all((one[name] == other[name]).all() for name in one)
 
@@ -134,7 +134,7 @@ def test_a_run_in_which_nothing_arrived_has_no_rows(build: Callable[..., Result]
     none = {name: np.zeros(0, np.int64) for name in BLAME}
     nothing = Attribution(["a"], ["l"] * 8, np.zeros(1, np.int64), np.zeros((1, 8), np.int64), none)
     result = build(attribution=nothing)
-    assert hot_links(result) == []
+    assert result.hot_links() == []
     assert result.json()["attribution"]["blame"] == []
     result.save(tmp_path / "out.h5")
     assert Result.load(tmp_path / "out.h5").json() == result.json()

@@ -21,10 +21,9 @@ from pyxsim.errors import InputError
 from pyxsim.results import Result
 from pyxsim.results.comparison import Compared, Comparison, Entry
 from pyxsim.results.curve import Curve
-from pyxsim.results.frames import column
-from pyxsim.results.layout import TABLES
+from pyxsim.registry import datasets
 from pyxsim.results.sweep import Point, Sweep
-from pyxsim.results.table import Table, Texts, Variable
+from pyxsim.results.table import Table, Texts, Variable, column
 from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_work
 
 
@@ -44,13 +43,13 @@ def full(build: Callable[..., Result]) -> Result:
 
 
 def test_every_table_is_there(full: Result) -> None:
-    assert set(full.frames) == set(TABLES) - {"traffic"}
+    assert set(full.frames) == set(datasets) - {"traffic"}
     assert len(full.frames) == len(list(full.frames))
     assert "links" in full.frames
     assert "traffic" not in full.frames
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - {"traffic"}))
+@pytest.mark.parametrize("name", sorted(set(datasets) - {"traffic"}))
 def test_pandas_and_polars_say_the_same(full: Result, name: str) -> None:
     frame, other = full.to_pandas(name), full.to_polars(name)
     assert list(frame.columns) == other.columns
@@ -61,7 +60,7 @@ def test_pandas_and_polars_say_the_same(full: Result, name: str) -> None:
         assert mine == theirs
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - {"traffic"}))
+@pytest.mark.parametrize("name", sorted(set(datasets) - {"traffic"}))
 def test_pandas_has_what_xarray_has(full: Result, name: str) -> None:
     """Every column, read off the Dataset place by place."""
     frame, data = full.to_pandas(name), full.to_xarray(name)
@@ -91,14 +90,14 @@ def test_attributes_of_a_result_are_tables(full: Result) -> None:
     frames: dict[str, Any] = {
         "chunks": full.chunks,
         "collectives": full.collectives,
-        "messages": full.messages,
+        "point_to_point": full.point_to_point,
         "layers": full.layers,
         "phases": full.phases,
-        "dimensions": full.by_dimension,
+        "dimensions": full.dimensions,
         "npus": full.npus,
         "critical_path": full.critical_path,
         "tasks": full.tasks,
-        "blame": full.congestion,
+        "blame": full.blame,
         "latency": full.latency,
         "stays": full.stays,
         "links": full.links,
@@ -118,7 +117,7 @@ def test_they_stay_what_they_were(full: Result) -> None:
     assert isinstance(full.chunks, dict)
     assert full.chunks["end"].tolist() == [100, 110, 250, 240]
     assert isinstance(full.collectives, list)
-    assert json.loads(json.dumps(full.messages)) == full.messages
+    assert json.loads(json.dumps(full.point_to_point)) == full.point_to_point
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
@@ -138,7 +137,7 @@ def test_numbers_that_stand_for_texts_are_texts(full: Result) -> None:
     assert told[-1] == (0, "save", "memory")
     assert {"compute", "all-reduce", "memory"} <= set(path["kind"])
     assert path["layer"].isna().any()  # saving is in no layer
-    blame = full.congestion.to_pandas()
+    blame = full.blame.to_pandas()
     names = full.attribution
     assert names is not None
     row = blame.iloc[3]
@@ -209,11 +208,11 @@ def test_nothing_at_all(empty: Result, name: str) -> None:
 def test_what_a_notebook_shows_is_escaped(build: Callable[..., Result]) -> None:
     result = build()
     result.links.name[0] = "<script>alert(1)</script>"
-    result.messages[0]["name"] = "<b>&</b>"
-    for html in (result._repr_html_(), result.links._repr_html_(), result.messages._repr_html_()):
+    result.point_to_point[0]["name"] = "<b>&</b>"
+    for html in (result._repr_html_(), result.links._repr_html_(), result.point_to_point._repr_html_()):
         assert "<script>" not in html
         assert "<b>&</b>" not in html
-    assert "&lt;b&gt;&amp;&lt;/b&gt;" in result.messages._repr_html_()
+    assert "&lt;b&gt;&amp;&lt;/b&gt;" in result.point_to_point._repr_html_()
 
 
 def test_what_a_notebook_shows_has_the_colours_of_the_page(full: Result) -> None:
@@ -235,9 +234,9 @@ def test_a_long_table_is_cut(result: Result) -> None:
 
 def test_long_texts_are_cut(build: Callable[..., Result]) -> None:
     result = build()
-    result.messages[0]["name"] = "x" * 100
-    assert "x" * 39 + "\u2026" in result.messages._repr_html_()
-    assert "x" * 40 not in result.messages._repr_html_()
+    result.point_to_point[0]["name"] = "x" * 100
+    assert "x" * 39 + "\u2026" in result.point_to_point._repr_html_()
+    assert "x" * 40 not in result.point_to_point._repr_html_()
 
 
 def test_what_a_result_shows_says_how_to_go_on(full: Result) -> None:
@@ -355,7 +354,7 @@ def test_columns_of_any_values(values: list[Any], kind: str, expected: list[Any]
 
 def test_texts_that_come_twice_are_told_apart() -> None:
     listed = Variable(("kind_name",), np.array(["a", "b", "a"], dtype=object), {})
-    codes = Variable(("row",), np.array([2, 0, -1, 1]), {})
+    codes = Variable(("row",), np.array([2, 0, -1, 1]), {}, labels="kind_name")
     row = Variable(("row",), np.arange(4), {})
     table = Table({"row": row, "kind": codes, "kind_name": listed})
     assert table.to_pandas()["kind"].tolist()[:2] == ["a (2)", "a"]

@@ -15,7 +15,7 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.results import check_writable
 from pyxsim.results.hdf5 import ENDS
-from pyxsim.results.layout import TABLES
+from pyxsim.registry import datasets
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import COUNTERS, Result
 
@@ -23,7 +23,7 @@ xr = pytest.importorskip("xarray")
 
 ENGINES = ("h5netcdf", "netcdf4", None)
 GROUPS = ("links", "links_total", "chunks", "collectives")
-MORE = ("messages", "dimensions", "phases")  # only there when there is something in them
+MORE = ("point_to_point", "dimensions", "phases")  # only there when there is something in them
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_every_group_is_what_the_result_shows(
 ) -> None:
     result: Result = request.getfixturevalue(which)
     result.save(tmp_path / "out.h5")
-    expected = TABLES[group](result).to_xarray()
+    expected = datasets.get(group).table(result).to_xarray()
     with xr.open_dataset(tmp_path / "out.h5", group=group, engine=engine) as dataset:
         xr.testing.assert_equal(dataset.load(), expected)
         for name, variable in dataset.variables.items():
@@ -156,7 +156,7 @@ def test_load_gives_back_what_was_saved(which: str, tmp_path: Path, request: pyt
     assert loaded.clock_hz == result.clock_hz
     assert loaded.complete == result.complete
     assert loaded.title == result.title
-    assert loaded.dimensions == result.dimensions
+    assert loaded.dimension_names == result.dimension_names
     assert loaded.counts == result.counts
     assert loaded.collectives == result.collectives
     assert loaded.warnings == result.warnings

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.network.windows import Windows
-from pyxsim.results.result import LinkTable, Result
+from pyxsim.results.links import LinkTable
+from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
 
 # design: "JSON keys that scripts rely on"
@@ -141,7 +142,7 @@ def test_arrays_of_wrong_length_are_refused(build: Callable[..., Result]) -> Non
         build(chunks={"chunk": np.zeros(3)})
     with pytest.raises(ValueError, match="link column src"):
         LinkTable(["a"], *([np.zeros(2)] * 7))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no Result"):
+    with pytest.raises(ValueError, match="no result"):
         LinkTable.empty().to_xarray()
 
 
@@ -177,11 +178,11 @@ def test_title(build: Callable[..., Result], toml: str, title: str) -> None:
 
 
 def test_dimensions(build: Callable[..., Result]) -> None:
-    assert build().dimensions == ["2 NPUs"]
-    assert build(dimensions=["ring 2"]).dimensions == ["ring 2"]
+    assert build().dimension_names == ["2 NPUs"]
+    assert build(dimension_names=["ring 2"]).dimension_names == ["ring 2"]
     dims = 'network.dims = [{block = "ring", npus = 4}, {block = "switch", npus = 8}]'
-    assert build(experiment_toml=dims).dimensions == ["ring 4", "switch 8"]
-    assert build(experiment_toml="").dimensions == []
+    assert build(experiment_toml=dims).dimension_names == ["ring 4", "switch 8"]
+    assert build(experiment_toml="").dimension_names == []
 
 
 def test_pickles(result: Result) -> None:

@@ -116,7 +116,7 @@ def test_xarray(told: Result) -> None:
 
 def test_no_graph(result: Result) -> None:
     assert result.npus == result.critical_path == result.tasks == {}
-    with pytest.raises(InputError, match="no graph of tasks"):
+    with pytest.raises(InputError, match="no table 'npus'; it exists only with a workload"):
         result.to_xarray("npus")
 
 

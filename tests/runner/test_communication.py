@@ -191,7 +191,7 @@ def test_roots_are_npus() -> None:
 def test_messages_among_collectives() -> None:
     message = {"src": 0, "dst": 5, "size": "640 B", "at": "100 ns", "name": "hello"}
     alone = run(tables(message=[message]))
-    (row,) = alone.messages
+    (row,) = alone.point_to_point
     assert (row["name"], row["src"], row["dst"], row["bytes"], row["start"]) == ("hello", 0, 5, 640, 100)
     assert alone.time_cycles == row["end"] > 100
     assert alone.bound_ns is not None
@@ -345,7 +345,7 @@ def check(tables: dict[str, Any], backend: str) -> None:
     """Everything ends, nothing before its bound, with the right data (`run` compares them)."""
     result = run(tables, backend=backend)
     assert result.complete
-    everything = [*result.collectives, *result.messages]
+    everything = [*result.collectives, *result.point_to_point]
     assert all(row["end"] >= row["start"] for row in everything)
     assert result.time_cycles == max(row["end"] for row in everything)
     for row in result.collectives:
@@ -356,5 +356,5 @@ def check(tables: dict[str, Any], backend: str) -> None:
     chunks = result.chunks
     assert (chunks["ready"] <= chunks["start"]).all()
     assert (chunks["start"] <= chunks["end"]).all()
-    assert int(result.by_dimension["bytes"].sum()) == result.counts["bytes_delivered"]
-    assert (result.by_dimension["occupancy"] <= 1).all()
+    assert int(result.dimensions["bytes"].sum()) == result.counts["bytes_delivered"]
+    assert (result.dimensions["occupancy"] <= 1).all()

@@ -148,7 +148,7 @@ def test_on_a_backend(backend: str) -> None:
     assert [row["start"] for row in result.collectives] == [2500, 3000, 3500]
     times = job.times()
     assert [row["end"] for row in result.collectives] == [times.end[tasks].max() for tasks in sums]
-    assert [row["bytes"] for row in result.messages] == [4096] * 4
+    assert [row["bytes"] for row in result.point_to_point] == [4096] * 4
     found = usage(job.graph, times)
     assert found.compute.tolist() == [2000 + 3 * each for each in (500, 600, 700, 800)]
     assert (found.busy + found.idle == job.end).all()

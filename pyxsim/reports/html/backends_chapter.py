@@ -15,7 +15,7 @@ from pyxsim.reports.html.plotly_style import NAME, figure, plain, tint, unlike
 from pyxsim.reports.text.facts import Fact, percent, plural
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.comparison import LINKS, PACKET
-from pyxsim.results.hdf5 import read_result
+from pyxsim.results.result_file import read_result
 from pyxsim.units import format_time_ns
 
 MOST_POINTS = 60

@@ -8,7 +8,6 @@ from fractions import Fraction
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.facts import STALL_WORDS, dimensions, percent
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import hot_links
 from pyxsim.results.comparison import PACKET, Compared, Entry
 from pyxsim.results.result import STALLS, Result
 
@@ -99,7 +98,7 @@ def _links(result: Result) -> Iterator[str]:
 
 
 def _waiting(result: Result) -> Iterator[str]:
-    links = hot_links(result, 1)
+    links = result.hot_links(1)
     if links:
         point = as_point(result)
         yield f"Packets waited longest at {verdict_tables.sentence(point, links[0])}"

@@ -11,7 +11,7 @@ from pyxsim.reports.plots.style import GREY, PART_COLOURS, axes, heat, nothing, 
 from pyxsim.reports.text.attribution_tables import MOST_TRAFFICS, WORDS, blame, rows, short_name
 from pyxsim.reports.text.facts import percent, plural
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import PARTS, hot_links
+from pyxsim.results.attribution import PARTS
 from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
 def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
     """Bars: the links and lanes where packets waited longest, and for what: how many waited there on average."""
     ax = axes(ax, 6, 3)
-    links = hot_links(result, count)
+    links = result.hot_links(count)
     if not links:
         return nothing(ax, "no packet waited" if result.attribution else "the run did not tell who waited")
     places, left = np.arange(len(links)), np.zeros(len(links))

@@ -12,7 +12,7 @@ import numpy as np
 from pyxsim.reports.text.facts import percent, rounded
 from pyxsim.reports.text.text_width import WIDTH
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import NOBODY, PARTS, Attribution, HotLink, hot_links
+from pyxsim.results.attribution import NOBODY, PARTS, Attribution, HotLink
 from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
         return
     whole = width is None
     yield _parts_table(rows(told), whole)
-    links = hot_links(result)
+    links = result.hot_links()
     if links:
         yield _links_table(links, whole)
         yield _blame_table(told, whole)

@@ -22,7 +22,7 @@ MAX_DIMENSIONS = 4
 
 def tables(result: Result) -> Iterator[Table]:
     """Several collectives and messages, or the phases of the only one; then the dimensions of the network."""
-    if len(result.collectives) + len(result.messages) > 1:
+    if len(result.collectives) + len(result.point_to_point) > 1:
         yield _collectives(result)
     elif len(result.phases.get("phase", ())):
         yield _phases(result)
@@ -49,7 +49,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, coun
 def _collectives(result: Result) -> Table:
     rows = itertools.chain(_collective_rows(result), _message_rows(result))
     titles = ("collective", "NPUs", "size", "from", "to", "time", "bound x")
-    return _table(titles, rows, MAX_COLLECTIVES, len(result.collectives) + len(result.messages))
+    return _table(titles, rows, MAX_COLLECTIVES, len(result.collectives) + len(result.point_to_point))
 
 
 def _collective_rows(result: Result) -> Iterator[Sequence[str]]:
@@ -63,7 +63,7 @@ def _collective_rows(result: Result) -> Iterator[Sequence[str]]:
 
 
 def _message_rows(result: Result) -> Iterator[Sequence[str]]:
-    for row in result.messages:
+    for row in result.point_to_point:
         label = f"{row['name']}: NPU {row['src']} to {row['dst']}"
         yield label, "2", rounded(row["bytes"], "B", 1024), *_times(result, row["start"], row["end"]), ""
 
@@ -98,7 +98,7 @@ _PHASE = ("phase", "kind", "dimension", "chunks", "start", "end", "time", "queue
 
 
 def _dimensions(result: Result) -> Table:
-    columns = result.by_dimension
+    columns = result.dimensions
     rows = (
         (
             _dimension(result, dim),

@@ -221,7 +221,7 @@ def dimension_means(point: Compared) -> Iterator[tuple[int, dict[str, float]]]:
     """(dimension, backend -> cycles) of those in which there were messages."""
     found: dict[int, dict[str, float]] = {}
     for name, result in _results(point):
-        for dim, mean in zip(*(result.by_dimension.get(key, ()) for key in ("dimension", "network")), strict=True):
+        for dim, mean in zip(*(result.dimensions.get(key, ()) for key in ("dimension", "network")), strict=True):
             found.setdefault(int(dim), {})[name] = float(mean)
     yield from ((dim, means) for dim, means in found.items() if not all(np.isnan(mean) for mean in means.values()))
 
@@ -245,7 +245,7 @@ def _results(point: Compared) -> Iterator[tuple[str, Result]]:
 
 def _dimension(point: Compared, dim: int) -> str:
     result = next(result for _, result in _results(point))
-    return f"{dim}: {result.dimensions[dim]}" if 0 <= dim < len(result.dimensions) else "several"
+    return f"{dim}: {result.dimension_names[dim]}" if 0 <= dim < len(result.dimension_names) else "several"
 
 
 def _collective(point: Compared, number: int) -> str:

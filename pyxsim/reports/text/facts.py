@@ -121,7 +121,7 @@ def equals(result: Result, count: int = 5) -> int:
 
 def dimension_names(result: Result) -> dict[int, str]:
     """Dimension -> "0: ring 4", as far as the result knows."""
-    return {i: f"{i}: {text}" for i, text in enumerate(result.dimensions)}
+    return {i: f"{i}: {text}" for i, text in enumerate(result.dimension_names)}
 
 
 def link_names(result: Result) -> dict[int, str]:

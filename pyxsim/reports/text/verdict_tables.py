@@ -10,7 +10,7 @@ import numpy as np
 from pyxsim.reports.text.facts import percent
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import NOBODY, PARTS, HotLink, hot_links
+from pyxsim.results.attribution import NOBODY, PARTS, HotLink
 from pyxsim.results.comparison import PACKET, Compared
 
 COUNT = 10
@@ -38,7 +38,7 @@ LITTLE = 0.05  # of the waiting at a link: not worth a word
 def hottest(point: Compared, count: int = COUNT) -> list[HotLink]:
     """The links and lanes at which the packets of a point waited longest."""
     result = point.result(PACKET)
-    return hot_links(result, count) if result is not None else []
+    return result.hot_links(count) if result is not None else []
 
 
 def causes(point: Compared, link: HotLink) -> dict[str, int]:

@@ -47,7 +47,7 @@ class Choice:
         if wanted is not None:
             self._keep(np.isin(self.owner, wanted))
         self.npus, which = np.unique(self.owner, return_inverse=True)
-        threads = len(result.dimensions) + (len(np.unique(table["doing"])) if table else 0)
+        threads = len(result.dimension_names) + (len(np.unique(table["doing"])) if table else 0)
         self.price = np.bincount(which.ravel(), weights=self.cost).astype(np.int64) + NAMING * (1 + threads)
         self.demand = int(self.price.sum())
 

@@ -96,15 +96,15 @@ def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) ->
 
 def message_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Slices | None:
     """A slice for each message that is of no collective, until its receiver has taken it in."""
-    begin = np.array([row["start"] for row in result.messages], np.int64)
-    end = np.array([row["end"] for row in result.messages], np.int64)
+    begin = np.array([row["start"] for row in result.point_to_point], np.int64)
+    end = np.array([row["end"] for row in result.point_to_point], np.int64)
     rows = clock.shown(begin, _ended(end, clock))
 
     def args(row: int) -> dict[str, Any]:
-        return {key: result.messages[rows[row]][key] for key in ("src", "dst", "bytes")}
+        return {key: result.point_to_point[rows[row]][key] for key in ("src", "dst", "bytes")}
 
     def name(row: int) -> str:
-        told = result.messages[rows[row]]
+        told = result.point_to_point[rows[row]]
         return f"{told['name'] or 'message'}: {told['src']} -> {told['dst']}"
 
     return _in_lanes("message", clock, trace, title, begin, end, rows, (name, args))

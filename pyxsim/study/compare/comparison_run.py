@@ -11,7 +11,8 @@ from typing import Any
 from pyxsim.analysis.packet_spacing import kind_streams
 from pyxsim.errors import InputError, SimulationError, raise_all
 from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
-from pyxsim.results.result import Result, title_of
+from pyxsim.results.result import Result
+from pyxsim.results.title import title_of
 from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate

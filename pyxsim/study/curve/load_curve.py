@@ -18,7 +18,8 @@ from typing import Any
 
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.results.curve import Curve
-from pyxsim.results.result import Result, title_of
+from pyxsim.results.result import Result
+from pyxsim.results.title import title_of
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import PreparedTraffic

@@ -14,9 +14,10 @@ from typing import Any
 from pyxsim.analysis import goal as goals
 from pyxsim.errors import InputError, raise_all
 from pyxsim.results.provenance import provenance
-from pyxsim.results.result import HOW_IT_RAN, title_of
+from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
+from pyxsim.results.title import title_of
 from pyxsim.runner.backends import BACKENDS
 from pyxsim.settings import resolved_toml
 from pyxsim.settings.load import Source

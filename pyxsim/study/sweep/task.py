@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyxsim.errors import InputError, PyxsimError, SimulationError
-from pyxsim.results.hdf5 import image
+from pyxsim.results.result_file import image
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings.points import Point

@@ -133,7 +133,7 @@ def check(tables: dict[str, Any], backend: str) -> None:
     assert result.complete
     for row in result.collectives:
         assert row["end"] - row["start"] >= row["bound"] > 0
-    first = min(row["start"] for row in [*result.collectives, *result.messages])
+    first = min(row["start"] for row in [*result.collectives, *result.point_to_point])
     assert result.bound_ns is not None
     assert result.time_ns - first >= result.bound_ns
     done = result.chunks["end"] >= 0

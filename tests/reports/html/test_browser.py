@@ -238,7 +238,7 @@ def test_it_fits_on_a_phone(browser: Any, opened: dict[str, Any]) -> None:
 def test_words_of_users_stay_words(
     browser: Any, opened: dict[str, Any], build: Callable[..., Result], tmp_path: Path
 ) -> None:
-    nasty = build(warnings=[EVIL], dimensions=[EVIL], experiment_toml=f"# {EVIL}", failure=EVIL, complete=False)
+    nasty = build(warnings=[EVIL], dimension_names=[EVIL], experiment_toml=f"# {EVIL}", failure=EVIL, complete=False)
     nasty.save(tmp_path / "nasty.h5")
     save(chapters([str(tmp_path / "nasty.h5")]), tmp_path / "nasty.html")
     browser.get((tmp_path / "nasty.html").as_uri())  # an alert would make the next command fail

@@ -16,8 +16,9 @@ from pyxsim.reports.html.elements import Detail, cut, sheet_of
 from pyxsim.reports.html.plotly_style import plain, unlike
 from pyxsim.reports.html.result_chapter import sections
 from pyxsim.reports.text.facts import facts
+from pyxsim.results.links import LinkTable
 from pyxsim.results.provenance import settings_sha256
-from pyxsim.results.result import STALLS, LinkTable, Result
+from pyxsim.results.result import STALLS, Result
 from tests.reports.html.test_network import numbers
 
 EVIL = '<script>alert("1")</script></script><img src=x onerror=alert(2)>'
@@ -93,7 +94,7 @@ def test_words_of_users_stay_words(torus: Result, build: Callable[..., Result], 
     evil = build(
         links=links,
         warnings=[EVIL],
-        dimensions=[EVIL],
+        dimension_names=[EVIL],
         experiment_toml=f"# {EVIL}\n[workload]\nfile = '{EVIL}'",
         failure=EVIL,
         complete=False,

@@ -205,7 +205,9 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
     def told(flits: list[int], **stalls: list[int]) -> str:
         links = replace(result.links, dim=np.array([0, 0, 1, 1]))
         counts = {"flits": np.array(flits), **{name: np.array(each) for name, each in stalls.items()}}
-        changed = build(links=links, totals=counts, windows=Windows.whole(250, counts), dimensions=["ring 2", "bus 2"])
+        changed = build(
+            links=links, totals=counts, windows=Windows.whole(250, counts), dimension_names=["ring 2", "bus 2"]
+        )
         return " ".join(key_findings.sentences(changed))
 
     assert "dimension 0: ring 2; they were sending 96.0 % of the time" in told([96, 96, 0, 0])

@@ -14,7 +14,7 @@ from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.attribution_tables import WORDS, blame, rows
 from pyxsim.reports.text.facts import percent, plural
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import PARTS, hot_links
+from pyxsim.results.attribution import PARTS
 from pyxsim.results.result import Result
 
 MOST_TRAFFICS = 16
@@ -73,7 +73,7 @@ def _parts(result: Result) -> Panel:
 
 
 def _links(result: Result) -> Panel:
-    links = hot_links(result, MOST_LINKS)
+    links = result.hot_links(MOST_LINKS)
     names = unlike(
         [plain(cut(f"{each.name} (+{len(each.like):,})" if each.like else each.name, NAME)) for each in links]
     )

@@ -1,0 +1,167 @@
+"""Where the time of messages went, and who made whom wait."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from pyxsim.results.attribution import BLAME, LATENCY, NOBODY, PARTS, STAYS, Attribution
+from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
+from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.result import Result
+
+WITH_LINKS = 'with `[output] attribution = "links"` or `"messages"`'
+DIMS = ("link", "victim", "cause")
+PART_TEXT = {
+    "source": "in the source queue, behind other messages",
+    "serialisation": "for the flits of its own message before it",
+    "hops": "on wires and in pipelines: what it would take alone",
+    "vc": "waiting for a free virtual channel",
+    "credit": "waiting for a credit: the buffer downstream was full",
+    "link": "waiting while the link sent flits of other messages",
+    "arbitration": "waiting because another flit was chosen",
+    "queue": "waiting behind packets of other messages in a buffer",
+}
+PART_COLUMNS = tuple(Column(name, "cycles", text) for name, text in PART_TEXT.items())
+MESSAGE = Column("message", "1", "number of the message, in order of sending")
+
+
+def _congestion(result: Result) -> dict[str, Any] | None:
+    found = result.attribution
+    return (
+        None
+        if found is None
+        else {
+            "link": np.arange(len(found.link_names)),
+            "name": found.link_names,
+            "victim": found.traffic_names,
+            "cause": PARTS,
+            "cycles": found.congestion(),
+            "packets": found.congestion("packets"),
+            "messages": found.messages,
+            "parts": found.parts,
+        }
+    )
+
+
+def _blame(result: Result) -> dict[str, Any] | None:
+    found = result.attribution
+    return (
+        None
+        if found is None
+        else {
+            **found.blame,
+            "traffic_name": [*found.traffic_names, NOBODY],
+            "cause_name": PARTS,
+            "link_name": found.link_names,
+        }
+    )
+
+
+def _left_out(name: str) -> Any:
+    return lambda result: {"left_out": result.attribution.left_out.get(name, 0)}
+
+
+add(
+    Dataset(
+        "congestion",
+        "Cycles of packets by link or lane, traffic and part of the latency, whoever was the culprit.",
+        (
+            Column("link", "1", "number of the link", "int32", ("link",)),
+            Column("name", "", "name of the link or lane", "text", ("link",)),
+            Column("victim", "", "whose packets", "text", ("victim",)),
+            Column("cause", "", "what the time went to", "text", ("cause",)),
+            Column("cycles", "cycles", "time of packets, at or on the way from here", "uint"),
+            Column("packets", "1", "stays of packets that these are of", "uint"),
+            Column("messages", "1", "messages that arrived (open traffic: were measured)", dims=("victim",)),
+            Column("parts", "cycles", "parts of their latency, added up", dims=("victim", "cause")),
+        ),
+        _congestion,
+        DIMS,
+        when=WITH_LINKS,
+        present=lambda result: result.attribution,
+        coordinates=("name",),
+        attributes={"left_out": "rows missing in latency and stays, as JSON"},
+        attrs=lambda result: {"left_out": json.dumps(result.attribution.left_out)},
+    )
+)
+add(
+    Dataset(
+        "blame",
+        "Who made whom wait: one row per link or lane, victim, culprit and part.",
+        (
+            Column("link", "cycles", PART_TEXT["link"], labels="link_name"),
+            Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
+            Column("culprit", "1", "number of the traffic that it waited for; -1: nobody", labels="traffic_name"),
+            Column("cause", "1", "number of the part", labels="cause_name"),
+            Column("cycles", "cycles", "how long, over all packets"),
+            Column("packets", "1", "stays of packets that these are of"),
+        ),
+        _blame,
+        when=WITH_LINKS,
+        present=lambda result: result.attribution,
+    )
+)
+add(
+    Dataset(
+        "latency",
+        "One row per message that has arrived.",
+        (
+            MESSAGE,
+            Column("src", "1", "NPU that sends"),
+            Column("dst", "1", "NPU that receives"),
+            Column("bytes", "bytes", "bytes of the message"),
+            Column("traffic", "1", "number of its traffic"),
+            Column("sent", "cycles", "it is handed to the network"),
+            Column("arrived", "cycles", "its last flit arrives"),
+            *PART_COLUMNS,
+        ),
+        lambda result: result.attribution and result.attribution.latency,
+        when=f"{WITH_LINKS}, not of open traffic",
+        present=lambda result: result.attribution and has_rows(result.attribution.latency),
+        attributes={"left_out": "messages beyond the first 2^20"},
+        attrs=_left_out("latency"),
+    )
+)
+add(
+    Dataset(
+        "stays",
+        "One row per packet at the source and in each buffer.",
+        (
+            MESSAGE,
+            Column("packet", "1", "number of the packet in its message"),
+            Column("place", "1", "number of the link or lane by which it leaves, as in /congestion"),
+            *PART_COLUMNS,
+        ),
+        lambda result: result.attribution and result.attribution.stays,
+        when='with `[output] attribution = "messages"`',
+        present=lambda result: result.attribution and has_rows(result.attribution.stays),
+        attributes={"left_out": "rows beyond the first 2^20"},
+        attrs=_left_out("stays"),
+    )
+)
+
+
+@restores
+def restore(tables: StoredTables) -> dict[str, Any]:
+    """Where the time of messages went."""
+    if "congestion" not in tables:
+        return {}
+    table = tables["congestion"]
+    rows = {
+        name: tables[name].columns(columns)
+        for name, columns in (("latency", LATENCY), ("stays", STAYS))
+        if name in tables
+    }
+    attribution = Attribution(
+        table["victim"].tolist(),
+        table["name"].tolist(),
+        table["messages"],
+        table["parts"],
+        tables["blame"].columns(BLAME),
+        **rows,
+        left_out=json.loads(table.attrs["left_out"]),
+    )
+    return {"attribution": attribution}

@@ -1,0 +1,123 @@
+"""Counters of the network links: per time window, and over the whole run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyxsim.network.windows import Windows
+from pyxsim.results.dataset import Column, Dataset, add, restores
+from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.links import LINK_COLUMNS, LinkTable
+from pyxsim.results.result import COUNTERS, Result
+
+LINK = ("link",)
+WINDOW = ("time", "link")
+COORDINATES = ("name", "src", "dst", "dim", "bandwidth", "latency", "cycles_per_flit")
+
+LINK_SPECS = (
+    Column("link", "1", "number of the link", "int32", LINK),
+    Column("name", "", "name of the link", "text", LINK),
+    Column("src", "1", "router that sends; NPU i is at router i", "int32", LINK),
+    Column("dst", "1", "router that receives", "int32", LINK),
+    Column("dim", "1", "network dimension, or kind of the link", "int32", LINK),
+    Column("bandwidth", "bytes/second", "bandwidth", "float64", LINK),
+    Column("latency", "cycles", "latency", "int64", LINK),
+    Column("cycles_per_flit", "cycles", "time for which one flit holds the link", "float64", LINK),
+)
+COUNTER_TEXT = {
+    "flits": "flits sent over the link",
+    "busy": "cycles in which the link was sending",
+    "stall_credit": "cycles in which a flit waited for a credit: the buffer downstream was full",
+    "stall_vc": "cycles in which a packet waited for a free virtual channel",
+    "stall_arbitration": "cycles in which a flit lost to another one",
+    "stall_serial": "cycles in which a flit waited because the link was sending",
+}
+BUFFER_MAX = Column(
+    "buffer_max", "flits", "most flits ever in one virtual channel buffer at the end of the link", "int32", LINK
+)
+
+
+def _counters(dtype: str, dims: tuple[str, ...]) -> list[Column]:
+    return [
+        Column(name, "flits" if name == "flits" else "cycles", text, dtype, dims) for name, text in COUNTER_TEXT.items()
+    ]
+
+
+def _link_values(result: Result) -> dict[str, Any]:
+    links = result.links
+    return {
+        "link": np.arange(len(links)),
+        "name": links.name,
+        **{name: getattr(links, name) for name in LINK_COLUMNS if name in COORDINATES},
+        "cycles_per_flit": links.s_num / np.maximum(links.s_den, 1),
+        "buffer_max": result.buffer_max,
+    }
+
+
+def _windows(result: Result) -> dict[str, Any]:
+    counts = {name: result.windows.counts[name] for name in COUNTERS}
+    return {"time": result.windows.start, **_link_values(result), **counts, "busy": result.busy}
+
+
+def _totals(result: Result) -> dict[str, Any]:
+    exact = {"s_num": result.links.s_num, "s_den": result.links.s_den}
+    counts = {name: result.totals[name] for name in COUNTERS}
+    busy = {"busy": result.busy_total, "utilization": result.link_utilization}
+    return {**_link_values(result), **exact, **counts, **busy}
+
+
+add(
+    Dataset(
+        "links",
+        "Counters of each link in each time window.",
+        (
+            Column("time", "cycles", "start of the time window", dims=("time",)),
+            *LINK_SPECS,
+            *_counters("uint", WINDOW),
+            BUFFER_MAX,
+        ),
+        _windows,
+        WINDOW,
+        coordinates=COORDINATES,
+        attributes={"window_cycles": "length of a window"},
+        attrs=lambda result: {"window_cycles": result.windows.length},
+    )
+)
+add(
+    Dataset(
+        "links_total",
+        "Counters of each link over the whole run.",
+        (
+            *LINK_SPECS,
+            Column("s_num", "1", "cycles_per_flit as an exact fraction: numerator", dims=LINK),
+            Column("s_den", "1", "cycles_per_flit as an exact fraction: denominator", dims=LINK),
+            *_counters("int64", LINK)[:2],
+            Column("utilization", "1", "share of the run in which the link was sending", "float64", LINK),
+            *_counters("int64", LINK)[2:],
+            BUFFER_MAX,
+        ),
+        _totals,
+        LINK,
+        coordinates=(*COORDINATES, "s_num", "s_den"),
+        attributes={"cycles": "length of the run"},
+        attrs=lambda result: {"cycles": result.time_cycles},
+    )
+)
+
+
+@restores
+def restore(tables: StoredTables) -> dict[str, Any]:
+    """The links and their counters."""
+    windows, total = tables["links"], tables["links_total"]
+    return {
+        "links": LinkTable(total["name"].tolist(), **{name: total[name] for name in LINK_COLUMNS}),
+        "windows": Windows(
+            windows["time"],
+            int(windows.attrs["window_cycles"]),
+            {name: windows[name].astype(np.uint64) for name in COUNTERS},
+        ),
+        "totals": {name: total[name] for name in COUNTERS},
+        "buffer_max": total["buffer_max"],
+    }

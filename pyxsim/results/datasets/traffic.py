@@ -1,0 +1,103 @@
+"""What was measured of open traffic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from pyxsim.results.dataset import Column, Dataset, add, restores
+from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.result import Result
+from pyxsim.results.traffic import TRAFFIC_KEYS, Traffic, unit_of
+
+BATCH, CLASS = ("batch",), ("class",)
+
+
+def _values(result: Result) -> dict[str, Any] | None:
+    traffic = result.traffic
+    if traffic is None:
+        return None
+    return {
+        **{f"batch_{key}": np.asarray(values) for key, values in traffic.batches.items()},
+        "npu": np.arange(len(traffic.accepted)),
+        "accepted": traffic.accepted,
+        **{f"class_{key}": values for key, values in traffic.classes.items()},
+        "latency": traffic.latency,
+        "packets": traffic.packets,
+    }
+
+
+def _attrs(result: Result) -> dict[str, Any]:
+    summary = {key: value for key, value in result.traffic.summary.items() if key != "classes"}  # type: ignore[union-attr]
+    plain = {key: np.nan if value is None else value for key, value in summary.items()}
+    record = {"summary": result.traffic.summary, "notes": result.traffic.notes}  # type: ignore[union-attr]
+    return {
+        **{key: np.uint8(value) if isinstance(value, bool) else value for key, value in plain.items()},
+        "record": json.dumps(record),
+    }
+
+
+def _batch(name: str, units: str, text: str) -> Column:
+    return Column(f"batch_{name}", units, text, "number", BATCH, optional=True)
+
+
+def _class(name: str, units: str, text: str, dtype: str = "number") -> Column:
+    return Column(f"class_{name}", units, text, dtype, CLASS, optional=True)
+
+
+add(
+    Dataset(
+        "traffic",
+        "The course of the run in batches, what each NPU got, the classes, and their histograms of latency.",
+        (
+            Column("batch", "1", "number of the batch", dims=BATCH),
+            _batch("start", "cycles", "first cycle of the batch"),
+            _batch("generated", "flits/cycle", "flits that were created per node and cycle"),
+            _batch("accepted", "flits/cycle", "flits that arrived per node and cycle"),
+            _batch("packets", "1", "packets that were created in the batch and have arrived"),
+            _batch("latency", "cycles", "their mean latency"),
+            _batch("backlog", "flits", "flits under way or waiting at their source at the end of the batch"),
+            Column("npu", "1", "NPU", "int32", ("npu",)),
+            Column("accepted", "flits/cycle", "flits that arrived at the NPU per cycle", "float64", ("npu",)),
+            Column("class", "1", "number of the class", dims=CLASS),
+            _class("name", "", "name of the class", "text"),
+            _class("virtual_network", "1", "its virtual network"),
+            _class("priority", "1", "its priority"),
+            *(_class(key, unit_of(key), text) for key, text in TRAFFIC_KEYS.items()),
+            Column("latency", "cycles", "latencies that there were", dims=("latency",)),
+            Column("packets", "1", "measured packets of a class with a latency", optional=True),
+        ),
+        _values,
+        ("class", "latency"),
+        when="with open traffic",
+        present=lambda result: result.traffic,
+        coordinates=("class_name",),
+        attributes={"record": "the JSON keys of open traffic, which are attributes, too, and notes"},
+        attrs=_attrs,
+    )
+)
+
+
+@restores
+def restore(tables: StoredTables) -> dict[str, Any]:
+    """What was measured of open traffic."""
+    if "traffic" not in tables:
+        return {}
+    table = tables["traffic"]
+    record = json.loads(table.attrs["record"])
+
+    def columns(prefix: str) -> dict[str, Any]:
+        return {name.removeprefix(prefix): table[name] for name in table if name.startswith(prefix)}
+
+    traffic = Traffic(
+        summary=record["summary"],
+        classes={name: values.tolist() for name, values in columns("class_").items()},
+        batches=columns("batch_"),
+        accepted=table["accepted"],
+        latency=table["latency"],
+        packets=table["packets"],
+        notes=record["notes"],
+    )
+    return {"traffic": traffic}

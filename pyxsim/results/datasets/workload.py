@@ -1,0 +1,247 @@
+"""What became of the tasks of a workload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyxsim.results.chunk_delays import ChunkDelays
+from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
+from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.result import Result
+from pyxsim.results.work import DOING, LAYER_PARTS, NAMES, NPUS, PATH, TASKS, TIMELINE, WHY, Work
+
+WITH_GRAPH = "with a workload other than a MICRO text"
+WITH_WORKLOAD = "with a workload"
+PARTS = {
+    "fwd": "forward pass",
+    "wg": "weight gradient",
+    "ig": "input gradient",
+    "update": "update of the parameters",
+    "other": "rest",
+}
+TIMES = {"compute": "computing of the", "comm": "communication of the", "exposed": "waiting for that of the"}
+
+add(
+    Dataset(
+        "layers",
+        "One row per layer.",
+        (
+            Column("name", "", "name of the layer", "text"),
+            Column("npus", "1", "NPUs that have tasks of the layer", optional=True),
+            *(
+                Column(f"{part}_{time}", "cycles", f"{words} {what}", "number", optional=True)
+                for time, words in TIMES.items()
+                for part, what in PARTS.items()
+            ),
+            Column("memory", "cycles", "memory accesses, added up", "float64", optional=True),
+            Column("exposed_most", "cycles", "waiting of the NPU that waited longest, over all parts", optional=True),
+            Column("exposed_npu", "1", "which NPU that is; -1: none", optional=True),
+            Column(
+                "finished", "cycles", "end of the layer; in a text of ASTRA-sim 1, of the whole workload", optional=True
+            ),
+        ),
+        lambda result: result.layers,
+        ("layer",),
+        when=WITH_WORKLOAD,
+        present=lambda result: has_rows(result.layers),
+        restored="columns",
+        json=True,
+    )
+)
+
+TASK = {
+    column.name: column
+    for column in (
+        Column("npu", "1", "NPU", "int32"),
+        Column("name", "1", "number of the name of the task, in task_name; -1: none", "int32", labels="task_name"),
+        Column("kind", "1", "number of what it does, in kind_name", "int16", labels="kind_name"),
+        Column("layer", "1", "number of its layer, in layer_name; -1: none", "int32", labels="layer_name"),
+        Column("part", "1", "number of the part of the layer, in part_name", "int8", labels="part_name"),
+    )
+}
+
+
+def _labels(work: Work) -> dict[str, Sequence[str]]:
+    """The texts that codes in the rows of tasks stand for."""
+    return {**{name: getattr(work, of) for of, name in NAMES.items()}, "part_name": list(LAYER_PARTS.values())}
+
+
+def _path(result: Result) -> dict[str, Any] | None:
+    return None if result.work is None else {**result.work.path, **_labels(result.work), "why_name": WHY}
+
+
+def _path_attrs(result: Result) -> dict[str, Any]:
+    record = {key: getattr(result.work, key) for key in ("totals", "by_kind", "steps", "left_out")}
+    return {"record": json.dumps(record)}
+
+
+add(
+    Dataset(
+        "npus",
+        "What each NPU did until the end.",
+        (
+            Column("compute", "cycles", "it computes"),
+            Column("memory", "cycles", "it reads or writes memory"),
+            Column("communication", "cycles", "it communicates"),
+            Column("exposed", "cycles", "it communicates and does not compute"),
+            Column("busy", "cycles", "something is at work"),
+            Column("idle", "cycles", "nothing is at work"),
+            Column("finished", "cycles", "its last task ends"),
+            Column("like", "1", "the first NPU that did the same at the same times"),
+        ),
+        lambda result: result.work and result.work.npus,
+        ("npu",),
+        when=WITH_GRAPH,
+        present=lambda result: result.work,
+    )
+)
+add(
+    Dataset(
+        "critical_path",
+        "The steps of the critical path, without gaps from cycle 0 to the end.",
+        (
+            Column("task", "1", "number of the task; -1: the NPU had not begun"),
+            *(TASK[name] for name in ("npu", "name", "layer", "part", "kind")),
+            Column(
+                "why",
+                "1",
+                "number of why it begins when the step before it ends, in why_name",
+                "int8",
+                labels="why_name",
+            ),
+            Column("begin", "cycles", "from here on the end depends on it"),
+            Column("end", "cycles", "up to here"),
+        ),
+        _path,
+        ("step",),
+        when=WITH_GRAPH,
+        present=lambda result: result.work,
+        attributes={"record": "sums over all steps, as JSON"},
+        attrs=_path_attrs,
+    )
+)
+add(
+    Dataset(
+        "tasks",
+        "One row per task.",
+        (
+            *TASK.values(),
+            Column("ready", "cycles", "all that it waits for has ended; -1: not in this run"),
+            Column("start", "cycles", "it has its resource, too; -1: not in this run"),
+            Column("end", "cycles", "it ends; -1: not in this run"),
+            Column("bytes", "bytes", "bytes of a message, a collective, a memory access"),
+            Column("cause", "1", "task whose end let it start; -1: none", "int32"),
+            Column("critical", "1", "1: it is on the critical path", "int8"),
+        ),
+        lambda result: result.work and {**result.work.tasks, **_labels(result.work)},
+        ("task",),
+        when="with a workload and `[output] tasks = true`",
+        present=lambda result: result.work and has_rows(result.work.tasks),
+        attributes={"left_out": "tasks beyond the first 2^20"},
+        attrs=lambda result: {"left_out": result.work.left_out.get("tasks", 0)},
+    )
+)
+add(
+    Dataset(
+        "timeline",
+        "When at most 32 NPUs compute, use memory or communicate, for pictures.",
+        (
+            Column("npu", "1", "NPU", "int32"),
+            Column("doing", "1", "number of what it does, in doing_name", "int8", labels="doing_name"),
+            Column("begin", "cycles", "it begins"),
+            Column("end", "cycles", "it ends"),
+        ),
+        lambda result: result.work and {**result.work.timeline, "doing_name": DOING},
+        when=WITH_GRAPH,
+        present=lambda result: result.work,
+    )
+)
+add(
+    Dataset(
+        "layer_phases",
+        "Delays of the chunks of NPU 0: one row per layer and phase.",
+        (
+            Column("layer", "1", "number of the layer"),
+            Column("name", "", "name of the layer", "text"),
+            Column("phase", "1", "phase of the plan, from 1; 0: before the first"),
+            Column("queueing", "cycles", "wait of a chunk, mean", "float64"),
+            Column(
+                "network",
+                "cycles",
+                "for how long a message was expected, mean; NaN before the first phase",
+                "float64",
+            ),
+        ),
+        lambda result: result.chunk_delays and result.chunk_delays.rows(),
+        when=WITH_WORKLOAD,
+        present=lambda result: result.chunk_delays,
+        attributes={"layer_names": "names of all layers, as JSON"},
+        attrs=lambda result: {"layer_names": json.dumps(result.chunk_delays.layer_names)},
+    )
+)
+
+
+def _occupancy(result: Result) -> dict[str, Any] | None:
+    delays = result.chunk_delays
+    if delays is None:
+        return None
+    time = np.arange(len(delays.busy)) * delays.window
+    return {"time": time, "busy": delays.busy, "chunk_time": delays.chunk_time}
+
+
+add(
+    Dataset(
+        "occupancy",
+        "When NPU 0 had chunks in each dimension of the system layer.",
+        (
+            Column("time", "cycles", "start of the time window", dims=("time",)),
+            Column("dimension", "1", "dimension of the system layer", "int32", ("dimension",)),
+            Column("busy", "cycles", "cycles in which there was a chunk"),
+            Column("chunk_time", "cycles", "time of a chunk there, mean", "float64", ("dimension",)),
+        ),
+        _occupancy,
+        ("time", "dimension"),
+        when=WITH_WORKLOAD,
+        present=lambda result: result.chunk_delays,
+        attributes={"window_cycles": "length of a window"},
+        attrs=lambda result: {"window_cycles": result.chunk_delays.window},
+    )
+)
+
+
+@restores
+def restore_work(tables: StoredTables) -> dict[str, Any]:
+    """The tasks of a workload."""
+    if "npus" not in tables:
+        return {}
+    path = tables["critical_path"]
+    work = Work(
+        npus=tables["npus"].columns(NPUS),
+        path=path.columns(PATH),
+        tasks=tables["tasks"].columns(TASKS) if "tasks" in tables else {},
+        timeline=tables["timeline"].columns(TIMELINE),
+        **{of: path[name].tolist() for of, name in NAMES.items()},
+        **json.loads(path.attrs["record"]),
+    )
+    return {"work": work}
+
+
+@restores
+def restore_delays(tables: StoredTables) -> dict[str, Any]:
+    """The delays of the chunks of NPU 0."""
+    if "occupancy" not in tables:
+        return {}
+    rows, occupancy = tables["layer_phases"], tables["occupancy"]
+    delays = ChunkDelays.of_rows(
+        json.loads(rows.attrs["layer_names"]),
+        rows.columns(("layer", "queueing", "network")),
+        occupancy["chunk_time"].tolist(),
+        int(occupancy.attrs["window_cycles"]),
+        occupancy["busy"],
+        tables.clock_hz,
+    )
+    return {"chunk_delays": delays}
