@@ -1,4 +1,5 @@
-"""Registries that the wings fill: the subpackages of `pyxsim.compat`, one for each simulator that pyxsim reproduces.
+"""Registries that packages fill: the wings of `pyxsim.compat`, one for each simulator that pyxsim reproduces, and the
+folders of `pyxsim.network`, one for each family of backends.
 
 The packages below name no wing. The `__init__.py` of a wing registers what it offers, by a target that is imported on
 first use, so that a run without `compat` imports nothing of it. A package of your own does the same from its entry
@@ -17,14 +18,16 @@ from pyxsim.errors import InputError
 from pyxsim.registry import Registry
 
 T = TypeVar("T")
-_WINGS = Path(__file__).parent / "compat"
+_ROOT = Path(__file__).parent
+_PACKAGES = ("compat/*", "network/*", "reference")
 
 
 @functools.cache
 def load() -> None:
-    """Import the `__init__.py` of every wing, in alphabetical order."""
-    for folder in sorted(each for each in _WINGS.iterdir() if (each / "__init__.py").is_file()):
-        importlib.import_module(f"pyxsim.compat.{folder.name}")
+    """Import the `__init__.py` of every wing and of every backend, in alphabetical order."""
+    for folder in sorted(each for pattern in _PACKAGES for each in _ROOT.glob(pattern)):
+        if (folder / "__init__.py").is_file():
+            importlib.import_module(".".join(("pyxsim", *folder.relative_to(_ROOT).parts)))
 
 
 class WingRegistry(Registry[T]):
@@ -76,3 +79,9 @@ network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")
 """Readers of other simulators' network files: path -> keys of [network]."""
 commands: WingRegistry[Callable[..., Any]] = WingRegistry("command")
 """Functions that add a command to the typer application."""
+backends: WingRegistry[Any] = WingRegistry("backend")
+"""Classes of backends (pyxsim/network/protocol.py).
+
+`cost`: order in `pyxsim compare`, cheapest first. `compared`: False leaves it out of `compare` unless named.
+`open_traffic`: the class of its `OpenBackend`.
+"""

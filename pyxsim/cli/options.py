@@ -58,7 +58,10 @@ Plot = Annotated[
     str | None, typer.Option(metavar="OUT.png", callback=name, help="Draw the result; .png, .pdf or .svg.")
 ]
 Backend = Annotated[
-    str, typer.Option(metavar="NAME", help="The network model: packet, analytical, analytical-congestion or flow.")
+    str,
+    typer.Option(
+        metavar="NAME", help="The network model, such as packet, analytical or flow; see `pyxsim list backends`."
+    ),
 ]
 NoSkip = Annotated[
     bool, typer.Option("--no-skip", help="Simulate every cycle, also of traffic that repeats itself: the same result.")

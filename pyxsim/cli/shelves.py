@@ -17,6 +17,7 @@ from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
+from pyxsim.plugins import backends
 from pyxsim.registry import Entry, blocks, collectives, patterns, readers, topologies
 
 
@@ -68,6 +69,7 @@ def list_shelves(
         ],
         "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
         "readers": [_item(entry, ("name", "context")) for entry in readers.entries],
+        "backends": [_backend(entry) for entry in backends.entries],
     }
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
@@ -121,6 +123,15 @@ def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None
     )
 
 
+def _backend(entry: Entry[Any]) -> Item:
+    """A backend with its capabilities."""
+    text = inspect.getdoc(entry.value) or ""
+    capabilities = [name for name, value in vars(entry.value.capabilities).items() if value]
+    module = sys.modules[entry.value.__module__]
+    about = " ".join(text.split("\n\n")[0].split())
+    return Item(entry.name, about, list(entry.aliases), {}, str(module.__file__), capabilities)
+
+
 def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
     """Parameters that do not say how large it is."""
     try:
@@ -137,6 +148,7 @@ _TITLES = {
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
+    "backends": "backends: pyxsim run --backend ...",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
     "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",

@@ -1,1 +1,1 @@
-"""L3: networks that carry messages. `protocol` says what the system layer may ask of one; the backends answer."""
+"""L3: networks that carry messages. `protocol` is the contract of a backend; each backend has a folder."""

@@ -11,19 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.engine_config import Machine
+from pyxsim.network.engine_config import Machine, MessageClass
 from pyxsim.network.link_params import MAX_DENOMINATOR, Wire
 from pyxsim.network.link_paths import wires_of
-from pyxsim.network.progress_hooks import ProgressHooks
 from pyxsim.network.windows import Windows
-from pyxsim.settings import Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 
@@ -38,7 +37,7 @@ class Capabilities:
     congestion
         Messages that share a link slow each other down.
     open_traffic
-        `for_open_traffic` makes an `OpenBackend`.
+        The backend registers an `OpenBackend` as `open_traffic`.
     attribution
         `output.attribution` is obeyed.
     watch_packet
@@ -95,7 +94,11 @@ class AttributionRecords(Protocol):
         """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause, in the order of arrival."""
 
 
-class Backend(ProgressHooks, ABC):
+def _nothing() -> None:
+    """Do nothing: the default hook."""
+
+
+class Backend(ABC):
     """A network of `npus` endpoints, numbered from 0, that carries messages.
 
     Parameters
@@ -107,11 +110,23 @@ class Backend(ProgressHooks, ABC):
     window
         Length of a statistics window in cycles.
     tick
-        Callback for progress and signals (see `ProgressHooks`).
+        Called regularly, for progress and signals. It may raise.
+
+    Attributes
+    ----------
+    machine
+        Links, lanes and routers; set where `capabilities.packets` is true.
+    pause
+        Called where a checkpoint can be written: all arrivals are reported, and the whole state is in objects. A copy
+        or a pickle of the object has no `tick` and no `pause`.
+    bytes_delivered, messages_sent
+        Counters that `send_many` and `advance` keep.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
-    machine: Machine  # links, lanes and routers; set where capabilities.packets is true
+    machine: Machine
+    tick: Callable[[], None] = staticmethod(_nothing)
+    pause: Callable[[], None] = staticmethod(_nothing)
 
     def __init__(
         self, topology: Topology, settings: Network, *, window: int = 1000, tick: Callable[[], None] | None = None
@@ -125,6 +140,14 @@ class Backend(ProgressHooks, ABC):
         self.bytes_delivered = self.messages_sent = 0
         if tick is not None:
             self.tick = tick
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        """Make the backend of an experiment. Raises InputError for settings that it does not model."""
+        return cls(topology, experiment.network, window=window)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("tick", "pause")}
 
     # -- messages and time --
 
@@ -188,7 +211,7 @@ class Backend(ProgressHooks, ABC):
         """Whether `expect` is of use."""
         return False
 
-    def expect(self, traffic: IntArray) -> None:
+    def expect(self, traffic: IntArray) -> None:  # noqa: B027
         """Announce every message of the run before the first one is sent, where all are known.
 
         `traffic`: int64[rows, 5]: source, destination, plane, bytes, how many.
@@ -198,7 +221,7 @@ class Backend(ProgressHooks, ABC):
         """End the run in `cycle`: close the statistics."""
         self.end = cycle
 
-    def set_tick_interval(self, cycles: int) -> None:
+    def set_tick_interval(self, cycles: int) -> None:  # noqa: B027
         """Call `tick` at least once in so many simulated cycles, where that is possible."""
 
     # -- the network --
@@ -315,6 +338,22 @@ class Backend(ProgressHooks, ABC):
 
 class OpenBackend(Backend):
     """A backend for open traffic: messages enter in arrays, and arrivals are taken out in tables."""
+
+    @classmethod
+    @abstractmethod
+    def for_open_traffic(
+        cls,
+        experiment: Experiment,
+        topology: Topology,
+        *,
+        window: int,
+        classes: Sequence[MessageClass],
+        packet: int,
+    ) -> Self:
+        """Make the backend of an experiment with open traffic.
+
+        `classes`: of the messages. `packet`: flits of the longest packet.
+        """
 
     @abstractmethod
     def inject(

@@ -9,8 +9,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
-from pyxsim.network.packet.open_network import OpenNetwork
-from pyxsim.runner.backends import check_backend, make_network
+from pyxsim.network.backends import backend_class, check_open_traffic, make_backend, make_open_backend
 from pyxsim.runner.garbage import without_collection
 from pyxsim.runner.input_checks import check_boost, check_lengths
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
@@ -59,8 +58,10 @@ def prepare(
     DeadlockError, UnreachableError
         When the routes are not proved.
     """
-    check_backend(backend, experiment)
     library.load_all(libraries)
+    capabilities = backend_class(backend).capabilities
+    if experiment.traffic is not None:
+        check_open_traffic(backend)
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
     settings = experiment.network
@@ -68,10 +69,10 @@ def prepare(
     check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:
-        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock)
+        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend)
     check_boost(experiment)
-    job = make_job(WorkloadContext(experiment, topology, folder, packets=backend == "packet"))
-    network = make_network(backend, experiment, topology, window, None)
+    job = make_job(WorkloadContext(experiment, topology, folder, packets=capabilities.packets))
+    network = make_backend(backend, experiment, topology, window)
     output, of_system = experiment.output, experiment.system
     options = resolve(
         of_system, topology, settings.clock, network.injection_bandwidths(), seed=output.seed, carry=output.carry
@@ -102,18 +103,11 @@ def _prepare_traffic(
     window: int,
     folder: Path,
     allow_deadlock: bool,
+    backend: str,
 ) -> PreparedTraffic:
     longest = open_loop.largest_packet(experiment)
-    network = OpenNetwork(
-        topology,
-        experiment.network,
-        window=window,
-        seed=experiment.output.seed,
-        classes=open_loop.message_classes(experiment),
-        packet=longest,
-        attribution=experiment.output.level,
-        threads=experiment.run.most_threads,
-    )
+    classes = open_loop.message_classes(experiment)
+    network = make_open_backend(backend, experiment, topology, window, classes, longest)
     warnings = [*experiment.warnings(), *network.warnings, *starved(network, longest)]
     warnings += deadlock_warnings(topology, experiment.network, open_traffic_pairs(topology), longest, allow_deadlock)
     prepared = PreparedTraffic(experiment, topology, network, folder, warnings)

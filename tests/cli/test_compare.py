@@ -116,7 +116,7 @@ def test_without_packets(pyxsim: Command, study: Path) -> None:
     [
         (("--within", "ten"), "--within: 'ten' is no share; allowed: between 0 and 1, such as 10% or 0.1"),
         (("--within", "100%"), "--within: '100%' is no share"),
-        (("--backend", "flows"), "--backend: unknown backend 'flows'; allowed: packet, analytical"),
+        (("--backend", "flows"), "--backend: unknown backend 'flows'; allowed: analytical, analytical-congestion"),
         (
             ("-o", "all.csv"),
             "all.csv: '.csv' is no kind of file for a comparison; allowed: .h5, .hdf5, .nc, .json",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.runner.backends import BACKENDS
+from pyxsim.network.backends import by_cost
 from pyxsim.runner.lifecycle import run
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
@@ -26,7 +26,7 @@ NIC = {"topology": "ring", "shape": [4], "analytical": {"nic_latency": "1 ns"}}
 
 
 def test_their_names() -> None:
-    assert list(BACKENDS) == NAMES
+    assert by_cost() == [*NAMES[1:], NAMES[0]]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,8 +63,15 @@ def test_where_steps_keep_to_their_links_all_but_packets_take_the_same_time() ->
 @pytest.mark.parametrize(
     ("name", "tables", "told"),
     [
-        ("flaw", {}, "--backend: unknown backend 'flaw'; allowed: packet, analytical, .*; did you mean 'flow'"),
-        *[(name, {"traffic": {"load": 0.1}}, "--backend: open traffic is made of packets") for name in NAMES[1:]],
+        ("flaw", {}, "--backend: unknown backend 'flaw'; allowed: analytical, .*; did you mean 'flow'"),
+        *[
+            (
+                name,
+                {"traffic": {"load": 0.1}},
+                f"--backend: backend '{name}' does not carry open traffic; allowed: packet",
+            )
+            for name in NAMES[1:]
+        ],
         *[(name, {"network": NIC}, "nic_latency: belongs to the delays of ASTRA-sim 1") for name in NAMES[1:]],
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.errors import InputError
-from pyxsim.runner.backends import BACKENDS
+from pyxsim.network.backends import by_cost
 from pyxsim.runner.lifecycle import run
 from pyxsim.workload.readers import reader_of
 
@@ -36,7 +36,7 @@ def experiment(file: object, **others: Any) -> dict[str, Any]:
     return {"network": network, "system": system, "workload": {"file": str(file), **others}}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", by_cost())
 def test_traces_on_every_backend(tmp_path: Path, backend: str) -> None:
     once = run(experiment(traces(tmp_path)), backend=backend)
     assert once.time_ns > 2000 + 6 * 500

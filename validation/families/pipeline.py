@@ -11,7 +11,7 @@ from typing import Any
 from pyxsim import library
 from pyxsim.models import Gemm, Kind, Layer, Model
 from pyxsim.models.npu import Npu
-from pyxsim.runner.backends import make_network
+from pyxsim.network.backends import make_backend
 from pyxsim.settings import Workload, load_experiment
 from pyxsim.system import make_system, resolve
 from pyxsim.topology.build import build
@@ -47,7 +47,7 @@ def time_of(schedule: str, stages: int, micro_batches: int, chunks: int, rows: i
     experiment = load_experiment(tables)
     settings = experiment.network
     topology = build(settings.topology, settings.shape)
-    over = make_network("analytical", experiment, topology, 10**9, None)
+    over = make_backend("analytical", experiment, topology, 10**9)
     options = resolve(experiment.system, topology, settings.clock, over.injection_bandwidths(), seed=1)
     system = make_system(over, topology.shape, options)
     own: dict[str, Any] = {"pipeline": stages, "schedule": schedule}

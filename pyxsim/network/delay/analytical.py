@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Self
 
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.delay.unaware import unaware
 from pyxsim.network.protocol import Capabilities
-from pyxsim.settings import Network
+from pyxsim.plugins import backends
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
 
+@backends.register("analytical", cost=1)
 class AnalyticalNetwork(DelayedNetwork):
-    """Messages that never meet. `compat`: whose arithmetic is used, see `delays`."""
+    """Delay of each message by a formula: latency plus bytes over bandwidth, without congestion.
+
+    `compat`: whose arithmetic is used, see `arithmetic`.
+    """
 
     capabilities = Capabilities(congestion=False)
 
@@ -29,6 +35,10 @@ class AnalyticalNetwork(DelayedNetwork):
     ) -> None:
         super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick)
         self._compat = compat
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
 
     def injection_bandwidths(self) -> list[Fraction]:
         """Bytes per cycle that an NPU can send into each dimension.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -15,15 +16,20 @@ from pyxsim.network.delay.store_and_forward import StoreAndForward
 from pyxsim.network.delay.ticks import Ticks
 from pyxsim.network.delay.windowed_counts import COUNTED, Counted
 from pyxsim.network.link_paths import Ways
-from pyxsim.settings import Network
+from pyxsim.plugins import backends
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 MOST_WINDOWS = 256
 MOST_CELLS = 2**19  # windows x links
 
 
+@backends.register("analytical-congestion", cost=2)
 class CongestionNetwork(DelayedNetwork):
-    """Messages that queue for links. `compat`: whose arithmetic is used, see `arithmetic`."""
+    """Whole messages that queue for links, first come first served.
+
+    `compat`: whose arithmetic is used, see `arithmetic`.
+    """
 
     def __init__(
         self,
@@ -46,6 +52,10 @@ class CongestionNetwork(DelayedNetwork):
         model = Queued(network, ways, window)
         windows = Counted(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
 
     def totals(self) -> dict[str, IntArray]:
         """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
-from pyxsim.errors import SimulationError
+from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.delay.arithmetic import Arithmetic
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.fluid.fluid import Fluid
 from pyxsim.network.link_paths import routes, widest, wires_of
+from pyxsim.plugins import backends
 from pyxsim.routing.spread import fixed, spread
-from pyxsim.settings import Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 Floats = NDArray[np.float64]
 
 
+@backends.register("flow", cost=3)
 class FlowNetwork(DelayedNetwork):
-    """Messages that share the links of their routes, max-min fair at every moment (docs/flow.md).
+    """Fluids that share the links of their routes, max-min fair at every moment (docs/flow.md).
 
     Those that leave an NPU by the same lane start in their order, when there is room, unless
     `[network.analytical] sending` says otherwise.
@@ -38,6 +41,16 @@ class FlowNetwork(DelayedNetwork):
         tick: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(topology, network, Flows(topology, network), window=window, tick=tick)
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        if summands := experiment.network.analytical.summands:
+            raise InputError(
+                "belongs to the delays of ASTRA-sim 1",
+                key=f"network.analytical.{summands[0]}",
+                allowed="nothing here, or --backend analytical",
+            )
+        return cls(topology, experiment.network, window=window)
 
     def _book(self, at: int) -> None:
         """What is sent is booked while links carry it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,7 @@ from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.lanes import Turns
 from pyxsim.network.packet.packet_network import FOREVER, PacketNetwork
 from pyxsim.network.protocol import OpenBackend
-from pyxsim.settings import Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 _COLUMNS = ("src", "dst", "packets", "flits", "last_flits")
@@ -65,6 +66,27 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             lanes.check()
         self._sent = _Sent()
         self._arrived: list[dict[str, IntArray]] = []
+
+    @classmethod
+    def for_open_traffic(
+        cls,
+        experiment: Experiment,
+        topology: Topology,
+        *,
+        window: int,
+        classes: Sequence[MessageClass],
+        packet: int,
+    ) -> Self:
+        return cls(
+            topology,
+            experiment.network,
+            window=window,
+            seed=experiment.output.seed,
+            classes=classes,
+            packet=packet,
+            attribution=experiment.output.level,
+            threads=experiment.run.most_threads,
+        )
 
     def inject(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from pyxsim.network.packet.thread_count import Threads
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
-from pyxsim.settings import Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
@@ -36,7 +36,7 @@ FEW = 8  # messages up to which they are faster one by one
 
 
 class PacketNetwork(Backend):
-    """A backend that simulates every flit.
+    """Packets and flits through routers with buffers, cycle by cycle (docs/router.md).
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
     `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
@@ -45,7 +45,9 @@ class PacketNetwork(Backend):
     over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
     """
 
-    capabilities = Capabilities(packets=True, attribution=True, watch_packet=True, threads=True, fast_forward=True)
+    capabilities = Capabilities(
+        packets=True, open_traffic=True, attribution=True, watch_packet=True, threads=True, fast_forward=True
+    )
 
     def __init__(
         self,
@@ -97,6 +99,19 @@ class PacketNetwork(Backend):
         # Since when nothing has been going on, and when the first message since then starts.
         self._idle_since: int | None = None
         self._next_start = FOREVER
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        output = experiment.output
+        return cls(
+            topology,
+            experiment.network,
+            window=window,
+            seed=output.seed,
+            attribution=output.level,
+            skip=experiment.run.skip,
+            threads=experiment.run.most_threads,
+        )
 
     def _make_engine(self, **options: Any) -> Engine:
         machine = self.machine

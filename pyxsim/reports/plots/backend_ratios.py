@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
+OTHER_MARK = "X"  # of backends from libraries
 FAR = 3  # a ratio beyond that wants a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 56
@@ -36,7 +37,8 @@ SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_C
 
 
 def _tint(backend: str) -> str:
-    return "black" if backend == PACKET else colour(list(MARKS).index(backend) - 1)
+    known = list(MARKS)
+    return "black" if backend == PACKET else colour((known.index(backend) if backend in known else len(known)) - 1)
 
 
 def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
@@ -57,7 +59,7 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
         shown = np.array([float(c / w) if c and w else np.nan for c, w in zip(cycles, whole, strict=True)])
         look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
         if name != LINKS:
-            look = {"marker": MARKS[name], "color": _tint(name), "ms": 5, "alpha": 0.9}
+            look = {"marker": MARKS.get(name, OTHER_MARK), "color": _tint(name), "ms": 5, "alpha": 0.9}
         moved = offset_copy(ax.transData, ax.figure, y=SHIFT.get(name, 0), units="points")  # type: ignore[arg-type]
         ax.plot(shown, places, ls="", label=name, transform=moved, **look)
         values += shown[np.isfinite(shown)].tolist()
@@ -152,7 +154,11 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
     table = list(phase_means(point))[:MOST_PHASES]
     if not table:
         return nothing(ax, "no phases")
-    names = [name for name in sorted(MARKS, key=lambda name: name != PACKET) if point.result(name) is not None]
+    names = [
+        name
+        for name in sorted((each.backend for each in point.entries), key=lambda name: name != PACKET)
+        if point.result(name) is not None
+    ]
     height = 0.8 / len(names)
     for i, name in enumerate(names):
         means = np.array([point.ns(Fraction(means.get(name, 0.0))) for _, _, means in table])

@@ -8,12 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from pyxsim import library
 from pyxsim.analysis.packet_spacing import kind_streams
 from pyxsim.errors import InputError, SimulationError, raise_all
+from pyxsim.network.backends import by_cost
 from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
 from pyxsim.results.result import Result
 from pyxsim.results.title import title_of
-from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import PathLike, prepare
@@ -26,7 +27,6 @@ from pyxsim.study.compare.alone import cheap
 from pyxsim.study.compare.chains import chain_of
 
 WITHIN = 0.1
-ORDER = ("analytical", "analytical-congestion", "flow", "packet")  # the quick ones first: they tell faults soonest
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,13 @@ def plan_of(
 
     Raises InputError with the faults of all points: what no backend can run is the fault of the file.
     """
-    for name in (backends := listed(backends)):
-        if name not in BACKENDS:
-            raise InputError(f"unknown backend '{name}'", key="--backend", allowed=list(BACKENDS), given=name)
-    wanted = sorted(dict.fromkeys(backends or BACKENDS), key=ORDER.index)
+    library.load_all(libraries := listed(libraries))
+    wanted = by_cost(listed(backends))  # the cheap ones first: they report faults soonest
     found = points(source, overrides, libraries)
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
-    plan = Plan(found, wanted, file.parent if file else Path(), tuple(listed(libraries)), allow_deadlock, title)
+    plan = Plan(found, wanted, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
     faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
     raise_all(list(faults.values()))
     return plan

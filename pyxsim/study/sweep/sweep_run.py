@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyxsim import library
 from pyxsim.analysis import goal as goals
 from pyxsim.errors import InputError, raise_all
+from pyxsim.network.backends import backend_class, backends
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
 from pyxsim.results.title import title_of
-from pyxsim.runner.backends import BACKENDS
 from pyxsim.settings import resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Plan, plan_of
@@ -85,8 +86,10 @@ def sweep(
     Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
     run is kept, and the same call goes on from there.
     """
-    if backend not in BACKENDS:
-        raise InputError(f"unknown backend '{backend}'", key="--backend", allowed=list(BACKENDS), given=backend)
+    libraries = listed(libraries)
+    if backend not in backends:
+        library.load_all(libraries)
+    backend_class(backend)
     plan = plan_of(source, overrides, libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     at = (file.parent if file is not None else Path()).resolve()

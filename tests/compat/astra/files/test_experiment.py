@@ -14,8 +14,8 @@ from pyxsim.compat.astra.files import astra_experiment, network_tables, read_ast
 from pyxsim.compat.astra.files.dimensions import yaml_tables
 from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.errors import InputError
+from pyxsim.network.backends import by_cost
 from pyxsim.results.result import Result
-from pyxsim.runner.backends import BACKENDS
 from pyxsim.runner.lifecycle import run
 from tests.compat.astra.files.files import (
     HIERARCHICAL,
@@ -231,7 +231,7 @@ def test_the_traces_that_ship(trace: str, exact: bool) -> None:
         assert result.time_ns == 4 * (15 * 10 + 14 * message + 7 * 3 * int(2**18 / 8 / 1600))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", by_cost())
 def test_everything_in_a_trace_on_every_backend(tmp_path: Path, backend: str) -> None:
     """Process groups, CPU, memory, messages, a broadcast, a barrier; and what is told of them goes into a file."""
     files = FILES / "ring_network.yml", FILES / "ring_system.json", FILES / "iteration_8npus" / "iteration"

@@ -1,0 +1,60 @@
+"""Make the backend of an experiment from its registered name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyxsim.errors import InputError
+from pyxsim.network.engine_config import MessageClass
+from pyxsim.network.protocol import Backend, OpenBackend
+from pyxsim.plugins import backends
+from pyxsim.settings import Experiment
+from pyxsim.topology.topology import Topology
+
+
+def backend_class(name: str) -> type[Backend]:
+    """Return the class that is registered under `name`. Raises InputError."""
+    if name not in backends:
+        raise backends.unknown(name, key="--backend")
+    registered: type[Backend] = backends.get(name)
+    return registered
+
+
+def by_cost(names: Iterable[str] = ()) -> list[str]:
+    """Sort backends by the cost that they register, cheapest first; without names, those that `compare` runs.
+
+    Raises InputError for an unknown name.
+    """
+    names = list(dict.fromkeys(names)) or [each.name for each in backends.entries if each.info.get("compared", True)]
+    for name in names:
+        backend_class(name)
+    return sorted(names, key=lambda name: (backends.entry(name).info.get("cost", 0), name))
+
+
+def make_backend(name: str, experiment: Experiment, topology: Topology, window: int) -> Backend:
+    """Return the backend of an experiment without open traffic. Raises InputError."""
+    return backend_class(name).for_experiment(experiment, topology, window=window)
+
+
+def make_open_backend(
+    name: str,
+    experiment: Experiment,
+    topology: Topology,
+    window: int,
+    classes: Sequence[MessageClass],
+    packet: int,
+) -> OpenBackend:
+    """Return the backend of an experiment with open traffic.
+
+    `classes`: of the messages. `packet`: flits of the longest packet. Raises InputError.
+    """
+    check_open_traffic(name)
+    made: type[OpenBackend] = backends.entry(name).info["open_traffic"]
+    return made.for_open_traffic(experiment, topology, window=window, classes=classes, packet=packet)
+
+
+def check_open_traffic(name: str) -> None:
+    """Raise InputError for a backend that does not carry open traffic."""
+    if not backend_class(name).capabilities.open_traffic:
+        carriers = [each.name for each in backends.entries if each.value.capabilities.open_traffic]
+        raise InputError(f"backend '{name}' does not carry open traffic", key="--backend", allowed=carriers)
