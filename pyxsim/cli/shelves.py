@@ -19,6 +19,7 @@ from pyxsim.errors import InputError
 from pyxsim.models import model_files
 from pyxsim.plugins import backends
 from pyxsim.registry import Entry, blocks, collectives, patterns, readers, topologies
+from pyxsim.results.dataset import Dataset, every
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,14 @@ class Item:
     options: dict[str, str]
     file: str
     kinds: list[str] | None = None
+    when: str | None = None
 
     @property
     def notes(self) -> list[str]:
         """What people are told beside the help."""
         notes = [", ".join(self.kinds)] if self.kinds is not None else []
+        if self.when:
+            notes.append(f"only {self.when}")
         if self.aliases:
             notes.append(f"also called {', '.join(self.aliases)}")
         if self.options and self.kinds is None:
@@ -70,6 +74,7 @@ def list_shelves(
         "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
         "readers": [_item(entry, ("name", "context")) for entry in readers.entries],
         "backends": [_backend(entry) for entry in backends.entries],
+        "datasets": [_dataset(spec) for spec in every()],
     }
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
@@ -132,6 +137,11 @@ def _backend(entry: Entry[Any]) -> Item:
     return Item(entry.name, about, list(entry.aliases), {}, str(module.__file__), capabilities)
 
 
+def _dataset(spec: Dataset) -> Item:
+    file = inspect.getsourcefile(spec.values) or ""
+    return Item(spec.name, spec.text, [], {}, file, when=spec.when or None)
+
+
 def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
     """Parameters that do not say how large it is."""
     try:
@@ -149,6 +159,7 @@ _TITLES = {
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
     "backends": "backends: pyxsim run --backend ...",
+    "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
     "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",

@@ -6,8 +6,9 @@ datasets are in pyxsim/results/datasets/; users add their own on the shelf `data
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -324,16 +325,17 @@ def table_of(result: Any, name: str) -> Table:
 
 
 def compute(result: Any, prepared: Any) -> None:
-    """Compute the datasets of the shelves into `result.extra`. Raises InputError for values that form no table."""
+    """Compute the datasets of the shelves into `result.extra`; one that fails becomes a warning of the result."""
     for spec in every():
         if not spec.computed:
             continue
-        values = spec.values(result, prepared)
-        if values is None:
-            continue
         try:
-            table = spec.of(values, {"clock_hz": float(result.clock_hz)})
-            table.check()
-        except (TypeError, ValueError) as error:
-            raise InputError(f"dataset '{spec.name}': {error}", key="datasets") from error
-        result.extra[spec.name] = replace(table, name=spec.name)
+            values = spec.values(result, prepared)
+            if values is not None:
+                table = spec.of(values, {"clock_hz": float(result.clock_hz)})
+                table.check()
+                result.extra[spec.name] = table
+        except Exception as error:  # the run is done: its result must not be lost
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+            result.warnings.append(f"dataset '{spec.name}' is missing: {problem}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.results import dataset
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint.context import (
     CheckpointContext,
@@ -273,6 +274,7 @@ def _simulate(prepared: Prepared | PreparedTraffic, backend: str, hooks: Progres
         pass  # what was simulated is kept, and `complete` stays False
     cpu = prepared.resume_info.cpu_s + time.process_time() - begin
     result = this.result(RunEnd(this.end(complete, failure), complete, cpu, backend), failure)
+    dataset.compute(result, prepared)
     if failure is not None:
         failure.result = result  # type: ignore[attr-defined]
         raise failure

@@ -69,7 +69,7 @@ add(
 add(
     Dataset(
         "point_to_point",
-        "One row per message from NPU to NPU that belongs to no collective.",
+        "One row per message from NPU to NPU outside collectives.",
         (
             Column("name", "", "name of the message", "text"),
             Column("src", "1", "NPU that sends"),
@@ -80,7 +80,7 @@ add(
         ),
         lambda result: result.point_to_point,
         ("message",),
-        when="with such messages",
+        when="with messages outside collectives",
         present=lambda result: result.point_to_point,
         restored="rows",
         json=True,
