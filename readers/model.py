@@ -18,4 +18,4 @@ def read(name: str, context: WorkloadContext) -> Job:
     graph = training_graph(
         context.workload, system.npu, context.topology.shape, context.clock, context.folder, system.remote_memory
     )
-    return GraphJob(graph, place="workload.model")
+    return GraphJob(graph, key="workload.model")

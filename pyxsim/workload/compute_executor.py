@@ -1,4 +1,4 @@
-"""Computations at NPUs whose memory is shared with communication: the endpoint says when they end."""
+"""Computation on NPUs whose memory or cores are shared with communication: the endpoint determines when it ends."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from pyxsim.workload.graph import Kind, Longs, TaskGraph
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 
 
-class Computing:
-    """The station of computations that others hold up (docs/endpoint.md)."""
+class ComputeExecutor(TaskExecutor):
+    """Carries out computation that communication slows down (docs/endpoint.md)."""
 
-    def __init__(self, graph: TaskGraph, endpoint: Endpoints, tasks: Longs, tell: EndCallback) -> None:
+    def __init__(self, graph: TaskGraph, endpoint: Endpoints, tasks: Longs, ended: EndCallback) -> None:
         self.tasks = tasks
-        self._graph, self._endpoint, self._tell = graph, endpoint, tell
+        self._graph, self._endpoint, self._ended_task = graph, endpoint, ended
 
     def start(self, task: int) -> None:
-        """An NPU begins to compute, now."""
+        """Let an NPU begin to compute in the current cycle."""
         graph = self._graph
         npu, ticks, size = int(graph.npu[task]), int(graph.ticks[task]), int(graph.size[task])
-        self._endpoint.compute(npu, ticks, size, partial(self._tell, task))
-
-    def waiting(self) -> list[str]:
-        """None of them waits for anybody."""
-        return []
+        self._endpoint.compute(npu, ticks, size, partial(self._ended_task, task))
 
 
-def computing(graph: TaskGraph, system: SystemServices, tell: EndCallback) -> TaskExecutor | None:
-    """Where there is a shared endpoint, computations that take time: those with bytes, or all if cores are shared."""
+def compute_executor(graph: TaskGraph, system: SystemServices, ended: EndCallback) -> TaskExecutor | None:
+    """Return the executor of a graph where the endpoint is shared; None otherwise.
+
+    It carries out computation that takes time: with bytes, or all of it if cores are shared.
+    """
     if system.endpoint is None:
         return None
     options = system.endpoint.options
-    concerned = (graph.kind == Kind.COMPUTE) & (graph.ticks > 0)
+    shared = (graph.kind == Kind.COMPUTE) & (graph.ticks > 0)
     if not options.compute_share:
-        concerned &= (graph.size > 0) & (options.memory is not None)
-    tasks = np.flatnonzero(concerned)
+        shared &= (graph.size > 0) & (options.memory is not None)
+    tasks = np.flatnonzero(shared)
     slowest = ceil(max(system.options.slow(graph.npus)))
     large = tasks[(graph.size[tasks] > MOST) | (graph.ticks[tasks] > MOST // slowest)]
     if len(large):
-        problem = f"{graph.label(int(large[0]))}: more than can be counted where the endpoint is shared"
+        problem = f"{graph.label(int(large[0]))}: too large for a shared endpoint"
         raise InputError(problem, allowed=f"at most {MOST} bytes and cycles")
-    return Computing(graph, system.endpoint, tasks, tell) if len(tasks) else None
+    return ComputeExecutor(graph, system.endpoint, tasks, ended) if len(tasks) else None

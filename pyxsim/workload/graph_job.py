@@ -1,4 +1,4 @@
-"""A graph of tasks as a job of the system layer: it begins what has become ready, and hears what has ended."""
+"""A job that carries out a graph of tasks: it starts tasks that have become ready and processes ends."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from pyxsim.system import Options
 from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Kind, Longs, TaskGraph, channels, check
 from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives, TaskRun, TaskTimes
 from pyxsim.workload.layer_table import WHOLE
-from pyxsim.workload.remote_memory import MemoryTotals, RemoteMemoryExecutor
-from pyxsim.workload.system_services import SystemServices, TaskExecutor
+from pyxsim.workload.system_services import MemoryTotals, SystemServices, TaskExecutor
 from pyxsim.workload.task_executors import TASK_EXECUTORS, ExecutorFactory
 from pyxsim.workload.tasks import Tasks, Way
 
@@ -34,43 +33,52 @@ _WAYS = {
 
 
 _MOST_STUCK = 20  # lines
-_NOTHING: Longs = np.zeros(0, np.int64)
+_NONE: Longs = np.zeros(0, np.int64)
 
 
 class GraphJob(Job):
-    """Carries out a graph. Raises InputError for one that cannot be (see graph.check).
+    """A graph of tasks as a job.
 
-    `place`: the setting that names the workload; faults are told with it. `dims`: the dimensions of the network as the
-    workload sees them, where it sees others.
+    Parameters
+    ----------
+    graph
+        The tasks.
+    key
+        The setting that names the workload; errors cite it.
+
+    Raises
+    ------
+    InputError
+        If the graph cannot be carried out (see `graph.check`).
     """
 
     planned = False
     per_npu = True
-    makers: Sequence[ExecutorFactory] = TASK_EXECUTORS
+    factories: Sequence[ExecutorFactory] = TASK_EXECUTORS
 
-    def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
+    def __init__(self, graph: TaskGraph, *, key: str = "workload") -> None:
         check(graph)
         self.graph = graph
         self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
-        self.stations: list[TaskExecutor] = []
-        self._place = place
-        self._told: list[int] = []  # sends that have arrived since the last step
-        self._joined: list[int] = []  # keys of members that are through, likewise
-        self._next = -1  # the cycle of the next step that is asked for, without what is told
-        self._asked_for = False  # one that takes in what is told, in this very cycle
+        self.executors: list[TaskExecutor] = []
+        self._key = key
+        self._ended: list[int] = []  # tasks that have ended since the last step
+        self._ended_members: list[int] = []  # keys of members of collectives that have, likewise
+        self._next_step = -1  # cycle of the next step that starts or ends tasks by their ticks; -1: none
+        self._step_scheduled = False  # whether `_process_ends` will be called in this cycle
         members = graph.of_kind(Kind.COLLECTIVE)
         keys = graph.call[members].astype(np.int64) * graph.npus + graph.npu[members]
         order = np.argsort(keys)
         self._keys, self._members = keys[order], members[order]
 
     def begin(self, system: SystemServices) -> None:
-        """Issue everything, and let the NPUs begin. Raises InputError where the network cannot do it."""
+        """Issue collectives and messages as open ones and start the first tasks. Raises InputError."""
         graph = self.graph
         npus = int(np.prod(system.shape))
         if graph.npus != npus:
-            problem = f"a workload for {graph.npus} NPUs on a network of {npus}"
-            raise InputError(problem, key=self._place, allowed="as many")
+            problem = f"the workload has {graph.npus} NPUs, the network {npus}"
+            raise InputError(problem, key=self._key, allowed="the same number")
         if any(call.dims is not None for call in graph.calls):
             check(graph, system.shape)
         self._system = system
@@ -82,49 +90,47 @@ class GraphJob(Job):
         self._messages = self._open_messages()
         begin = [system.options.skew(npu) for npu in range(npus)]
         ways = np.array([_WAYS[kind] for kind in sorted(Kind)], np.int8)[graph.kind]
-        # Who carries out what does not end by its ticks: of each task, a row of what begins it.
-        self._begin: list[Callable[[int], None]] = [self._hand_over, self._enter]
-        self._beginner = (graph.kind == Kind.COLLECTIVE).astype(np.int8)
-        for make in self.makers:
-            station = make(graph, system, self._hear)
-            if station is not None:
-                self.stations.append(station)
-                ways[station.tasks], self._beginner[station.tasks] = Way.TOLD, len(self._begin)
-                self._begin.append(station.start)
-            if isinstance(station, RemoteMemoryExecutor):
-                for number, own in enumerate(station.together, len(self._per_group)):
-                    self._group[own] = number
+        # How tasks without ticks start: for each task, a row of `_starters`.
+        self._starters: list[Callable[[int], None]] = [self._hand_over, self._enter]
+        self._starter_of = (graph.kind == Kind.COLLECTIVE).astype(np.int8)
+        for make in self.factories:
+            executor = make(graph, system, self._task_ended)
+            if executor is not None:
+                self.executors.append(executor)
+                ways[executor.tasks], self._starter_of[executor.tasks] = Way.TOLD, len(self._starters)
+                self._starters.append(executor.start)
+                for number, joint in enumerate(executor.joint, len(self._per_group)):
+                    self._group[joint] = number
         self._tasks = Tasks(
             npus,
             graph.npu,
             ways,
             self._ticks(system),
             graph.resource,
-            [room for _, room in graph.resources],
+            [slots for _, slots in graph.resources],
             graph.before_start,
             graph.before,
             channels(graph)[0],
             begin,
         )
-        self._ask(min(begin))
+        self._schedule_step(min(begin))
 
     @property
     def end(self) -> int:
-        """The cycle in which the last task has ended."""
+        """Cycle in which the last task ended."""
         return self.times().last
 
     @property
     def left(self) -> int:
-        """How many tasks have not ended."""
+        """Number of tasks that have not ended."""
         return self._tasks.left
 
     def remote_memory(self) -> MemoryTotals | None:
         """Return what was done with remote memory; None without any."""
-        return next((each.totals() for each in self.stations if isinstance(each, RemoteMemoryExecutor)), None)
+        return next((totals for each in self.executors if (totals := each.totals()) is not None), None)
 
     def stuck_report(self) -> list[str]:
-        """Of tasks that have started and not ended, those that wait for another NPU's, a line each; if none does, those
-        that have not ended at all. Empty when all is done."""
+        """Return a line per started task that waits for another NPU; without any, per task that has not ended."""
         if not self.left:
             return []
         graph, times = self.graph, self.times()
@@ -132,15 +138,15 @@ class GraphJob(Job):
         for task in np.flatnonzero((times.start >= 0) & (times.end < 0) & (graph.kind == Kind.RECEIVE)).tolist():
             what = f"{graph.size[task]} bytes with tag {graph.match[task]} from NPU {graph.peer[task]}"
             lines.append(f"{graph.label(task)} waits for {what}")
-        for station in self.stations:
-            lines += station.waiting()
+        for executor in self.executors:
+            lines += executor.waiting()
         left = np.flatnonzero(times.end < 0)
         lines = lines or [f"{graph.label(task)} has not ended" for task in left.tolist()]
         more = len(lines) - _MOST_STUCK
         return [*lines[:_MOST_STUCK], f"... and {more} more"] if more > 0 else lines
 
     def times(self) -> TaskTimes:
-        """When what happened."""
+        """Return when each task became ready, started and ended."""
         tasks = self._tasks
         partner = np.full(len(self.graph), -1, np.int32)
         both = (tasks.sender >= 0) & (tasks.receiver >= 0)
@@ -161,9 +167,9 @@ class GraphJob(Job):
         return LayerCollectives(list(graph.layers or [WHOLE]), begun, int(times.end[graph.npu == 0].max(initial=0)))
 
     def system_options(self, options: Options) -> Options:
-        """Return the options with what the workload changes: priorities, and a broken dimension as two alike.
+        """Return the options with the priorities of the workload, and with a split dimension twice.
 
-        ASTRA-sim 2 has priorities in its traces, and looks at them only if its scheduling is explicit.
+        ASTRA-sim 2 ignores priorities in traces unless its scheduling is explicit.
         """
         if options.compat is None and len({call.priority for call in self.graph.calls}) > 1:
             options = replace(options, scheduling="explicit")
@@ -178,20 +184,20 @@ class GraphJob(Job):
             bandwidths=twice(options.bandwidths),
         )
 
-    # -- what is issued --
+    # -- collectives and messages --
 
     def _tag(self, name: str) -> int:
-        """Whose traffic it is: one number for each name."""
+        """The number of a name of traffic."""
         if name not in self._tags:
             self._tags[name] = len(self.traffic)
             self.traffic.append(name)
         return self._tags[name]
 
     def _issue(self, number: int, call: Call) -> None:
-        """Issue a collective, one for each group."""
-        system, place = self._system, f"system.{algorithm_key(call.kind)}"
+        """Issue a collective: one of the system layer per group."""
+        system, key = self._system, f"system.{algorithm_key(call.kind)}"
         name = call.name or call.kind
-        collective = IssuedCollective(name, place, _group_name(call), call.root)
+        collective = IssuedCollective(name, key, _group_name(call), call.root)
         for group in _communicators(call, system):
             root = 0 if call.root is None else call.root if call.has_groups else group.members.index(call.root)
             try:
@@ -205,10 +211,10 @@ class GraphJob(Job):
                     name=name,
                     tag=self._tag(name),
                     open=True,
-                    joined=partial(self._hear_member, number * self.graph.npus),
+                    joined=partial(self._member_ended, number * self.graph.npus),
                 )
             except InputError as error:
-                raise error.named_by(place) from None
+                raise error.named_by(key) from None
             collective.per_group.append(issued)
             keys = number * self.graph.npus + np.array(group.members, np.int64)
             self._group[self._members[np.searchsorted(self._keys, keys)]] = len(self._per_group)
@@ -216,75 +222,75 @@ class GraphJob(Job):
         self.collectives.append(collective)
 
     def _open_messages(self) -> dict[int, Any]:
-        """A message for each task that sends."""
+        """An open message for each task that sends."""
         graph, system = self.graph, self._system
         tasks = graph.of_kind(Kind.SEND)
         columns = (tasks, graph.npu[tasks], graph.peer[tasks], graph.size[tasks], graph.name[tasks])
         messages = {}
         for task, src, dst, size, name in zip(*(column.tolist() for column in columns), strict=True):
             called = graph.names[name]
-            hear = partial(self._hear, task)
-            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=hear)
+            done = partial(self._task_ended, task)
+            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=done)
         return messages
 
     def _ticks(self, system: SystemServices) -> Longs:
-        """What the tasks take; a straggler computes more slowly, by the factor of its delays, in whole cycles."""
+        """Cycles of each task; a straggler's computation takes its factor longer, rounded up."""
         graph, ticks = self.graph, self.graph.ticks
         for npu, factor in enumerate(system.options.slow(graph.npus)):
             if factor != 1:
                 ticks = ticks.copy() if ticks is graph.ticks else ticks
-                own = np.flatnonzero((graph.npu == npu) & (graph.kind == Kind.COMPUTE))
-                ticks[own] = _scaled(ticks[own], factor, self._place)
+                slow = np.flatnonzero((graph.npu == npu) & (graph.kind == Kind.COMPUTE))
+                ticks[slow] = _scaled(ticks[slow], factor, self._key)
         return ticks
 
-    # -- what happens --
+    # -- events --
 
-    def _hear_member(self, key: int, collective: Any, npu: int) -> None:
-        self._joined.append(key + npu)
-        self._step_now()
+    def _member_ended(self, key: int, collective: Any, npu: int) -> None:
+        self._ended_members.append(key + npu)
+        self._schedule_now()
 
-    def _hear(self, task: int, message: Any = None) -> None:
-        self._told.append(task)
-        self._step_now()
+    def _task_ended(self, task: int, message: Any = None) -> None:
+        self._ended.append(task)
+        self._schedule_now()
 
-    def _step_now(self) -> None:
-        # All that there is to tell comes first, so that it is taken in together.
-        if not self._asked_for:
-            self._asked_for = True
-            self._system.at(self._system.cycle, self._take_in)
+    def _schedule_now(self) -> None:
+        # Scheduled as an event, so that all ends of this cycle are processed together.
+        if not self._step_scheduled:
+            self._step_scheduled = True
+            self._system.at(self._system.cycle, self._process_ends)
 
-    def _ask(self, cycle: int) -> None:
-        if cycle >= 0 and not 0 <= self._next <= cycle:
-            self._next = cycle
-            self._system.at(cycle, self._go_on)
+    def _schedule_step(self, cycle: int) -> None:
+        if cycle >= 0 and not 0 <= self._next_step <= cycle:
+            self._next_step = cycle
+            self._system.at(cycle, self._step)
 
-    def _go_on(self) -> None:
-        """What ends by its ticks in this cycle, and what starts then."""
+    def _step(self) -> None:
+        """End tasks by their ticks and start those that become ready."""
         if self._due():
-            self._tasks.run(self._system.cycle, _NOTHING)
+            self._tasks.run(self._system.cycle, _NONE)
             self._start()
 
-    def _take_in(self) -> None:
-        """What was told, and what starts then; after what ends by its ticks."""
+    def _process_ends(self) -> None:
+        """Process the reported ends, after those by ticks, and start tasks that become ready."""
         now = self._system.cycle
-        joined = self._members[np.searchsorted(self._keys, np.array(self._joined, np.int64))]
-        told = np.concatenate([np.array(self._told, np.int64), joined])
-        self._told, self._joined, self._asked_for = [], [], False
+        members = self._members[np.searchsorted(self._keys, np.array(self._ended_members, np.int64))]
+        ended = np.concatenate([np.array(self._ended, np.int64), members])
+        self._ended, self._ended_members, self._step_scheduled = [], [], False
         if self._due():
-            self._tasks.run(now, _NOTHING)
-        self._tasks.run(now, told)
+            self._tasks.run(now, _NONE)
+        self._tasks.run(now, ended)
         self._start()
 
     def _due(self) -> bool:
-        due = 0 <= self._next <= self._system.cycle
-        self._next = -1 if due else self._next
+        due = 0 <= self._next_step <= self._system.cycle
+        self._next_step = -1 if due else self._next_step
         return due
 
     def _start(self) -> None:
         starts = self._tasks.outbox()
-        for task, row in zip(starts.tolist(), self._beginner[starts].tolist(), strict=True):
-            self._begin[row](task)
-        self._ask(self._tasks.next())
+        for task, row in zip(starts.tolist(), self._starter_of[starts].tolist(), strict=True):
+            self._starters[row](task)
+        self._schedule_step(self._tasks.next())
 
     def _hand_over(self, task: int) -> None:
         self._system.hand_over(self._messages[task])
@@ -294,7 +300,7 @@ class GraphJob(Job):
 
 
 def _communicators(call: Call, system: SystemServices) -> Sequence[Communicator]:
-    """The groups of a collective."""
+    """The communicators of a collective, one per group."""
     shape = tuple(system.shape)
     if call.dims is not None:
         return _along(call.dims, shape)
@@ -310,7 +316,7 @@ def _along(dims: tuple[int, ...], shape: tuple[int, ...]) -> Sequence[Communicat
 
 
 def _group_name(call: Call) -> str:
-    """Who takes part, in a word."""
+    """The NPUs that take part, in a word."""
     if call.dims is not None:
         return f"dims {_some(call.dims)}"
     if call.groups is not None:
@@ -322,19 +328,19 @@ def _some(values: Sequence[int]) -> str:
     return f"{','.join(map(str, values[:MOST_SHOWN]))}{',...' if len(values) > MOST_SHOWN else ''}"
 
 
-def _scaled(ticks: Longs, factor: Fraction, place: str) -> Longs:
-    """The ticks times a factor, rounded up; exact."""
-    different, which = np.unique(ticks, return_inverse=True)
-    scaled = [ceil(each * factor) for each in different.tolist()]
+def _scaled(ticks: Longs, factor: Fraction, key: str) -> Longs:
+    """Ticks times a factor, exactly, rounded up."""
+    values, which = np.unique(ticks, return_inverse=True)
+    scaled = [ceil(each * factor) for each in values.tolist()]
     if scaled and scaled[-1] > MOST_CYCLES // max(len(ticks), 1):
-        raise InputError("a straggler takes more cycles than can be counted", key=place)
+        raise InputError("a straggler takes too many cycles", key=key)
     return np.array(scaled, np.int64)[which]
 
 
-def _twice(place: int, row: Any) -> Any:
-    """With one of its entries two times."""
-    return [*row[: place + 1], *row[place:]]
+def _twice(index: int, row: Any) -> Any:
+    """A list with one of its entries twice."""
+    return [*row[: index + 1], *row[index:]]
 
 
-def _algorithms_twice(options: Options, place: int, kind: str) -> Any:
-    return _twice(place, options.algorithms(kind))
+def _algorithms_twice(options: Options, index: int, kind: str) -> Any:
+    return _twice(index, options.algorithms(kind))

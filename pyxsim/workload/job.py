@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pyxsim.system import Options, SystemLayer
 from pyxsim.workload.graph import Ints, Longs, TaskGraph
 from pyxsim.workload.logical_dims import LogicalDims
-from pyxsim.workload.remote_memory import MemoryTotals
+from pyxsim.workload.system_services import MemoryTotals
 
 
 @dataclass

@@ -74,7 +74,7 @@ class WorkloadContext:
         """Return a job that carries out `graph` in the order of events of `system.compat`; errors cite `key`."""
         system = self.experiment.system
         make = GraphJob if system.compat is None else RendezvousJob if system.rendezvous else SequentialGraphJob
-        return make(graph, place=key)
+        return make(graph, key=key)
 
 
 def make_job(context: WorkloadContext) -> Job:

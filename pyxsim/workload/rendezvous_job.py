@@ -1,7 +1,7 @@
-"""A graph of tasks with ASTRA-sim 2's rendezvous protocol: a receive that starts asks for its message.
+"""A graph of tasks with the rendezvous protocol of ASTRA-sim 2: a receive requests its message.
 
-The k-th request from an NPU to another with a tag is for the k-th send between them with that tag that starts; the
-message leaves when both are there, and is expected from when the request has come.
+The k-th request between two NPUs with a tag is for the k-th send with that tag that starts. The message leaves when
+both are there, and is expected from the arrival of the request.
 """
 
 from __future__ import annotations
@@ -16,57 +16,59 @@ from pyxsim.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.system_services import EndCallback, SystemServices
 
-_Link = tuple[int, int, int]  # from, to, tag
+_Channel = tuple[int, int, int]  # source, destination, tag
 
 
 class RendezvousJob(SequentialGraphJob):
-    """Carries out a graph on the system layer of ASTRA-sim, whose messages are asked for."""
+    """A sequential graph job whose receives request their messages."""
 
-    def desk(self, graph: TaskGraph, tasks: Longs, system: SystemServices, tell: EndCallback) -> SendRecvMatcher:
-        """The station of sends and receives."""
+    def matcher(self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
+        """Return the executor of sends and receives."""
         tag = self._tag("requests")
         requests = {
             task: partial(system.send, int(graph.npu[task]), int(graph.peer[task]), REQUEST_BYTES, tag=tag)
             for task in tasks[graph.kind[tasks] == Kind.RECEIVE].tolist()
         }
-        return _Asking(graph, tasks, system, tell, self._messages, requests)
+        return _RequestMatcher(graph, tasks, system, ended, self._messages, requests)
 
 
-class _Asking(SendRecvMatcher):
-    """Messages leave when they have been asked for."""
+class _RequestMatcher(SendRecvMatcher):
+    """Sends messages when they have been requested."""
 
     def __init__(self, *args: Any) -> None:
         *others, self._requests = args
         super().__init__(*others)
-        self._ready: defaultdict[_Link, deque[int]] = defaultdict(deque)  # sends that have not been asked for
-        self._asked: Counter[_Link] = Counter()  # requests that came before
+        self._ready: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # sends without a request
+        self._requested: Counter[_Channel] = Counter()  # requests without a send
 
     def send(self, task: int) -> None:
-        """A message is ready."""
+        """Send the message of a task if it was requested, else let it wait."""
         graph = self.graph
-        link = (int(graph.npu[task]), int(graph.peer[task]), int(graph.match[task]))
-        if self._asked[link]:
-            # It leaves in this cycle, after what is to be done before.
-            self._asked[link] -= 1
+        channel = (int(graph.npu[task]), int(graph.peer[task]), int(graph.match[task]))
+        if self._requested[channel]:
+            # It leaves in this cycle, after the events that are already scheduled.
+            self._requested[channel] -= 1
             self.system.at(self.system.cycle, partial(super().send, task))
         else:
-            self._ready[link].append(task)
+            self._ready[channel].append(task)
 
     def receive(self, task: int) -> None:
-        """A message is asked for."""
-        self.system.hand_over(self._requests[task](name="request", open=True, done=partial(self._requested, task)))
+        """Send a request for the message of a task."""
+        self.system.hand_over(
+            self._requests[task](name="request", open=True, done=partial(self._request_arrived, task))
+        )
 
-    def _requested(self, receive: int, message: Any) -> None:
+    def _request_arrived(self, receive: int, message: Any) -> None:
         graph = self.graph
         super().receive(receive)
-        link = (int(graph.peer[receive]), int(graph.npu[receive]), int(graph.match[receive]))
-        if sends := self._ready[link]:
+        channel = (int(graph.peer[receive]), int(graph.npu[receive]), int(graph.match[receive]))
+        if sends := self._ready[channel]:
             super().send(sends.popleft())
         else:
-            self._asked[link] += 1
+            self._requested[channel] += 1
 
     def waiting(self) -> list[str]:
-        """Sends that nobody has asked for."""
+        """Return a line for each send without a request."""
         graph = self.graph
         sends = [task for tasks in self._ready.values() for task in tasks]
-        return [f"{graph.label(task)} waits for NPU {graph.peer[task]} to ask for its message" for task in sends]
+        return [f"{graph.label(task)} waits for a request from NPU {graph.peer[task]}" for task in sends]

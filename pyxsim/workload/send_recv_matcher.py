@@ -1,7 +1,9 @@
-"""Sends and receives in ASTRA-sim's order: a message that arrives ends its send, with all that follows, and only then
-its receive. A receive that finds its message there ends in the same nanosecond, after what is to be done before.
+"""Sends and receives in the order of events of ASTRA-sim.
 
-The k-th send of a channel (from, to, tag, bytes) that leaves and the k-th receive of it that starts are a pair.
+A message that arrives ends its send, with everything that follows from it, and only then its receive. A receive that
+starts after its message has arrived ends in the same nanosecond, after the events that are already scheduled.
+
+The k-th send of a channel (source, destination, tag, bytes) that arrives matches the k-th receive of it that starts.
 """
 
 from __future__ import annotations
@@ -12,60 +14,56 @@ from functools import partial
 from typing import Any
 
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
-from pyxsim.workload.system_services import EndCallback, SystemServices
+from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 
 _Channel = tuple[int, int, int, int]
 
 
-class SendRecvMatcher:
-    """The station of sends and receives. `pairs`: those that have been brought together."""
+class SendRecvMatcher(TaskExecutor):
+    """Carries out sends and receives. `pairs`: the (send, receive) that have been matched."""
 
     def __init__(
-        self, graph: TaskGraph, tasks: Longs, system: SystemServices, tell: EndCallback, messages: Mapping[int, Any]
+        self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback, messages: Mapping[int, Any]
     ) -> None:
         self.tasks = tasks
         self.pairs: list[tuple[int, int]] = []
         self.graph, self.system = graph, system
-        self._tell, self._messages = tell, messages
-        self._there: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # sends that nobody has received
-        self._awaited: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # receives that wait
+        self._ended, self._messages = ended, messages
+        self._arrived: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # sends without a receive
+        self._waiting: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # receives without a message
 
     def start(self, task: int) -> None:
-        """A send or a receive starts, now."""
+        """Start a send or a receive in the current cycle."""
         if self.graph.kind[task] == Kind.SEND:
             self.send(task)
         else:
             self.receive(task)
 
     def send(self, task: int) -> None:
-        """A message leaves."""
+        """Send the message of a task."""
         self.system.hand_over(self._messages[task])
 
     def receive(self, task: int) -> None:
-        """A message is expected."""
-        if there := self._there[self._channel(task)]:
-            self.pairs.append((there.popleft(), task))
-            self.system.at(self.system.cycle, partial(self._tell, task))
+        """Match a receive with an arrived message, or let it wait."""
+        if arrived := self._arrived[self._channel(task)]:
+            self.pairs.append((arrived.popleft(), task))
+            self.system.at(self.system.cycle, partial(self._ended, task))
         else:
-            self._awaited[self._channel(task)].append(task)
+            self._waiting[self._channel(task)].append(task)
 
     def arrived(self, send: int) -> None:
-        """A message has."""
+        """Take in the message of a send."""
         channel = self._channel(send)
-        receive = self._awaited[channel].popleft() if self._awaited[channel] else None
-        self._tell(send)
+        receive = self._waiting[channel].popleft() if self._waiting[channel] else None
+        self._ended(send)
         if receive is None:
-            self._there[channel].append(send)
+            self._arrived[channel].append(send)
         else:
             self.pairs.append((send, receive))
-            self._tell(receive)
+            self._ended(receive)
 
     def _channel(self, task: int) -> _Channel:
         graph = self.graph
         own, peer = int(graph.npu[task]), int(graph.peer[task])
         ends = (own, peer) if graph.kind[task] == Kind.SEND else (peer, own)
         return (*ends, int(graph.match[task]), int(graph.size[task]))
-
-    def waiting(self) -> list[str]:
-        """What the job does not tell by itself: nothing."""
-        return []

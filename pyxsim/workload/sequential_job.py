@@ -1,8 +1,7 @@
-"""A graph of tasks as ASTRA-sim carries it out: what ends in one nanosecond is taken in one after the other.
+"""A graph of tasks in ASTRA-sim's order of events: tasks that end in one nanosecond end one after the other.
 
-Each end lets start what it can before the next one is looked at; so of tasks that become ready in the same nanosecond
-not always the one with the lowest number has the resource first. Computing ends in the order in which it began, among
-the other things of its NPU.
+Each end starts every task that it makes ready before the next end is processed, so the task with the lowest number does
+not always get a resource first. Computation ends in the order in which it began, among the other events of its NPU.
 """
 
 from __future__ import annotations
@@ -26,62 +25,58 @@ class SequentialGraphJob(GraphJob):
 
     sequential = True
 
-    def __init__(self, graph: TaskGraph, *, place: str = "workload") -> None:
-        super().__init__(graph, place=place)
-        self.makers = (*TASK_EXECUTORS, _Clock, self._make_desk)
-        self._waiting: list[int] = []
-        self._busy = False
-        self._desk: SendRecvMatcher | None = None
+    def __init__(self, graph: TaskGraph, *, key: str = "workload") -> None:
+        super().__init__(graph, key=key)
+        self.factories = (*TASK_EXECUTORS, _Clock, self._make_matcher)
+        self._queue: list[int] = []
+        self._processing = False
+        self._matcher: SendRecvMatcher | None = None
 
-    def _make_desk(self, graph: TaskGraph, system: SystemServices, tell: EndCallback) -> TaskExecutor | None:
+    def _make_matcher(self, graph: TaskGraph, system: SystemServices, ended: EndCallback) -> TaskExecutor | None:
         tasks = np.flatnonzero(np.isin(graph.kind, (Kind.SEND, Kind.RECEIVE)))
-        self._desk = self.desk(graph, tasks, system, tell) if len(tasks) else None
-        return self._desk
+        self._matcher = self.matcher(graph, tasks, system, ended) if len(tasks) else None
+        return self._matcher
 
-    def desk(self, graph: TaskGraph, tasks: Longs, system: SystemServices, tell: EndCallback) -> SendRecvMatcher:
-        """The station of sends and receives."""
-        return SendRecvMatcher(graph, tasks, system, tell, self._messages)
+    def matcher(self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
+        """Return the executor of sends and receives."""
+        return SendRecvMatcher(graph, tasks, system, ended, self._messages)
 
     def times(self) -> TaskTimes:
-        """When what happened."""
+        """Return when each task became ready, started and ended."""
         times = super().times()
-        if self._desk is None:
+        if self._matcher is None:
             return times
         partner = times.partner.copy()
-        for send, receive in self._desk.pairs:
+        for send, receive in self._matcher.pairs:
             partner[send], partner[receive] = receive, send
         return replace(times, partner=partner)
 
-    def _hear(self, task: int, message: Any = None) -> None:
-        if message is not None and self._desk is not None:
-            self._desk.arrived(task)
+    def _task_ended(self, task: int, message: Any = None) -> None:
+        if message is not None and self._matcher is not None:
+            self._matcher.arrived(task)
             return
-        self._waiting.append(task)
-        if self._busy:  # it ended while something was started
+        self._queue.append(task)
+        if self._processing:  # it ended while another task was starting
             return
-        self._busy = True
-        while self._waiting:
-            self._tasks.run(self._system.cycle, np.array([self._waiting.pop(0)], np.int64))
+        self._processing = True
+        while self._queue:
+            self._tasks.run(self._system.cycle, np.array([self._queue.pop(0)], np.int64))
             self._start()
-        self._busy = False
+        self._processing = False
 
-    def _hear_member(self, key: int, collective: Any, npu: int) -> None:
-        self._hear(int(self._members[np.searchsorted(self._keys, key + npu)]))
+    def _member_ended(self, key: int, collective: Any, npu: int) -> None:
+        self._task_ended(int(self._members[np.searchsorted(self._keys, key + npu)]))
 
 
-class _Clock:
-    """The station of what takes a time of its own: it asks the system for each end by itself."""
+class _Clock(TaskExecutor):
+    """Carries out tasks of a given duration: each end is an event of its own in the system layer."""
 
-    def __init__(self, graph: TaskGraph, system: SystemServices, tell: EndCallback) -> None:
+    def __init__(self, graph: TaskGraph, system: SystemServices, ended: EndCallback) -> None:
         self.tasks = np.flatnonzero(np.isin(graph.kind, TIMED) & (graph.ticks > 0))
-        self._graph, self._tell = graph, tell
-        self._system: Any = system  # its NPUs have lists of what they do
+        self._graph, self._ended_task = graph, ended
+        self._system: Any = system  # orders events by NPU
 
     def start(self, task: int) -> None:
-        """One of its tasks starts, now."""
+        """Start a task in the current cycle."""
         npu, end = int(self._graph.npu[task]), self._system.cycle + int(self._graph.ticks[task])
-        self._system.at(end, partial(self._tell, task), npu)
-
-    def waiting(self) -> list[str]:
-        """Nobody waits for others here."""
-        return []
+        self._system.at(end, partial(self._ended_task, task), npu)

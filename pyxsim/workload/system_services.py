@@ -1,18 +1,20 @@
-"""Between a graph of tasks and those who carry it out: the system layer, and stations."""
+"""What carries out the tasks of a graph: the system layer, and executors for the tasks that it does not do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pyxsim.system.memory import Used
 from pyxsim.workload.graph import Longs
 
 EndCallback = Callable[[int], None]
-"""A task has ended, in this cycle."""
+"""Called with a task in the cycle in which it ends."""
 
 
 class SystemServices(Protocol):
-    """What the system layer does for a graph: collectives and messages that begin when they are told to."""
+    """The members of a system layer that a graph of tasks uses (see pyxsim.system.protocol.SystemLayer)."""
 
     shape: tuple[int, ...]
     options: Any
@@ -20,37 +22,69 @@ class SystemServices(Protocol):
 
     @property
     def communicator(self) -> Callable[..., Any]:
-        """The communicator of a list of NPUs."""
+        """Return the communicator of a list of NPUs."""
 
     @property
     def cycle(self) -> int:
-        """The present."""
+        """The current cycle."""
 
     @property
     def issue(self) -> Callable[..., Any]:
-        """A collective; with `open`, one that nobody has begun."""
+        """Issue a collective; with `open`, one that each NPU enters by itself."""
 
     def enter(self, collective: Any, npu: int) -> None:
-        """An NPU begins its part, now."""
+        """Let an NPU begin its part of an open collective in the current cycle."""
 
     @property
     def send(self) -> Callable[..., Any]:
-        """A message; with `open`, one that is not sent yet."""
+        """Send a message; with `open`, when `hand_over` is called."""
 
     def hand_over(self, message: Any) -> None:
-        """A message is sent, now."""
+        """Send an open message in the current cycle."""
 
     def at(self, cycle: int, action: Callable[[], None]) -> None:
-        """Do something in a cycle, this or a later one."""
+        """Call `action` in a cycle, the current one or a later one."""
+
+
+@dataclass(frozen=True)
+class MemoryTotals:
+    """Use of remote memory by a workload.
+
+    Attributes
+    ----------
+    loaded, stored
+        int64[npus], bytes of accesses that have begun. In a gather each NPU loads everything that it receives, although
+        the memory reads it once.
+    used
+        The parts of the memory that carried them.
+    """
+
+    loaded: Longs
+    stored: Longs
+    used: list[Used]
 
 
 class TaskExecutor(Protocol):
-    """Carries out tasks, and tells when they end: in the cycle of their start, or a later one."""
+    """Carries out some tasks of a graph and calls back when they end, in the cycle of their start or a later one.
+
+    Attributes
+    ----------
+    tasks
+        The tasks that it carries out.
+    joint
+        Lists of tasks that are one access of all NPUs.
+    """
 
     tasks: Longs
+    joint: Sequence[list[int]] = ()
 
     def start(self, task: int) -> None:
-        """One of its tasks starts, now."""
+        """Start one of its tasks in the current cycle."""
 
     def waiting(self) -> list[str]:
-        """For each task that cannot end before another NPU does something, a line that says so."""
+        """Return a line for each started task that cannot end before another NPU acts."""
+        return []
+
+    def totals(self) -> MemoryTotals | None:
+        """Return the use of remote memory so far; None for other executors."""
+        return None

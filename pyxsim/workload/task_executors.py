@@ -1,20 +1,19 @@
-"""Where the tasks of a graph are carried out that do not say themselves how long they take.
+"""The executors of tasks that neither last a given number of cycles nor are messages or collectives.
 
-Collectives and messages are the business of the system layer. Other tasks have stations: a table, a row for each kind
-of them. A station says which tasks it takes, is told when one of them starts, and tells when it ends.
+A new kind of task needs a row in `TASK_EXECUTORS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyxsim.workload.compute_executor import computing
+from pyxsim.workload.compute_executor import compute_executor
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.remote_memory import remote_memory
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 
 ExecutorFactory = Callable[[TaskGraph, SystemServices, EndCallback], TaskExecutor | None]
-"""Makes the station of a graph on a system, or None where there is nothing for it to do. Raises InputError."""
+"""Makes the executor of a graph on a system layer; None where it has no tasks. Raises InputError."""
 
 
-TASK_EXECUTORS: tuple[ExecutorFactory, ...] = (remote_memory, computing)
+TASK_EXECUTORS: tuple[ExecutorFactory, ...] = (remote_memory, compute_executor)

@@ -28,7 +28,7 @@ class TrainingLoopJob(GraphJob):
             graph, self.record = training_loop(text, settings, dims, manner)
         except InputError as error:
             raise error.named_by("workload.file") from None
-        super().__init__(graph, place="workload.file")
+        super().__init__(graph, key="workload.file")
         self.dims: LogicalDims = dims
 
     def layers(self) -> dict[str, Any]:

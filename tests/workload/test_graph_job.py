@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
+from pyxsim.workload.system_services import TaskExecutor
 from pyxsim.workload.usage import usage
 from tests.examples import part_of
 from tests.workload.draw_graphs import Drawn, drawn_graphs
@@ -34,7 +35,7 @@ def remote_time(size: int) -> int:
     return 2 * (size - 1)
 
 
-class FixedStation:
+class FixedTime(TaskExecutor):
     """Each of its tasks takes its own time, whatever others there are."""
 
     def __init__(self, graph: TaskGraph, system: Any, tell: Callable[[int], None]) -> None:
@@ -48,13 +49,10 @@ class FixedStation:
         else:
             self.tell(task)
 
-    def waiting(self) -> list[str]:
-        return []
-
 
 @pytest.fixture(autouse=True)
 def _remote(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GraphJob, "makers", (FixedStation,))
+    monkeypatch.setattr(GraphJob, "factories", (FixedTime,))
 
 
 def run(graph: TaskGraph, shape: tuple[int, ...], **others: Any) -> tuple[GraphJob, FixedHands]:
@@ -194,8 +192,8 @@ def test_a_straggler_computes_slowly() -> None:
 def test_the_network_has_as_many_npus() -> None:
     b = GraphBuilder(2)
     b.tasks([0, 1], Kind.COMPUTE, ticks=5)
-    with pytest.raises(InputError, match=r"workload\.file: a workload for 2 NPUs on a network of 4; allowed: as many"):
-        GraphJob(b.graph(), place="workload.file").begin(FixedHands((2, 2)))
+    with pytest.raises(InputError, match=r"workload\.file: the workload has 2 NPUs, the network 4; allowed: the same number"):
+        GraphJob(b.graph(), key="workload.file").begin(FixedHands((2, 2)))
 
 
 def test_dimensions_are_those_of_the_network() -> None:
@@ -209,7 +207,7 @@ def test_dimensions_are_those_of_the_network() -> None:
 def test_more_cycles_than_can_be_counted() -> None:
     b = GraphBuilder(1)
     b.task(0, Kind.COMPUTE, ticks=2**60)
-    with pytest.raises(InputError, match="a straggler takes more cycles than can be counted"):
+    with pytest.raises(InputError, match="a straggler takes too many cycles"):
         GraphJob(b.graph()).begin(FixedHands((1,), slowdown=[Fraction(100)]))
 
 

@@ -109,7 +109,7 @@ def test_a_gather_that_cannot_begin() -> None:
 
 
 REFUSED = {
-    "no memory": (None, (Access.LOAD, Access.STORE), (4, 4), r"NPU 0, 'memory' \(task 0\): it accesses .* none"),
+    "no memory": (None, (Access.LOAD, Access.STORE), (4, 4), r"NPU 0, 'memory' \(task 0\): remote memory access .* none"),
     "no collectives": (
         POOL,
         (Access.GATHER,) * 2,
@@ -117,14 +117,14 @@ REFUSED = {
         r"task 0\): .* \(gather\): the switches of the .* do no coll",
     ),
     "a member": (IN_SWITCH, (Access.GATHER, Access.LOAD), (4, 4), r"NPU 0 has 1 accesses of kind gather, NPU 1 0"),
-    "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses may take more cycles than can be c"),
+    "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses may take too many cycles"),
     "bytes": (
         {**FAIR, "bandwidth": Fraction(2**30)},
         (Access.LOAD,) * 2,
         (4, 2**61),
-        r"NPU 1, .* 1\): it accesses 2305843009213693952 bytes .* most 1152",
+        r"NPU 1, .* 1\): an access to 2305843009213693952 bytes .* most 1152",
     ),
-    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, and they are one reduce"),
+    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, and they are one joint reduce"),
 }
 
 

@@ -85,7 +85,7 @@ def test_who_is_never_asked(tmp_path: Path) -> None:
     assert run(experiment(tmp_path, nodes, rendezvous=False), backend="analytical").complete
     with pytest.raises(StuckError) as caught:
         run(experiment(tmp_path, nodes), backend="analytical")
-    assert any("waits for NPU 1 to ask for its message" in line for line in caught.value.waits)
+    assert any("waits for a request from NPU 1" in line for line in caught.value.waits)
 
 
 def test_what_has_no_requests() -> None:
