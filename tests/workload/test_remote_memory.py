@@ -109,7 +109,7 @@ def test_a_gather_that_cannot_begin() -> None:
 
 
 REFUSED = {
-    "no memory": (None, (Access.LOAD, Access.STORE), (4, 4), r"NPU 0, 'memory' \(task 0\): remote memory access .* none"),
+    "no memory": (None, (Access.LOAD, Access.STORE), (4, 4), r"NPU 0, 'memory' \(task 0\): remote memory .* none"),
     "no collectives": (
         POOL,
         (Access.GATHER,) * 2,
@@ -124,7 +124,7 @@ REFUSED = {
         (4, 2**61),
         r"NPU 1, .* 1\): an access to 2305843009213693952 bytes .* most 1152",
     ),
-    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, and they are one joint reduce"),
+    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, one joint reduce"),
 }
 
 
