@@ -1,4 +1,4 @@
-"""What an experiment communicates: its collectives and messages, as what the system layer is asked to issue."""
+"""The collectives and messages of an experiment as a job."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from pyxsim.workload.job import IssuedCollective, Job
 
 
 class CommunicationJob(Job):
-    """[collective] and [[message]]: each is issued in its cycle, whatever the others do. Raises InputError.
+    """Issues each `[collective]` and `[[message]]` in its cycle, independently of the others.
 
-    The traffic of a collective is that of all its groups; messages of the same name are one traffic.
+    All groups of a collective share one name of traffic, and so do messages of the same name.
+
+    Raises
+    ------
+    InputError
+        If an NPU or a dimension does not exist.
     """
 
     def __init__(self, experiment: Experiment, topology: Topology) -> None:
@@ -65,7 +70,7 @@ class CommunicationJob(Job):
             self._messages.append(system.send(message.src, message.dst, message.size, at=at, name=name, tag=tags[name]))
 
     def _algorithms(self, key: str, collective: Collective) -> tuple[str, str | tuple[str, ...] | None]:
-        """Where its algorithms are told, and their names: its own, those of its group, or None: see [system]."""
+        """The key and the names of its algorithms: its own, those of its group, or None for those of [system]."""
         if collective.algorithm is not None:
             return join(key, "algorithm"), collective.algorithm
         of_kind = algorithm_key(collective.kind)
@@ -76,13 +81,13 @@ class CommunicationJob(Job):
 
     @property
     def end(self) -> int:
-        """The cycle in which the last collective or message is done."""
+        """Cycle in which the last collective or message ends."""
         issued = [each for collective in self.collectives for each in collective.per_group]
         return max((each.end for each in (*issued, *self._messages)), default=0)
 
 
 def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str) -> tuple[str, ...] | None:
-    """The algorithm for each dimension of a group. Raises InputError for one that is not there, or cannot do it."""
+    """The algorithm for each dimension of a group. Raises InputError for an unknown or unsuitable one."""
     if names is None:
         return None
     for name in (names,) if isinstance(names, str) else names:
@@ -92,22 +97,22 @@ def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: st
     if group.is_grid:
         return tuple(names[dim] for dim in group.dims)
     if len(set(names)) > 1:
-        problem = "these NPUs are no grid of the network's dimensions: they are one group, with one algorithm"
+        problem = "these NPUs form no grid of the network's dimensions: they are one group, with one algorithm"
         raise InputError(problem, key=key, allowed="one name")
     return names[:1]
 
 
 def _placed(error: InputError, key: str, place: str) -> InputError:
-    """A fault of the system layer, told where the collective and its algorithms stand in the experiment."""
+    """A fault of the system layer, with the key of the collective or of its algorithms."""
     if error.key == "collective.size":
         return InputError(error.problem, key=join(key, "size"), allowed=error.allowed)
     if error.key in {f"system.{key}" for key in ALGORITHM_KEYS}:
         return InputError(error.problem, key=place, allowed=error.allowed, given=error.given)
-    return error.named_by(place)  # what an algorithm says of so many ranks
+    return error.named_by(place)  # of an algorithm, about the number of ranks
 
 
 def _group_name(collective: Collective) -> str:
-    """Who takes part, in a word: a group's name, "dims 0", "npus 0,1,2", or "all"."""
+    """The NPUs that take part, in a word: a group's name, "dims 0", "npus 0,1,2", or "all"."""
     if collective.group is not None:
         return collective.group
     for key in ("dims", "npus"):
@@ -119,7 +124,7 @@ def _group_name(collective: Collective) -> str:
 
 
 def _communicators(experiment: Experiment, topology: Topology) -> list[list[Communicator]]:
-    """The groups of each collective. Raises InputError for NPUs and dimensions that are not there."""
+    """The groups of each collective. Raises InputError for NPUs and dimensions that do not exist."""
     faults: list[InputError] = []
     npus, groups = topology.npus, experiment.system.groups
     for number, group in enumerate(groups):
@@ -141,13 +146,13 @@ def _groups_of(collective: Collective, experiment: Experiment, topology: Topolog
         return Communicator.along(collective.dims, topology.shape)
     members = _members(collective, experiment)
     if members is not None and experiment.system.compat is not None:
-        # ASTRA-sim always makes a single ring of a list.
+        # ASTRA-sim makes a single ring of every list of NPUs.
         return [Communicator(members, (len(members),), NO_GRID)]
     return [Communicator.whole(topology.shape) if members is None else Communicator.of(members, topology.shape)]
 
 
 def _members(collective: Collective, experiment: Experiment) -> tuple[int, ...] | None:
-    """The NPUs that are listed; None: all, or along dimensions."""
+    """The listed NPUs; None for all, or along dimensions."""
     group = experiment.system.group(collective.group) if collective.group is not None else None
     return group.npus if group is not None else collective.npus
 

@@ -1,7 +1,7 @@
-"""Which tasks made the end what it is: the way back from the last end, each task with why it did not begin sooner.
+"""The critical path: back from the last end, each task with the reason why it did not begin sooner.
 
-The steps follow each other without gaps from cycle 0 to the end, so their times add up to it. What a step takes less,
-the whole takes less, as far as nothing else becomes critical.
+The steps follow one another without gaps from cycle 0 to the end, so their times add up to the run time. A shorter step
+makes the run shorter by the same time, until another path becomes critical.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pyxsim.workload.job import TaskTimes
 class Link(Enum):
     """Why a step begins when it does."""
 
-    BEGIN = "begin"  # it is the first
-    DEPENDENCY = "dependency"  # the task before it had to end
-    RESOURCE = "resource"  # the task before it had the resource
-    MESSAGE = "message"  # the task before it received what was sent to it
-    MEMBERS = "members"  # the task before it was the last to come to what they do together
+    BEGIN = "begin"  # the first step
+    DEPENDENCY = "dependency"  # it depends on the previous task
+    RESOURCE = "resource"  # the previous task held its resource
+    MESSAGE = "message"  # the previous task received its message
+    MEMBERS = "members"  # the previous task was the last member to enter
 
 
 class Step(NamedTuple):
-    """A stretch of the path: a task, from when to when (cycles), and how it hangs on the step before.
+    """A section of the path: a task, its cycles, and the link to the previous step.
 
-    `task` is -1 in a first step in which an NPU had not begun yet.
+    `task` is -1 in a first step before the NPU began.
     """
 
     task: int
@@ -38,24 +38,26 @@ class Step(NamedTuple):
 
 
 def critical_path(graph: TaskGraph, times: TaskTimes) -> list[Step]:
-    """The steps from cycle 0 to the last end. Of several ways, that to the lowest number. Where not all tasks have
-    ended, to the last end that there is; without any there are no steps."""
+    """Return the steps from cycle 0 to the last end; of equal paths, the one with the lowest task number.
+
+    In an incomplete run it leads to the last end so far; without any end it has no steps.
+    """
     return _Path(graph, times).steps() if times.end.max(initial=-1) >= 0 else []
 
 
 class _Path:
-    """The way back."""
+    """Follows the path backwards."""
 
     def __init__(self, graph: TaskGraph, times: TaskTimes) -> None:
         self.times = times
-        # Of collectives, and of accesses to remote memory that NPUs make together.
+        # Of collectives and joint accesses to remote memory.
         members = np.flatnonzero(times.group >= 0)
         groups = times.group[members]
         order = np.argsort(groups, kind="stable")
         self.members = members[order]
         self.of_group = np.searchsorted(groups[order], np.arange(times.group.max(initial=-1) + 2)).tolist()
         self.came: dict[int, tuple[Longs, Longs]] = {}
-        # A memoryview gives a plain number in a third of the time of an array: a path can be as long as the graph.
+        # A memoryview yields Python numbers three times as fast as an array: a path can be as long as the graph.
         self.kind = np.ascontiguousarray(graph.kind).data
         columns = (times.ready, times.start, times.end, times.cause, times.partner, times.group)
         self.columns = [np.ascontiguousarray(column).data for column in columns]
@@ -68,7 +70,7 @@ class _Path:
         while True:
             start, kind = starts[task], kinds[task]
             if kind == receive and (send := partners[task]) >= 0 and ends[send] > start:
-                # The message was on its way: that is where the time went.
+                # The time was spent on the message.
                 steps.append(Step(task, until, until, Link.MESSAGE))
                 task = send
                 continue
@@ -87,7 +89,7 @@ class _Path:
             task, until = cause, start
 
     def _last_member(self, task: int, start: int, until: int) -> int:
-        """Of a collective, the member that came last before one was through; it itself, if nobody came later."""
+        """The member of a collective that entered last before one finished; the task itself if none entered later."""
         group = self.columns[-1][task]
         if self.of_group[group + 1] - self.of_group[group] == 1:
             return task

@@ -1,8 +1,8 @@
-"""What became of the layers of a workload: computing, communication, and what was waited for, layer by layer.
+"""Computation, communication and exposed communication by layer.
 
-The columns of ASTRA-sim 1's texts, for every graph (training.py has what the texts themselves say of waiting). Each
-cycle in which an NPU computes belongs to one task, and each in which it only communicates, too: the one that ends
-first of those at work. So the layers add up to what usage.py says of the NPUs.
+The columns of ASTRA-sim 1's workload texts for any graph (training_job.py has those of the texts themselves). Each
+cycle in which an NPU computes, or only communicates, counts for one task: of the active ones, the first to end. So the
+layers add up to `usage`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ SHORT = {
     Part.UPDATE: "update",
     Part.NONE: "other",
 }
-"""What the parts are called in the names of columns."""
+"""Names of the parts in the names of columns."""
 
 NO_LAYER, WHOLE = "no layer", "all"
 _WHAT = ("compute", "comm", "exposed")
 
 
 def layer_table(graph: TaskGraph, work: AtWork) -> dict[str, NDArray[Any]]:
-    """A row for each layer, and one for the tasks of none, if there are such: cycles, the mean over its `npus`, those
-    that have tasks of it. `exposed_most` and `exposed_npu`: the NPU with the most of it, over all parts; `finished`:
-    when the last of them was through. A graph without layers is one row.
+    """Return one row per layer, and one for tasks without a layer; a graph without layers is one row.
+
+    Cycles are means over `npus`, the NPUs with tasks of the layer. `exposed_most` and `exposed_npu`: the NPU with the
+    most exposed communication over all parts. `finished`: when the last NPU finished the layer.
     """
     layers = max(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
     mine = work.of(graph.kind[work.task] != Kind.MARK)
@@ -65,7 +66,7 @@ def _names(graph: TaskGraph, layers: int) -> NDArray[Any]:
 
 
 def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[Longs, Longs, Longs]:
-    """Of each task: the cycles of computing that are its own, how long it communicates, and the exposed ones of it."""
+    """Per task: the cycles of computation and of communication that count for it, and its exposed cycles."""
     compute, talk = kind == Kind.COMPUTE, np.isin(kind, COMMUNICATION)
     nothing = np.zeros(0, np.int64)
     own, exposed = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.int64)
@@ -90,9 +91,9 @@ def _mean(sums: Longs, count: Longs) -> NDArray[np.float64]:
 
 
 def _most(row: Longs, npu: Longs, values: Longs, rows: int) -> tuple[Longs, Longs]:
-    """For each row the greatest value, and the first NPU that has it; -1 where there is none. Sorted by row and NPU."""
+    """Per row the greatest value and the first NPU that has it; -1 for none. Sorted by row and NPU."""
     most, whose = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
     np.maximum.at(most, row, values)
-    those = np.flatnonzero(values == most[row])[::-1]  # the first comes last, and stays
+    those = np.flatnonzero(values == most[row])[::-1]  # the last assignment wins
     whose[row[those]] = npu[those]
     return most, whose

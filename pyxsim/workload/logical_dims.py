@@ -1,6 +1,6 @@
-"""Along which dimensions the collectives of a workload text go: where the model is spread, and where the data are.
+"""The dimensions of the collectives of a workload text: model parallelism and data parallelism.
 
-A transformer's model may end within a dimension of the network, which is then two: see `logical_dims`.
+The model of a transformer may end within a dimension of the network, which is then split in two (`logical_dims`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,24 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LogicalDims:
-    """The dimensions that a workload sees. `model`: so many of the first hold one copy of the model; `broken`: the
-    dimension of the network that is two of them, this one and the next; None: none is."""
+    """The dimensions as a workload sees them.
+
+    Attributes
+    ----------
+    shape
+        NPUs per dimension.
+    model
+        The number of first dimensions that hold one copy of the model.
+    broken
+        The dimension of the network that is split into this one and the next; None for none.
+    """
 
     shape: Dims
     model: int = 0
     broken: int | None = None
 
     def physical(self, dims: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The dimensions of the network in which these lie."""
+        """Return the dimensions of the network for logical `dims`."""
         return dims if self.broken is None else dims - (dims > self.broken)
 
 
@@ -41,7 +50,7 @@ class LayerDims:
 
 
 def logical_dims(text: TextWorkload, shape: Sequence[int]) -> LogicalDims:
-    """The dimensions as a workload sees them. Raises InputError where its model does not fill them."""
+    """Return the dimensions as a workload sees them. Raises InputError if its model does not fit them."""
     whole = LogicalDims(tuple(shape))
     if text.parallelism not in TRANSFORMER:
         return whole
@@ -57,25 +66,25 @@ def logical_dims(text: TextWorkload, shape: Sequence[int]) -> LogicalDims:
                 break
             return LogicalDims((*shape[:dim], first, size // first, *shape[dim + 1 :]), dim + 1, dim)
         below *= size
-    problem = f"{npus} NPUs for one copy of the model do not go into a network of {' x '.join(map(str, shape))}"
+    problem = f"{npus} NPUs for one copy of the model do not fit a network of {' x '.join(map(str, shape))}"
     allowed = "the product of the first dimensions, with a divisor of the next"
     raise InputError(problem, file=text.file, key="model_parallel_NPU_group:", allowed=allowed)
 
 
 def layer_dims(text: TextWorkload, dims: LogicalDims) -> list[LayerDims]:
-    """Of each layer."""
+    """Return the dimensions of each layer."""
     found = []
     for number, layer in enumerate(text.layers):
         if text.parallelism in DLRM and not number:
             everywhere = _all(dims)
-            found.append(LayerDims(everywhere, everywhere))  # the embeddings are spread over all NPUs
+            found.append(LayerDims(everywhere, everywhere))  # embeddings are distributed over all NPUs
         else:
             found.append(_INVOLVED[layer.policy or text.parallelism](dims))
     return found
 
 
 def is_alone(dims: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether nobody is there to communicate with, along these dimensions."""
+    """Return whether an NPU has no partner along these dimensions."""
     return prod(shape[dim] for dim in dims) == 1
 
 

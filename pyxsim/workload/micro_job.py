@@ -1,9 +1,8 @@
-"""MICRO: the weight-gradient collective of the first layer, all passes issued at once, no computing.
+"""MICRO: the weight-gradient collective of the first layer, issued once per pass at the same time, without computation.
 
-The times around the collective are ASTRA-sim 1's: an NPU begins 13 cycles after the simulation (10 until its workload
-is fired, 3 events), and each collective is followed by the layer's update time (measured: 18 cycles more than the
-collective itself with an update time of 5). They are those of its Garnet backend; over the analytical one NPUs begin at
-once (`start`).
+The times around the collectives are those of ASTRA-sim 1: NPUs begin after 13 cycles (10 until the workload fires, 3
+events), and the layer's update time follows each collective (measured: 18 cycles more than the collective itself with
+an update time of 5). They hold for its Garnet backend; over the analytical one NPUs begin at once (`start`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ START = 13  # cycles; see above
 
 
 class MicroJob(Job):
-    """The loop of a MICRO workload. `number`: what the scale is taken as, see loops.LoopOptions."""
+    """A MICRO workload. `number`: see `LoopOptions`."""
 
     def __init__(
         self,
@@ -40,10 +39,10 @@ class MicroJob(Job):
         layer = text.layers[0]
         if layer.weight_gradient.kind is None:
             raise InputError(
-                f"layer '{layer.name}' has no weight-gradient collective, which is all that MICRO runs", file=text.file
+                f"layer '{layer.name}' has no weight-gradient collective, and MICRO runs nothing else", file=text.file
             )
         self.kind = layer.weight_gradient.kind
-        # ASTRA-sim multiplies and truncates; less than a byte is nothing that could be sent.
+        # ASTRA-sim multiplies and truncates.
         self.size = int(layer.weight_gradient.size * number(settings.comm_scale))
         if self.size < 1:
             raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 and more")
@@ -56,7 +55,7 @@ class MicroJob(Job):
         self.traffic: list[str] = []
 
     def begin(self, system: SystemLayer) -> None:
-        """Issue everything."""
+        """Issue the collectives of all passes."""
         for number in range(self.passes):
             name, place = f"{self.layer}, pass {number}", f"system.{algorithm_key(self.kind)}"
             try:
@@ -68,11 +67,12 @@ class MicroJob(Job):
 
     @property
     def ends(self) -> list[int]:
-        """The cycle in which each pass is finished, update time included."""
+        """Cycles in which the passes end, update time included."""
         return [each.end + self.update for each in self.collectives if each.end >= 0]
 
     def layers(self) -> dict[str, Any]:
-        """The columns of TrainingLoopJob.layers. What is waited for is the first collective that is done, as there."""
+        """Return the columns of `TrainingLoopJob.layers`; exposed is the time until the first collective ends, as
+        there."""
         columns = {name: np.zeros(len(self.layer_names), np.int64) for name in LAYER_COLUMNS}
         columns["wg_comm"][0] = sum(
             end - collective.start for end, collective in zip(self.ends, self.collectives, strict=True)
@@ -82,11 +82,11 @@ class MicroJob(Job):
         return {"name": np.array(self.layer_names, dtype=object), **columns, "finished": finished}
 
     def layer_collectives(self) -> LayerCollectives:
-        """All collectives are those of the first layer."""
+        """Return the collectives, all of the first layer."""
         begun = {number: (0, each.start) for number, each in enumerate(self.collectives)}
         return LayerCollectives(list(self.layer_names), begun, self.end)
 
     @property
     def end(self) -> int:
-        """The cycle in which the workload is finished."""
+        """Cycle in which the workload ends."""
         return max(self.ends, default=self.start)

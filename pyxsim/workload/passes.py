@@ -1,4 +1,4 @@
-"""The same graph several times behind each other: the passes of a trace."""
+"""Repeats a graph: the passes of a trace."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Kind, Longs, TaskGraph
 
-MOST_TASKS = 2**26  # which need some gigabytes
-_NONE = {"peer": -1, "call": -1, "resource": -1, "layer": -1}  # what a mark has not; other columns have 0 for it
+MOST_TASKS = 2**26  # some gigabytes
+_NONE = {"peer": -1, "call": -1, "resource": -1, "layer": -1}  # of a mark; its other columns are 0
 _LISTS = ("before_start", "before")
 
 
 def repeated(graph: TaskGraph, passes: int) -> TaskGraph:
-    """The graph `passes` times. An NPU begins a pass when it has ended the one before: others may be behind, or ahead.
+    """Return the graph `passes` times. Each NPU begins a pass when it has ended the previous one, independently of
+    others.
 
-    Between two passes each NPU has a mark. Each pass has collectives of its own. Raises InputError for too many tasks.
+    Between two passes each NPU has a mark; each pass has collectives of its own. Raises InputError for too many tasks.
     """
     if passes == 1:
         return graph
     tasks, npus = len(graph), graph.npus
     if passes * (tasks + npus) > MOST_TASKS:
-        problem = f"{passes} passes of {tasks} tasks are more than memories hold"
+        problem = f"{passes} passes of {tasks} tasks are too many"
         raise InputError(problem, key="workload.passes", allowed=f"at most {MOST_TASKS} tasks together")
-    turn = np.repeat(np.arange(passes), tasks + npus)[:-npus]  # the last pass has no marks behind it
+    turn = np.repeat(np.arange(passes), tasks + npus)[:-npus]  # no marks after the last pass
     columns: dict[str, Any] = {}
     for field in fields(graph):
         column = getattr(graph, field.name)
@@ -45,14 +46,15 @@ def repeated(graph: TaskGraph, passes: int) -> TaskGraph:
 
 
 def _waits(graph: TaskGraph, passes: int) -> tuple[Longs, Longs]:
-    """What waits for what: as in the graph; the first tasks of a pass for the mark, and that for the last ones."""
+    """Dependencies: those of the graph, the first tasks of a pass on the mark, and the mark on the last tasks
+    before."""
     tasks, step = len(graph), len(graph) + graph.npus
     counts = np.diff(graph.before_start)
     own = np.repeat(np.arange(tasks), counts)
     first = np.flatnonzero(counts == 0)
     last = np.flatnonzero(np.bincount(graph.before, minlength=tasks) == 0)
     turns = np.arange(passes)[:, np.newaxis] * step
-    edges = (  # who waits, for whom, in which passes
+    edges = (  # dependent, dependency, passes
         (own, graph.before, turns),
         (tasks + graph.npu[last], last, turns[:-1]),
         (step + first, tasks + graph.npu[first], turns[:-1]),

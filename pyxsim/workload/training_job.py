@@ -1,4 +1,4 @@
-"""A training loop as a job of the system layer, and what became of its layers."""
+"""A training loop of ASTRA-sim 1 as a job, and the columns of its layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyxsim.workload.training_loop import LAYER_COLUMNS, SHORT, LoopOptions, tra
 
 
 class TrainingLoopJob(GraphJob):
-    """Carries out a workload text on a network whose dimensions it takes as `dims` says. Raises InputError."""
+    """Carries out a workload text on a network with the dimensions `dims`. Raises InputError."""
 
     per_npu = False
 
@@ -32,9 +32,11 @@ class TrainingLoopJob(GraphJob):
         self.dims: LogicalDims = dims
 
     def layers(self) -> dict[str, Any]:
-        """What NPU 0 did, a row for each layer: its name, and cycles of computing, of communication that it had to wait
-        for, and of communication in all, forward (fwd), for weight gradients (wg) and input gradients (ig). `finished`:
-        when it was through with everything.
+        """Return the columns of the layers as NPU 0 saw them.
+
+        `name`; cycles of computation (`compute`), of communication (`comm`) and of waiting for communication
+        (`exposed`), each for the forward pass (`fwd_`), weight gradients (`wg_`) and input gradients (`ig_`);
+        `finished`, when it finished everything.
         """
         times, rows = self.times(), self.record.layers
         columns: dict[str, Longs] = {name: np.zeros(len(rows), np.int64) for name in LAYER_COLUMNS}
@@ -49,7 +51,7 @@ class TrainingLoopJob(GraphJob):
         return {"name": np.array(rows, dtype=object), **columns, "finished": np.full(len(rows), finished)}
 
     def system_options(self, options: Options) -> Options:
-        """Return the options with explicit scheduling: the loop says which of its collectives go first."""
+        """Return the options with explicit scheduling: the loop sets the priorities of its collectives."""
         return super().system_options(replace(options, scheduling="explicit"))
 
     def pass_ends(self) -> list[int]:
@@ -59,4 +61,4 @@ class TrainingLoopJob(GraphJob):
 
 
 class SequentialTrainingLoopJob(TrainingLoopJob, SequentialGraphJob):
-    """A training loop as ASTRA-sim 1 carries it out: who is first in a nanosecond may decide on the ways of all."""
+    """A training loop in ASTRA-sim's order of events, where the first event of a nanosecond can decide for all NPUs."""

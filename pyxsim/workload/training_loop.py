@@ -1,8 +1,8 @@
 """The training loops of ASTRA-sim 1 as graphs of tasks: what each NPU computes, communicates and waits for, in order.
 
-All NPUs do the same. A loop is a thread: it computes, begins a collective, waits for one, and so on; what it began goes
-on beside it. So each task waits for the *front*, the tasks after which the thread has come this far. After each step
-from layer to layer and from pass to pass ASTRA-sim lets a cycle go by (`step`). Source of the loops: Workload.cc.
+All NPUs do the same. A loop is a thread: it computes, begins a collective, waits for one, and so on, while the
+collectives that it began continue. Each task depends on the *front*: the last tasks of the thread so far. After each
+step from layer to layer and from pass to pass ASTRA-sim lets one cycle pass (`step`). Source of the loops: Workload.cc.
 """
 
 from __future__ import annotations
@@ -26,20 +26,28 @@ FORWARD, WEIGHTS, INPUTS = "forward", "weight gradient", "input gradient"
 PARTS = {FORWARD: Part.FORWARD, WEIGHTS: Part.WEIGHT_GRADIENT, INPUTS: Part.INPUT_GRADIENT}
 SHORT = {FORWARD: "fwd", WEIGHTS: "wg", INPUTS: "ig"}
 LAYER_COLUMNS = tuple(f"{short}_{what}" for what in ("compute", "exposed", "comm") for short in SHORT.values())
-HIGHEST = 10**8  # the priority of what goes before all others
+HIGHEST = 10**8  # a priority above all others
 
 
 @dataclass(frozen=True)
 class LoopOptions:
     """How a loop is carried out.
 
-    newest_first   the priority of collectives for which the loop has none of its own
-    cycles_per_ns  of the network's clock
-    start          cycles until the NPUs begin
-    step           cycles of a step
-    number         what scales are taken as: ASTRA-sim rounds them to single precision first
-    alone          NPUs also issue the collectives in which they are alone, and wait for none of them: in ASTRA-sim they
-                   count where dimensions are taken in turns, or in the order of their loads
+    Attributes
+    ----------
+    newest_first
+        Order of the collectives for which the loop sets no priority.
+    cycles_per_ns
+        Of the network's clock.
+    start
+        Cycles until the NPUs begin.
+    step
+        Cycles of a step.
+    number
+        Converts the scales: ASTRA-sim rounds them to single precision.
+    alone
+        Whether NPUs also issue collectives with no other member, without waiting for them: in ASTRA-sim they count
+        where dimensions take turns or are ordered by load.
     """
 
     newest_first: bool = True
@@ -50,13 +58,13 @@ class LoopOptions:
     alone: bool = False
 
     def cycles(self, ns: int) -> int:
-        """A time in cycles, rounded up."""
+        """Return a time in ns as cycles, rounded up."""
         return -(-ns * self.cycles_per_ns.numerator // self.cycles_per_ns.denominator)
 
 
 @dataclass(frozen=True)
 class LoopCollective:
-    """A collective of NPU 0: its task, and the one after which the layer has been updated."""
+    """A collective of NPU 0: its task, and the task that ends with the update of the layer."""
 
     layer: int
     part: str
@@ -66,7 +74,7 @@ class LoopCollective:
 
 @dataclass(frozen=True)
 class LoopWait:
-    """NPU 0 came to a place, after the tasks `front`, where it needs what ends with the tasks `wanted`."""
+    """NPU 0 needs the result of the tasks `wanted` after the tasks `front`."""
 
     layer: int
     part: str
@@ -76,9 +84,9 @@ class LoopWait:
 
 @dataclass
 class LoopRecord:
-    """What a loop does, to make tables of: cycles of computing of each layer and part, and who waits where.
+    """What a loop does, for the tables: cycles of computation by layer and part, collectives and waits.
 
-    `passes`: the tasks of NPU 0 after which each pass is over.
+    `passes`: the tasks of NPU 0 that end each pass.
     """
 
     layers: tuple[str, ...]
@@ -91,27 +99,27 @@ class LoopRecord:
 def training_loop(
     text: TextWorkload, settings: Workload, dims: LogicalDims, manner: LoopOptions
 ) -> tuple[TaskGraph, LoopRecord]:
-    """The graph of a workload, and what is known of its layers. Raises InputError for what can never end."""
+    """Return the graph of a workload and the record of its layers. Raises InputError for a loop that never ends."""
     npus, layers = prod(dims.shape), len(text.layers)
-    # A layer has 4 tasks or more, if all of it is done; how many there are is known after a pass.
+    # A complete layer has at least 4 tasks; the exact number is known after one pass.
     if npus * layers * 4 > MOST_TASKS:
-        problem = f"{layers} layers on {npus} NPUs are more tasks than can be kept"
+        problem = f"{layers} layers on {npus} NPUs are too many tasks"
         raise InputError(problem, file=text.file, allowed=f"at most {MOST_TASKS} tasks together")
     thread = _Thread(text, settings, dims, manner)
     one_pass = _LOOPS[text.parallelism]
     for number in range(settings.passes):
         thread.number = number
         one_pass(thread)
-        tasks = len(thread.builder) // (number + 1)  # of a pass; all are about alike
+        tasks = len(thread.builder) // (number + 1)  # of a pass, on average
         if tasks * settings.passes > MOST_TASKS:
-            problem = f"{settings.passes} passes of {tasks} tasks are more than can be kept"
+            problem = f"{settings.passes} passes of {tasks} tasks are too many"
             raise InputError(problem, key="workload.passes", allowed=f"at most {MOST_TASKS} tasks together")
-    thread.wait(0, WEIGHTS)  # the end waits for everything; this is what the original books on layer 0
+    thread.wait(0, WEIGHTS)  # as in ASTRA-sim, which attributes the final wait to layer 0
     return thread.builder.graph(), thread.record
 
 
 class _Thread:
-    """The loop of all NPUs while it is written down."""
+    """Writes the loop of all NPUs."""
 
     def __init__(self, text: TextWorkload, settings: Workload, dims: LogicalDims, manner: LoopOptions) -> None:
         self.text = text
@@ -129,7 +137,7 @@ class _Thread:
         self._mark("start", manner.start)
 
     def layer(self, index: int) -> Layer:
-        """A layer of the text."""
+        """Return a layer of the text."""
         return self.text.layers[index]
 
     def compute(self, index: int, part: str) -> None:
@@ -143,7 +151,7 @@ class _Thread:
             self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", **whose)]
 
     def issue(self, index: int, part: str, newest_first: bool | None = None, *, highest: bool = False) -> None:
-        """Begin the collective of a part, if there is one. `newest_first`: its priority; None: as all others."""
+        """Begin the collective of a part, if it has one. `newest_first`: its order; None for that of the options."""
         layer = self.layer(index)
         wanted = _pass(layer, part)
         if wanted.kind is None:
@@ -176,25 +184,25 @@ class _Thread:
         self.record.began.append(LoopCollective(index, part, int(task[0]), int(updated[0])))
 
     def wait(self, index: int, part: str) -> None:
-        """Wait for the collectives of a part that are not finished."""
+        """Wait for the unfinished collectives of a part."""
         if found := self._unfinished.pop((index, part), []):
             self.record.waited.append(LoopWait(index, part, _first(self._front), _first(found)))
             self._front = [*self._front, *found]
 
     def forward(self, index: int) -> None:
-        """The forward pass of a layer, as far as its communication is waited for."""
+        """Run the forward pass of a layer and wait for its communication."""
         self.wait(index, WEIGHTS)
         self.compute(index, FORWARD)
         self.issue(index, FORWARD)
         self.wait(index, FORWARD)
 
     def step(self) -> None:
-        """The next layer, part or pass."""
+        """Go to the next layer, part or pass."""
         if self._manner.step:
             self._mark("step", self._manner.step)
 
     def end_pass(self) -> None:
-        """This is what the original takes for the end of a pass."""
+        """Record the end of a pass, where ASTRA-sim does."""
         self.record.passes.append(_first(self._front))
 
     def _next_priority(self, newest_first: bool | None) -> int:
@@ -217,7 +225,7 @@ def _pass(layer: Layer, part: str) -> Pass:
 
 
 def _first(tasks: Sequence[Longs]) -> tuple[int, ...]:
-    """Those of NPU 0."""
+    """The tasks of NPU 0."""
     return tuple(int(each[0]) for each in tasks)
 
 
@@ -225,7 +233,7 @@ def _first(tasks: Sequence[Longs]) -> tuple[int, ...]:
 
 
 def _data(thread: _Thread) -> None:
-    """Weight gradients are reduced while the pass goes on; a layer waits for its own of the pass before."""
+    """Reduce weight gradients in the background; in the next pass each layer waits for its own."""
     for index in thread.layers:
         thread.wait(index, WEIGHTS)
         thread.compute(index, FORWARD)
@@ -242,9 +250,9 @@ def _data(thread: _Thread) -> None:
 
 
 def _layer_by_layer(thread: _Thread, *, gradients: bool = True, first: bool = False) -> None:
-    """Activations are waited for in each layer; their gradients too, while the weights' are computed.
+    """Wait for activations in each layer, and for their gradients while weight gradients are computed.
 
-    `gradients`: those of the weights are communicated; `first`: the input gradient of the first layer, too.
+    `gradients`: whether weight gradients are communicated. `first`: whether the input gradient of the first layer is.
     """
     for index in thread.layers:
         thread.forward(index)
@@ -269,7 +277,8 @@ def _layer_by_layer(thread: _Thread, *, gradients: bool = True, first: bool = Fa
 
 
 def _dlrm(thread: _Thread, *, waits: bool) -> None:
-    """The embeddings (layer 0) are exchanged while the bottom layers are computed. `waits`: for their gradients."""
+    """Exchange the embeddings (layer 0) while the bottom layers compute. `waits`: whether to wait for their
+    gradients."""
     last = thread.text.header.last_bottom
     for index in thread.layers:
         thread.wait(index, WEIGHTS)
@@ -295,7 +304,7 @@ def _dlrm(thread: _Thread, *, waits: bool) -> None:
 
 
 def _inference(thread: _Thread) -> None:
-    """Forward passes only."""
+    """Run forward passes only."""
     for index in thread.layers:
         thread.forward(index)
         if index == thread.layers[-1]:
@@ -304,9 +313,9 @@ def _inference(thread: _Thread) -> None:
 
 
 def _micro(thread: _Thread) -> None:
-    """The weight gradients of the first layer, of all passes at once; nothing is computed."""
+    """Issue the weight gradients of the first layer for all passes at once; compute nothing."""
     if thread.layer(0).weight_gradient.kind is None:
-        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, which is all that MICRO runs"
+        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, and MICRO runs nothing else"
         raise InputError(problem, file=thread.text.file)
     thread.issue(0, WEIGHTS)
 

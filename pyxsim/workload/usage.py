@@ -1,4 +1,4 @@
-"""What each NPU did all the time: how long it computed, communicated, or had nothing to do."""
+"""How long each NPU computed, communicated, or was idle."""
 
 from __future__ import annotations
 
@@ -20,11 +20,20 @@ COMMUNICATION = (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)
 
 @dataclass(frozen=True)
 class Usage:
-    """Cycles of each NPU up to the end of the workload; what is done twice at a time counts once.
+    """Cycles per NPU, int64[npus]; tasks at the same time count once.
 
-    `busy`: something is at work; `idle`: nothing is. `exposed`: it communicates and does not compute. `finished`: the
-    cycle in which its last task ended. `by_resource` and `idle_by_resource`: of each NPU and resource, whether
-    something is at work on it; int64[npus, resources].
+    Attributes
+    ----------
+    compute, memory, communication
+        A task of that kind is active.
+    exposed
+        It communicates and does not compute.
+    busy, idle
+        Some task is active; none is.
+    finished
+        Cycle in which its last task ended.
+    by_resource, idle_by_resource
+        int64[npus, resources]: a task on the resource is active; none is.
     """
 
     compute: Longs
@@ -40,7 +49,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class AtWork:
-    """The tasks that have started, with the cycles in which they are at work; sorted by NPU, then by `begin`."""
+    """The tasks that have started, with the cycles in which they are active; sorted by NPU, then by `begin`."""
 
     task: Longs
     npu: Longs
@@ -48,24 +57,27 @@ class AtWork:
     end: Longs
 
     def of(self, which: NDArray[np.bool_]) -> AtWork:
-        """Some of them."""
+        """Return a selection."""
         return AtWork(self.task[which], self.npu[which], self.begin[which], self.end[which])
 
     def spans(self, npus: int) -> Spans:
-        """For each NPU, when one or more of them are at work."""
+        """Return the intervals of each NPU in which at least one task is active."""
         return merged(self.npu, self.begin, self.end, npus)
 
 
 def at_work(graph: TaskGraph, times: TaskTimes, until: int) -> AtWork:
-    """What is at work when, up to cycle `until`: a receive from when its message was sent, all others from their start;
-    what has not ended by then, until then."""
+    """Return when tasks are active, up to cycle `until`.
+
+    A receive is active from the start of its send, other tasks from their own start; a task that has not ended, to
+    `until`.
+    """
     tasks = np.flatnonzero(times.start >= 0)
     begin, end = times.start[tasks], times.end[tasks]
     end = np.where(end < 0, until, end)
     receives = np.flatnonzero(graph.kind[tasks] == Kind.RECEIVE)
     sends = times.partner[tasks[receives]]
     sent = np.where(sends >= 0, times.start[sends], -1)
-    # A message that nobody has sent keeps nobody busy.
+    # A message that was not sent keeps no NPU busy.
     begin[receives] = np.where(sent < 0, end[receives], np.maximum(begin[receives], sent))
     npu = graph.npu[tasks].astype(np.int64)
     order = np.lexsort((begin, npu))
@@ -73,9 +85,9 @@ def at_work(graph: TaskGraph, times: TaskTimes, until: int) -> AtWork:
 
 
 def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: AtWork | None = None) -> Usage:
-    """What each NPU did until cycle `until`, by default until the last end. A mark is no work.
+    """Return what each NPU did until cycle `until` (default: the last end). Marks do not count.
 
-    `found`: what `at_work` says, if that is known.
+    `found`: the result of `at_work`, if known.
     """
     last = times.last if until is None else until
     work = at_work(graph, times, last) if found is None else found
@@ -106,7 +118,7 @@ def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: A
 
 
 def _cycles(work: AtWork, npus: int) -> Longs:
-    """For each NPU, the cycles in which one of the tasks is at work."""
+    """Per NPU, the cycles in which at least one task is active."""
     start, begin, end = work.spans(npus)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
     return np.diff(before[start])

@@ -51,7 +51,7 @@ def test_check(pyxsim: Command, text: Path) -> None:
     assert (told["layers"], told["npus"]) == (3, 8)
     ended = pyxsim("workload", "check", "model.txt", "--shape", "3,3")
     assert ended.code == 2
-    assert "4 NPUs for one copy of the model do not go into a network of 3 x 3" in ended.lines[0]
+    assert "4 NPUs for one copy of the model do not fit a network of 3 x 3" in ended.lines[0]
     (text / "model.txt").write_text(TEXT.replace("ALLTOALL", "ALLTOAL"))
     assert "model.txt:5: unknown communication 'ALLTOAL'" in pyxsim("workload", "check", "model.txt").lines[0]
 

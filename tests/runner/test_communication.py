@@ -90,7 +90,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "npus": [5, 0, 7], "algorithm": ["ring", "direct"]}},
-        "collective.algorithm: these NPUs are no grid of the network's dimensions",
+        "collective.algorithm: these NPUs form no grid of the network's dimensions",
     ),
     (
         {"collective": {**ALL, "group": "g"}, "system": {"groups": [{**GROUP, "all_reduce": "bruk"}]}},

@@ -61,7 +61,7 @@ def test_too_many() -> None:
     build = GraphBuilder(1)
     build.tasks(np.zeros(6000, int), Kind.COMPUTE, ticks=1)
     graph = build.graph()
-    with pytest.raises(InputError, match=r"workload.passes: 1048576 passes of 6000 tasks are more than memories hold"):
+    with pytest.raises(InputError, match=r"workload.passes: 1048576 passes of 6000 tasks are too many"):
         repeated(graph, 1 << 20)
 
 

@@ -124,7 +124,7 @@ REFUSED = {
         (4, 2**61),
         r"NPU 1, .* 1\): an access to 2305843009213693952 bytes .* most 1152",
     ),
-    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4, one joint reduce"),
+    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4.* one joint reduce"),
 }
 
 

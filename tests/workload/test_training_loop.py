@@ -187,9 +187,9 @@ def test_more_passes_than_can_be_kept() -> None:
     layer = Layer("a", *[Pass(1, "all-reduce", 8)] * 3, 1)
     text = TextWorkload("work.txt", Header("DATA"), (layer,))
     many = Workload(file="work.txt", passes=2**20)
-    with pytest.raises(InputError, match=r"1048576 passes of \d+ tasks are more than can be kept; allowed: at most"):
+    with pytest.raises(InputError, match=r"1048576 passes of \d+ tasks are too many; allowed: at most"):
         training_loop(text, many, logical_dims(text, (8, 8)), LoopOptions())
-    with pytest.raises(InputError, match=r"1 layers on 1073741824 NPUs are more tasks than can be kept"):
+    with pytest.raises(InputError, match=r"1 layers on 1073741824 NPUs are too many tasks"):
         training_loop(text, ONCE, logical_dims(text, (2**30,)), LoopOptions())
 
 
