@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyxsim.cli.check import seconds
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError, closest
 from pyxsim.reports.text.facts import rounded
+from pyxsim.units import rough_seconds
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row
@@ -89,7 +89,7 @@ def _expect(out: CommandOutput, rows: dict[str, Row]) -> list[dict[str, Any]]:
         table.add_column(head, justify="right", no_wrap=True)
     found = list(expected({name: rows[name]["visits_per_cpu_s"] for name in SPEED_OF.values()}))
     for each in found:
-        table.add_row(f"{each.npus:,}", each.size, rounded(each.router_visits, ""), seconds(each.cpu_s))
+        table.add_row(f"{each.npus:,}", each.size, rounded(each.router_visits, ""), rough_seconds(each.cpu_s))
     routers = 32 * 32
     room = rows[FOR_NETWORK]["network_mb"] / routers * 1000
     memory = f"memory of the network: {room:.0f} kB for each router (4 VCs x 8 flits)"

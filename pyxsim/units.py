@@ -302,3 +302,21 @@ def rounded(value: float, unit: str, base: int = 1000) -> str:
         value /= base
     places = 0 if float(value).is_integer() or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:.{places}f} {prefix}{unit}".rstrip()
+
+
+def percent(share: float) -> str:
+    """0.4567 -> "45.7 %"."""
+    return f"{100 * share:.1f} %"
+
+
+def plural(count: int, word: str) -> str:
+    """1 -> "1 link", 2000 -> "2,000 links"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def rough_seconds(value: float) -> str:
+    """Return an estimated time with two digits: "0.1 seconds", "3.5 minutes"."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if value >= 2 * length:
+            return f"{float(f'{value / length:.2g}'):g} {unit}"
+    return f"{float(f'{value:.2g}'):g} seconds" if value >= 0.1 else "0.1 seconds"

@@ -362,9 +362,9 @@ def check(
     Settings, routes, the proof that they cannot deadlock, the proof of every collective schedule, buffers.
     """
     with CommandOutput(json=json) as out:
-        from pyxsim.cli.check import check_experiment
+        from pyxsim.cli.check import show_check
 
-        check_experiment(
+        show_check(
             out,
             experiment,
             overrides=settings or (),

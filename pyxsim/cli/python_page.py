@@ -14,19 +14,34 @@ from typing import Any
 
 from pyxsim.analysis.load import load
 from pyxsim.results.comparison import Comparison
+from pyxsim.results.curve import Curve
 from pyxsim.results.diff import Diff, diff
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
 from pyxsim.runner.lifecycle import resume, run
+from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import load_experiment
 from pyxsim.settings.page import linked, write_below
+from pyxsim.study.check import CheckReport, check
 from pyxsim.study.compare import compare
+from pyxsim.study.curve import Saturation, curve, saturation
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
-FUNCTIONS: tuple[Callable[..., Any], ...] = (run, resume, load_experiment, load, diff, compare, sweep)
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    run,
+    check,
+    resume,
+    load_experiment,
+    load,
+    diff,
+    compare,
+    curve,
+    saturation,
+    sweep,
+)
 # What these functions give back.
-CLASSES = (Result, Diff, Comparison, Sweep)
+CLASSES = (Result, CheckReport, Diff, Comparison, Curve, Saturation, Sweep, ProgressBar)
 
 
 def reference() -> str:

@@ -159,7 +159,7 @@ def test_a_run_that_stands_still(pyxsim: Command, folder: Path, monkeypatch: pyt
     assert json.loads(pyxsim("check", "full.toml", "--json").out)["exit_code"] == 3
     roomy = ("--set", "system.active_chunks=4")
     assert json.loads(pyxsim("check", "full.toml", "--json", *roomy).out)["ends"] is True
-    monkeypatch.setattr("pyxsim.cli.check.SAMPLE", -1.0)
+    monkeypatch.setattr("pyxsim.study.check.check_cost.SAMPLE", -1.0)
     words = "end not known: queues may fill with chunks that wait, as in ASTRA-sim 2 (docs/compat.md)"
     for more, said in (((), True), (roomy, False), (("--set", "system.compat=none"), False)):
         short = pyxsim("check", "full.toml", *more)

@@ -12,7 +12,7 @@ from pyxsim import units
 from pyxsim.results.result import STALLS, Longs, Result
 from pyxsim.units import format_time_ns
 
-rounded = units.rounded
+percent, plural, rounded = units.percent, units.plural, units.rounded
 
 STALL_WORDS = {
     "stall_credit": "a credit",
@@ -50,16 +50,6 @@ class Use:
         if not self.stalls[most]:
             return "nothing"
         return f"{STALL_WORDS[STALLS[most]]} ({percent(self.stalls[most])} of the time)"
-
-
-def percent(share: float) -> str:
-    """0.4567 -> "45.7 %"."""
-    return f"{100 * share:.1f} %"
-
-
-def plural(count: int, word: str) -> str:
-    """1 -> "1 link", 2000 -> "2,000 links"."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def facts(result: Result) -> list[Fact]:

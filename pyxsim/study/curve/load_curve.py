@@ -146,9 +146,27 @@ def points_of(
     return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)
 
 
-def curve(points: Points, loads: Sequence[float] | None = None) -> Curve:
-    """The curve over some loads; without them, over loads that show it: evenly up to the bound, and closer where it
-    turns up. Ctrl-C ends it early: the curve then has the points that are there, and is not `complete`."""
+def curve(source: Source | Points, loads: Sequence[float] | None = None, **options: Any) -> Curve:
+    """Simulate the same open traffic at many loads: the load-latency curve.
+
+    Ctrl-C ends it early; the curve then has the points that were simulated, and is not `complete`.
+
+    Parameters
+    ----------
+    source
+        A TOML file, a dict, an Experiment, or the Points of one, with a table [traffic] whose load is replaced.
+    loads
+        Flits per node and cycle. Without them, loads up to the bound, more densely where the latency rises.
+    options
+        `overrides`, `libraries`, `allow_deadlock`, as of `pyxsim.run`; `workers`, the number of processes, by default
+        one per processor; `tell`, called with each point as soon as it is simulated.
+
+    Raises
+    ------
+    InputError
+        For everything that is wrong with the experiment, and without a load.
+    """
+    points = source if isinstance(source, Points) else points_of(source, **options)
     bound = points.bound()
     complete = True
     try:
@@ -203,13 +221,19 @@ class Saturation:
         return {**told, "saturation_low": self.low, "saturation_high": self.high, "resolution": self.resolution}
 
 
-def saturation(points: Points, resolution: float | None = None) -> Saturation:
-    """The load at which the network saturates, by bisection (with several workers, into more parts at a time).
+def saturation(source: Source | Points, resolution: float | None = None, **options: Any) -> Saturation:
+    """Search the load at which a network saturates, by bisection.
 
-    It is taken for granted that a network which takes a load takes all lower ones. `resolution`: flits per node and
-    cycle; a hundredth of the bound if left out. Ctrl-C ends it early: `low` and `high` are then as close as it came,
-    and the curve is not `complete`.
+    It assumes that a network which sustains a load sustains all lower ones. Ctrl-C ends the search early.
+
+    Parameters
+    ----------
+    source, options
+        As of `pyxsim.curve`.
+    resolution
+        Flits per node and cycle; a hundredth of the bound by default.
     """
+    points = source if isinstance(source, Points) else points_of(source, **options)
     bound = points.bound()
     most = _short(bound or 1.0)
     wanted = resolution or _short((bound or 1.0) / 100)

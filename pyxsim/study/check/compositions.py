@@ -1,4 +1,4 @@
-"""What is proved of the collectives of an experiment, beyond each schedule on its own."""
+"""Proofs that the phases of a plan make up its collective."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pyxsim.collective.plan import Plan, whole_bytes
 from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.system import SystemLayer
 
-MAX_NPUS = 256  # up to here the composition of a plan is proved on the network's own shape
+MAX_NPUS = 256  # up to this size a plan is proved on the network's own shape
 MAX_SIDE = 3
 
 
 @dataclass(frozen=True)
 class Composition:
-    """A plan whose phases were proved to fit together, with a buffer of `size` bytes on `shape`."""
+    """A plan whose phases were proved together, with a buffer of `size` bytes on NPUs of `shape`."""
 
     kind: str
     phases: tuple[str, ...]
@@ -24,8 +24,8 @@ class Composition:
     size: int
 
 
-def schedules(system: SystemLayer) -> list[str]:
-    """The schedules that a system uses, all of which `prepare` has proved: "ring: all-reduce on 4 ranks"."""
+def schedule_names(system: SystemLayer) -> list[str]:
+    """Return the schedules of a run, which `prepare` has proved: "ring: all-reduce on 4 ranks"."""
     names = []
     for phase in system.schedules():
         proved = phase.schedule().unproved
@@ -34,10 +34,10 @@ def schedules(system: SystemLayer) -> list[str]:
 
 
 def prove_compositions(system: SystemLayer) -> list[Composition]:
-    """Prove of every plan that its phases, one after the other, make up the whole collective. Raises ScheduleError.
+    """Prove that the phases of every plan, in sequence, make up the collective. Raises ScheduleError.
 
-    With a small buffer that does not divide evenly: how a plan composes does not depend on the size. On a large network
-    the same phases are proved on a smaller one of the same number of dimensions.
+    The proof uses a small buffer that does not divide evenly, as composition does not depend on the size, and for a
+    large network a smaller one with as many dimensions.
     """
     found: dict[object, Composition] = {}
     for collective in system.collectives:
@@ -54,7 +54,7 @@ def prove_compositions(system: SystemLayer) -> list[Composition]:
 
 
 def _along(dims: tuple[int, ...], group: Communicator) -> str:
-    """The dimensions of the network along which a phase goes; all of them where the group is no grid."""
+    """The dimensions that a phase uses; "over the group" for a group that is no grid."""
     return f"along {'x'.join(str(group.dims[dim]) for dim in dims)}" if group.is_grid else "over the group"
 
 
@@ -72,7 +72,7 @@ def _small(plan: Plan) -> Plan:
 
 
 def _moved(npu: int, shape: tuple[int, ...], small: tuple[int, ...]) -> int:
-    """The NPU of a smaller grid that has its coordinates, as far as they are there."""
+    """The NPU of a smaller grid with the same coordinates, clipped to its shape."""
     found, weight = 0, 1
     for n, m in zip(shape, small, strict=True):
         npu, at = divmod(npu, n)

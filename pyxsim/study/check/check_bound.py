@@ -1,0 +1,34 @@
+"""Bounds: the least time of a run; latency and load of open traffic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pyxsim.results.table import plain
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.runner.traffic.open_loop import Study, traffic_bound
+from pyxsim.study.check.registered import Finding, checks
+from pyxsim.units import format_time_ns
+
+
+@checks.register("bound", order=100)
+def bound(prepared: Prepared | PreparedTraffic) -> Finding:
+    """Compute the lower bound of the run time, or the theory of open traffic."""
+    if isinstance(prepared, PreparedTraffic):
+        return _open_traffic(prepared)
+    least = prepared.bound * 10**9 / prepared.experiment.network.clock
+    rows = [("bound", f"{format_time_ns(least)}: the least for its bytes on these links")] if least else []
+    return Finding(rows, {"bound_ns": plain(least)})
+
+
+def _open_traffic(prepared: PreparedTraffic) -> Finding:
+    """The zero-load latency in cycles, and the load that fills a link, in flits per node and cycle."""
+    data = {"bound_ns": plain(Fraction(0))}
+    theory = Study(prepared).theory
+    if theory is None:
+        return Finding((), data)
+    most = traffic_bound(prepared)
+    rows = [("latency", f"{theory.zero_load:.1f} cycles without any load")]
+    if most is not None:
+        rows.append(("bound", f"{most:.3f} flits per node and cycle: there the busiest link or lane is full"))
+    return Finding(rows, {**data, "zero_load_latency": theory.zero_load, "load_bound": most})

@@ -1,0 +1,74 @@
+"""Buffers against the credit loop, and the memory of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from pyxsim.analysis.packet_spacing import COVERED, kind_streams
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.runner.traffic.open_loop import largest_packet
+from pyxsim.study.check.registered import Finding, checks
+from pyxsim.units import percent, plural, rounded
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The buffers of one dimension's links, or of one kind of links, against their credit loop.
+
+    Parameters
+    ----------
+    vcs
+        VCs that a packet may use, of its class.
+    credit_loop
+        Cycles from a flit to the return of its credit.
+    share
+        The largest share of the time for which full packets can keep a link busy.
+    """
+
+    dimension: int
+    name: str
+    flits_per_vc: int
+    vcs: int
+    credit_loop: int
+    share: float
+
+
+@checks.register("buffers", order=80)
+def buffers(prepared: Prepared | PreparedTraffic) -> Finding:
+    """Compare the buffers of every kind of links with its credit loop."""
+    found, rows = buffers_of(prepared), []
+    for each in found:
+        text = f"{plural(each.flits_per_vc, 'flit')} x {plural(each.vcs, 'VC')}"
+        loop = f"the credit loop of {plural(each.credit_loop, 'cycle')}"
+        text += f" cover {loop}" if each.share >= COVERED else f" for {loop}: {percent(each.share)} busy at most"
+        kind = each.name in prepared.topology.link_kinds
+        what = f"{each.name} links" if kind else f"dimension {each.dimension} ({each.name})"
+        rows.append(("buffers", f"{what}: {text}"))
+    return Finding(rows, {"buffers": [asdict(each) for each in found]})
+
+
+@checks.register("memory", order=90)
+def memory(prepared: Prepared | PreparedTraffic) -> Finding:
+    """Report the memory of the engine before the run."""
+    size = prepared.network.engine_bytes()
+    if size is None:
+        return Finding((), {"engine_bytes": None})
+    each = rounded(size / prepared.topology.routers, "B")
+    text = f"{rounded(size, 'B')} for the engine before anything moves: {each} per router"
+    return Finding([("memory", text)], {"engine_bytes": size})
+
+
+def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
+    """Return the buffers of each dimension, or kind, that has links; none for backends without packets."""
+    if not prepared.network.capabilities.packets:
+        return []
+    topology, experiment = prepared.topology, prepared.experiment
+    closed = isinstance(prepared, Prepared)
+    flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
+    found = []
+    for kind, each in kind_streams(prepared.network, flits):
+        name = topology.link_kinds[kind]
+        if name == f"d{kind}" and kind < len(topology.dims):
+            name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
+        found.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.at_most))
+    return found

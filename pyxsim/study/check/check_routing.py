@@ -1,0 +1,88 @@
+"""The routing relation, and the proof that routes cannot deadlock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from pyxsim.routing.relation import vc_ranges
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.study.check.registered import Finding, checks
+from pyxsim.units import plural
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The routing relation.
+
+    Parameters
+    ----------
+    ways
+        Alternative routes of a pair of NPUs among which a packet chooses one at its source.
+    virtual_networks
+        VCs of each virtual network.
+    vc_ranges
+        First and last VC of each class, for each virtual network, on a link with all VCs.
+    """
+
+    name: str
+    deterministic: bool
+    ways: int
+    vc_classes: int
+    virtual_networks: list[int]
+    vc_ranges: list[list[list[int]]]
+
+
+@checks.register("routing", order=20)
+def routing(prepared: Prepared | PreparedTraffic) -> Finding:
+    """Describe the routing relation and its VC classes."""
+    found = routing_of(prepared)
+    return Finding([("routing", _line(found))], {"routing": asdict(found)})
+
+
+@checks.register("routes", order=30)
+def routes(prepared: Prepared | PreparedTraffic) -> Finding:
+    """Count the pairs of NPUs whose routes `prepare` has proved."""
+    unsafe = any("can deadlock" in text for text in prepared.warnings)
+    proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
+    if not prepared.network.capabilities.packets:
+        proof = "there are no buffers that could deadlock"
+    if isinstance(prepared, PreparedTraffic):
+        pairs = prepared.topology.npus**2
+    else:
+        pairs = len(np.unique(prepared.system.traffic()[:, :3], axis=0))
+    text = f"{plural(pairs, 'pair')} of NPUs: all reachable; {proof}"
+    return Finding([("routes", text)], {"pairs": pairs, "deadlock_free": not unsafe})
+
+
+def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
+    """Return the routing relation and the VCs of its classes."""
+    topology, networks = prepared.topology, prepared.experiment.network.router.networks()
+    relation = topology.relation
+    ranges, first = [], 0
+    for vcs in networks:
+        low, high = vc_ranges(vcs, relation.classes, relation.fixed_vcs)
+        ranges.append((first + np.stack([low, high], axis=1)).tolist())
+        first += vcs
+    # Messages of collectives that name a plane have one route.
+    planes = isinstance(prepared, Prepared) and all(queue.plane >= 0 for each in topology.queues for queue in each)
+    ways = 1 if planes else len(relation.ways)
+    fixed = planes or relation.deterministic
+    return Routing(topology.routing, fixed, ways, relation.classes, list(networks), ranges)
+
+
+def _line(found: Routing) -> str:
+    """For example "dimension-order: one route for each pair; 2 VC classes, VCs 0-1, 2-3"."""
+    kind = "one route for each pair" if found.deterministic else "packets choose between routes"
+    if found.ways > 1:
+        kind += f" one of {found.ways} ways"
+    text = f"{found.name}: {kind}"
+    if found.vc_classes > 1 or len(found.virtual_networks) > 1:
+        ranges = [
+            ", ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in each)
+            for each in found.vc_ranges
+        ]
+        classes = f"{found.vc_classes} VC class{'es' if found.vc_classes > 1 else ''}"
+        text += f"; {classes}, VCs {' and '.join(ranges)}"
+    return text

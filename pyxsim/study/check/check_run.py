@@ -1,0 +1,91 @@
+"""Check an experiment before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyxsim import __version__
+from pyxsim.runner.prepare import PathLike, prepare
+from pyxsim.settings import load_experiment
+from pyxsim.settings.load import Source
+from pyxsim.settings.types import listed
+from pyxsim.study.check.registered import Finding, in_order
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What is known of an experiment that can run.
+
+    Parameters
+    ----------
+    findings
+        By the name of the check.
+    warnings
+        Lines that the result of the run will have, too.
+    """
+
+    findings: dict[str, Finding]
+    warnings: list[str]
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """(label, text) pairs of all findings, in order."""
+        return [row for finding in self.findings.values() for row in finding.rows]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The values of all findings by name."""
+        return {key: value for finding in self.findings.values() for key, value in finding.data.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value, such as `report["router_visits"]`."""
+        return self.data[name]
+
+    def json(self) -> dict[str, Any]:
+        """Return everything as one JSON object, that of `pyxsim check --json`."""
+        return {"ok": True, **self.data, "warnings": self.warnings, "version": __version__}
+
+    def __str__(self) -> str:
+        width = max((len(label) for label, _ in self.rows), default=0)
+        lines = [f"{label:<{width}}  {text}" for label, text in self.rows]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    __repr__ = __str__
+
+
+def check(
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    backend: str = "packet",
+    libraries: Iterable[PathLike] = (),
+    allow_deadlock: bool = False,
+) -> CheckReport:
+    """Prove an experiment and estimate its cost, without running it to the end.
+
+    Every registered check runs: settings, routes, the proof that they cannot deadlock, the proofs of all schedules and
+    plans, buffers, memory, bounds, cost, and your own from `checks/` of a library (docs/extending_check.md).
+
+    Parameters
+    ----------
+    source, overrides, backend, libraries, allow_deadlock
+        As of `pyxsim.run`.
+
+    Raises
+    ------
+    InputError, SimulationError
+        Where `pyxsim.run` would refuse the experiment.
+    """
+    libraries = listed(libraries)
+    prepared = prepare(
+        load_experiment(source, overrides, libraries),
+        folder=Path(source).parent if isinstance(source, str | Path) else Path(),
+        libraries=libraries,
+        backend=backend,
+        allow_deadlock=allow_deadlock,
+    )
+    found = {name: run_check(prepared) for name, run_check in in_order()}
+    return CheckReport({name: finding for name, finding in found.items() if finding is not None}, prepared.warnings)
