@@ -54,7 +54,26 @@ def reference() -> str:
 def _function(function: Callable[..., Any]) -> Iterator[str]:
     name = f"pyxsim.{function.__name__}"
     yield from ("", f"### `{name}`", "", "```py", _signature(name, function), "```", "")
-    yield inspect.getdoc(function) or ""
+    yield from _markdown(inspect.getdoc(function) or "")
+
+
+def _markdown(doc: str) -> Iterator[str]:
+    """A numpydoc docstring: sections with bold titles, and lists of their items."""
+    lines = doc.splitlines()
+    items = code = False
+    for number, line in enumerate(lines):
+        under = lines[number + 1] if number + 1 < len(lines) else ""
+        if line and under and set(under) == {"-"}:
+            items, code = line in ("Parameters", "Raises", "Attributes"), line == "Examples"
+            yield f"**{line}**"
+        elif line and set(line) == {"-"} and number:
+            yield ""
+        elif items and line and not line.startswith(" "):
+            yield "- " + ", ".join(f"`{name.strip()}`" for name in line.split(","))
+        elif items and line:
+            yield f"  {line.strip()}"
+        else:
+            yield f"    {line}" if code and line else line
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
