@@ -18,6 +18,7 @@ from pyxsim.results.curve import Curve
 from pyxsim.results.diff import Diff, diff
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
+from pyxsim.runner.hooks import Progress
 from pyxsim.runner.lifecycle import resume, run
 from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import load_experiment
@@ -41,7 +42,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     sweep,
 )
 # What these functions give back.
-CLASSES = (Result, CheckReport, Diff, Comparison, Curve, Saturation, Sweep, ProgressBar)
+CLASSES = (Result, CheckReport, Diff, Comparison, Curve, Saturation, Sweep, Progress, ProgressBar)
 
 
 def reference() -> str:

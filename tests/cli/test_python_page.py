@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyxsim
-from pyxsim.cli.python_page import FUNCTIONS, MARK, main, reference
+from pyxsim.cli.python_page import CLASSES, FUNCTIONS, MARK, main, reference
 
 
 def test_the_page_is_as_the_code_is(tree: Path, tmp_path: Path) -> None:
@@ -18,7 +18,8 @@ def test_the_page_is_as_the_code_is(tree: Path, tmp_path: Path) -> None:
 
 
 def test_every_name_has_a_section() -> None:
-    assert {function.__name__ for function in FUNCTIONS} | {"Result", "__version__"} == set(pyxsim.__all__)
+    names = {function.__name__ for function in FUNCTIONS} | {kind.__name__ for kind in CLASSES}
+    assert {name for name in pyxsim.__all__ if not name.endswith(("Error", "Errors"))} <= {*names, "__version__"}
     for function in FUNCTIONS:
         assert getattr(pyxsim, function.__name__) is function
         assert f"### `pyxsim.{function.__name__}`" in reference()
