@@ -1,4 +1,4 @@
-"""The executor's Python face. Time is in cycles; tasks, programs and messages are numbers from 0."""
+"""The Python interface of the executor. Times are cycles; tasks, programs and messages are numbers from 0."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,23 @@ from pyxsim.system.program import Program
 Longs = NDArray[np.int64]
 
 class Executor:
-    """Executes programs on groups of NPUs. It decides nothing: who starts when is told to it.
+    """Executes programs on groups of NPUs; the caller decides when each rank starts.
 
-    `endpoint_delay`: cycles per NPU to take a message in, and before it sends its first ones. `slow_num / slow_den`:
-    per NPU, what its costs of reductions (and the bus) are multiplied with. `bus`: messages cross the bus of their NPU
-    on the way out and on the way in, and pay no endpoint delay. `log`: keep what `take_log` gives. `pipes`: what
-    messages of programs with traffic go through before they leave, and before they are taken in.
+    One round: `arrive` and `start`, then `run_events` for the cycle and `take_ended` until nothing has ended; then send
+    the `outbox` over the network and call `sent`.
 
-    One round: `arrive` and `start`, `run_events` for the cycle, `take_ended`, again until nothing has ended; then the
-    `outbox` goes to the network, and `sent` says under which numbers.
+    Parameters
+    ----------
+    endpoint_delay
+        Cycles per NPU to take in a message, and before its first messages.
+    slow_num, slow_den
+        Per NPU: the factor of its reduction (and bus) times.
+    bus
+        Messages cross the bus of their NPU both ways and pay no endpoint delay.
+    log
+        Keep the log of `take_log`.
+    pipes
+        Messages of programs with traffic pass these before they leave, and before they are taken in.
     """
 
     sources: list[Program]
@@ -38,25 +46,25 @@ class Executor:
     ) -> None: ...
     def add_program(self, program: Program) -> int: ...
     def add_task(self, program: int, members: Sequence[int], plane: int, back: int, tag: int = 0) -> int:
-        """A program on the NPUs `members`, one per rank. `plane`: of messages that go clockwise, `back`: of others;
-        `tag`: whose traffic they are."""
+        """Add a program on the NPUs `members`, one per rank, and return its number. `plane`, `back`: of clockwise and
+        of other messages; `tag`: labels their traffic."""
     def start(self, task: int, rank: int, now: int) -> None:
-        """A rank has its data, and its turn: it sends, and takes in what came early."""
+        """Start a rank: it sends, and takes in messages that arrived early."""
     def arrive(self, messages: Longs, cycles: Longs) -> None:
-        """Messages of the network, by their numbers there, are at their receivers' interfaces."""
+        """Note that messages, by their numbers in the network, have reached their receivers' interfaces."""
     def run_events(self, now: int) -> None:
-        """Everything that is due up to this cycle."""
+        """Process all events up to this cycle."""
     def next_event(self) -> int:
-        """The cycle of the next event; -1: none."""
+        """Return the cycle of the next event, -1 for none."""
     def outbox(self) -> tuple[Longs, Longs, Longs, Longs, Longs]:
-        """(source, destination, bytes, plane, tag) of what is to be handed to the network."""
+        """Return (source, destination, bytes, plane, tag) of the messages to send."""
     def sent(self, first: int, at: int) -> None:
-        """The outbox was handed over; its messages have the numbers from `first` on."""
+        """Note that the outbox was sent in cycle `at`; its messages are numbered from `first` on."""
     def take_ended(self) -> list[tuple[int, int, int, int]]:
-        """(task, rank, messages received, cycles that these were in the network) of ranks that have done everything."""
-    def take_told(self) -> list[int]:
-        """Keys of what is through a pipe and is no message, in order."""
+        """Return and forget the ranks that have finished: (task, rank, messages, their cycles in the network)."""
+    def take_finished_keys(self) -> list[int]:
+        """Return and forget the keys of moves and computations that have left a pipe, in order."""
     def take_log(self) -> Longs:
-        """int64[K, 3], rows (0 left its sender or 1 taken in, task, message), in order."""
+        """Return and forget the log: int64[K, 3], rows (0 sent or 1 taken in, task, message), in order."""
     def missing(self, task: int, rank: int) -> list[tuple[int, bool]]:
-        """(sender's rank, has it left?) of what a rank that works has still to take in."""
+        """Return (rank of the sender, was it sent?) of the messages that a started rank has not taken in."""

@@ -1,7 +1,7 @@
-"""Carries out programs message by message: what has arrived sets free what may be sent. See executor.pyi.
+"""Execution of programs message by message: arrivals enable further messages. See executor.pyi.
 
-This is the hot loop of the system layer: plain C over arrays, entered once for a batch of arrivals. Chunks, phases and
-queues are decided above it, in Python, some hundred times less often.
+This is the hot loop of the system layer: plain C on arrays, called once per batch of arrivals. Chunks, phases and queues
+are handled in Python, about a hundred times less often.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
@@ -11,20 +11,20 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pyxsim.raw cimport loaded, saved
-from pyxsim.system.executor_state cimport Flight, Program, Task, lay_out, numbers_of
+from pyxsim.system.executor_state cimport Flight, Program, Task, set_pointers, record_length
 from pyxsim.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
 
 cdef enum Kind:
-    FREE      # a rank sends what waits for nothing
-    TAKEN_IN  # a message is taken in by its receiver
+    FREE      # a rank sends the messages without dependencies
+    TAKEN_IN  # the receiver has taken in a message
     OUT       # a message has crossed the bus of its sender
 
 cdef enum:
-    SENT = 0  # in the log; pyxsim/system/data_carrier.py reads it
+    SENT = 0  # in the log, which data_carrier.py reads
     RECEIVED = 1
 
-cdef enum Where:  # a message that is in no list
+cdef enum MessageState:  # of a message that is in no list
     HERE = -2
     SENDER = -3
     FLYING = -4
@@ -52,21 +52,21 @@ cdef int8_t* chars(list kept, values) except? NULL:
 
 cdef class Executor:
     cdef Program* programs
-    cdef int64_t program_count, program_room
+    cdef int64_t program_count, program_capacity
     cdef Task* tasks
-    cdef int64_t task_count, task_room
-    cdef Heap events            # those of one cycle: in order of creation; their place: a rank (FREE), or a message
+    cdef int64_t task_count, task_capacity
+    cdef Heap events            # ties: in order of creation; place: a rank (FREE), or a message
     cdef int64_t event_number
     cdef Flight* flights
-    cdef int64_t flight_room
-    cdef int64_t* box           # what to send: task, message
-    cdef int64_t box_count, box_room
-    cdef int64_t* over          # task, rank: has sent and received everything
-    cdef int64_t over_count, over_room
+    cdef int64_t flight_capacity
+    cdef int64_t* outgoing           # messages to send: task, message
+    cdef int64_t outgoing_count, outgoing_capacity
+    cdef int64_t* ended          # ranks that have sent and received everything: task, rank
+    cdef int64_t ended_count, ended_capacity
     cdef int64_t* log
-    cdef int64_t log_count, log_room
-    cdef int32_t* freed         # messages that an arrival sets free
-    cdef int64_t freed_count, freed_room
+    cdef int64_t log_count, log_capacity
+    cdef int32_t* freed         # messages that an arrival enables
+    cdef int64_t freed_count, freed_capacity
     cdef list kept              # keeps the arrays of options and programs alive
     cdef readonly list sources  # the programs
     cdef int64_t* endpoint
@@ -75,14 +75,14 @@ cdef class Executor:
     cdef int64_t* bus_free
     cdef int64_t bus_L, bus_o, bus_g, bus_num, bus_den
     cdef bint bus, logging
-    cdef Pipes pipes            # None: nothing of them takes time
-    cdef list told              # keys of what has gone through a pipe, and is no message
+    cdef Pipes pipes            # None: memories and engines take no time
+    cdef list finished_keys              # keys of moves and computations that have left a pipe
 
     def __init__(self, endpoint_delay, slow_num, slow_den, *, bus=None, bint log=False, Pipes pipes=None):
         self._keep(endpoint_delay, slow_num, slow_den, np.zeros(len(endpoint_delay)))
         self.sources = []
         self.bus, self.logging = bus is not None, log
-        self.pipes, self.told = pipes, []
+        self.pipes, self.finished_keys = pipes, []
         if self.bus:
             self.bus_L, self.bus_o, self.bus_g = bus.L, bus.o, bus.g
             self.bus_num, self.bus_den = bus.G.numerator, bus.G.denominator
@@ -98,20 +98,20 @@ cdef class Executor:
         cdef int64_t i
         for i in range(self.task_count):
             free(self.tasks[i].members)
-            self._forget(&self.tasks[i])
+            self._release(&self.tasks[i])
         free(self.programs)
         free(self.tasks)
         free(self.events.items)
         free(self.flights)
-        free(self.box)
-        free(self.over)
+        free(self.outgoing)
+        free(self.ended)
         free(self.log)
         free(self.freed)
 
-    # -- what there is to do --
+    # -- programs and tasks --
 
     def add_program(self, program):
-        self.programs = <Program*> grown(self.programs, &self.program_room, self.program_count + 1, sizeof(Program))
+        self.programs = <Program*> grown(self.programs, &self.program_capacity, self.program_count + 1, sizeof(Program))
         cdef Program* p = &self.programs[self.program_count]
         kept = self.kept
         p.n, p.count = program.n, len(program.src)
@@ -137,7 +137,7 @@ cdef class Executor:
         return self.program_count - 1
 
     def add_task(self, int program, members, int plane, int back, int tag=0):
-        self.tasks = <Task*> grown(self.tasks, &self.task_room, self.task_count + 1, sizeof(Task))
+        self.tasks = <Task*> grown(self.tasks, &self.task_capacity, self.task_count + 1, sizeof(Task))
         cdef Task* t = &self.tasks[self.task_count]
         cdef int32_t n = self.programs[program].n, i
         t.program, t.plane, t.back, t.tag, t.open, t.numbers = program, plane, back, tag, n, NULL
@@ -149,16 +149,16 @@ cdef class Executor:
         self.task_count += 1
         return self.task_count - 1
 
-    cdef int _open(self, Task* t) except -1:
-        """Memory for a task whose first rank starts."""
+    cdef int _allocate(self, Task* t) except -1:
+        """Allocate the record of a task when its first rank starts."""
         cdef Program* p = &self.programs[t.program]
         cdef int64_t i, k
-        t.numbers = <int32_t*> malloc(max(numbers_of(p), 1) * sizeof(int32_t))
+        t.numbers = <int32_t*> malloc(max(record_length(p), 1) * sizeof(int32_t))
         t.started = <uint8_t*> calloc(max(p.n, 1), 1)
         t.delays = <int64_t*> calloc(max(p.n, 1), sizeof(int64_t))
         if t.numbers == NULL or t.started == NULL or t.delays == NULL:
             raise MemoryError
-        lay_out(t, p)
+        set_pointers(t, p)
         memcpy(t.to_send, p.sends, p.n * sizeof(int32_t))
         memcpy(t.to_receive, p.receives, p.n * sizeof(int32_t))
         memcpy(t.gates, p.gate_size, p.gate_count * sizeof(int32_t))
@@ -173,7 +173,7 @@ cdef class Executor:
                 t.held[i] = p.held_ids[k]
         return 0
 
-    cdef void _forget(self, Task* t) noexcept:
+    cdef void _release(self, Task* t) noexcept:
         if t.numbers != NULL:
             free(t.numbers)
             free(t.started)
@@ -185,7 +185,7 @@ cdef class Executor:
         cdef Program* p = &self.programs[t.program]
         cdef int32_t m, following
         if t.numbers == NULL:
-            self._open(t)
+            self._allocate(t)
         t.started[rank] = 1
         if not t.to_send[rank] and not t.to_receive[rank]:
             self._check_end(task, rank)
@@ -196,13 +196,13 @@ cdef class Executor:
         t.early[rank] = -1
         while m >= 0:
             following = t.after[m]
-            self._hand_over(task, m, now)
+            self._receive(task, m, now)
             m = following
 
-    # -- what happens --
+    # -- messages --
 
-    cdef int _hand_over(self, int64_t task, int32_t m, int64_t now) except -1:
-        """The endpoint of the receiver takes a message in: after its delay, and that of the reduction."""
+    cdef int _receive(self, int64_t task, int32_t m, int64_t now) except -1:
+        """Let the receiver take in a message that has arrived; keep it if the rank has not started."""
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t rank = p.dst[m], npu = t.members[rank], after
@@ -217,13 +217,13 @@ cdef class Executor:
             t.after[after] = m
             return 0
         if self.bus and p.size[m]:
-            now = self._cross(npu, p.size[m], now)
-        elif p.piped and self._through(p, npu, p.read_in[m], p.written[m], now, TAKEN, task, m):
+            now = self._cross_bus(npu, p.size[m], now)
+        elif p.piped and self._enter_pipe(p, npu, p.read_in[m], p.written[m], now, TAKEN, task, m):
             return 0
         return self._take_in(task, m, now)
 
     cdef int _take_in(self, int64_t task, int32_t m, int64_t now) except -1:
-        """What it takes beside the pipes: a message of others the delay of the endpoint, and reducing."""
+        """Schedule the end of taking in a message: endpoint delay (if it came from the network) and reduction."""
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t npu = t.members[p.dst[m]]
@@ -231,10 +231,10 @@ cdef class Executor:
             now += self.endpoint[npu]
         return self._push(now + self._slowed(npu, p.cost[m]), TAKEN_IN, task, m)
 
-    cdef bint _through(
+    cdef bint _enter_pipe(
         self, Program* p, int32_t npu, int64_t read, int64_t written, int64_t now, int32_t then, int64_t task, int32_t m
     ) except -1:
-        """Bytes go through a pipe of an NPU; whether that takes any time."""
+        """Put bytes into a pipe of an NPU. Returns whether that takes any time."""
         cdef Pipes pipes = self.pipes
         if p.offloaded:
             pipes.moved[OFFLOADED, npu] += read + written
@@ -248,8 +248,8 @@ cdef class Executor:
             return cycles
         return (cycles * self.slow_num[npu] + self.slow_den[npu] - 1) // self.slow_den[npu]
 
-    cdef int64_t _cross(self, int32_t npu, int64_t size, int64_t now) noexcept:
-        """When a message of `size` bytes that comes to the shared bus of an NPU now has crossed it (LogGP)."""
+    cdef int64_t _cross_bus(self, int32_t npu, int64_t size, int64_t now) noexcept:
+        """Return when a message that reaches the shared bus of an NPU now has crossed it (LogGP)."""
         cdef int64_t begin = max(now, self.bus_free[npu])
         cdef int64_t body = self.bus_o + ((size - 1) * self.bus_num + self.bus_den - 1) // self.bus_den
         body = self._slowed(npu, body)
@@ -257,34 +257,34 @@ cdef class Executor:
         return begin + body + self.bus_L + self.bus_o
 
     cdef int _send(self, int64_t task, int32_t m, int64_t now) except -1:
-        """A message may leave its sender."""
+        """Send a message: over the network, the bus or a pipe, or to its own rank."""
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t rank = p.src[m]
         t.after[m] = FLYING
         if self.logging:
-            self._note(SENT, task, m)
+            self._log_event(SENT, task, m)
         if p.dst[m] == rank:
-            if not (p.piped and self._through(p, t.members[rank], p.read_in[m], p.written[m], now, TAKEN, task, m)):
+            if not (p.piped and self._enter_pipe(p, t.members[rank], p.read_in[m], p.written[m], now, TAKEN, task, m)):
                 self._take_in(task, m, now)
         elif not p.size[m]:
-            self._arrived(task, m, now)  # says that something is done; there is nothing to carry
+            self._arrived(task, m, now)  # a signal without data
         elif self.bus:
-            self._push(self._cross(t.members[rank], p.size[m], now), OUT, task, m)
-        elif not (p.piped and self._through(p, t.members[rank], p.read_out[m], 0, now, LEAVES, task, m)):
-            self._out(task, m)
+            self._push(self._cross_bus(t.members[rank], p.size[m], now), OUT, task, m)
+        elif not (p.piped and self._enter_pipe(p, t.members[rank], p.read_out[m], 0, now, LEAVES, task, m)):
+            self._hand_over(task, m)
         t.to_send[rank] -= 1
         self._check_end(task, rank)
         return 0
 
-    cdef int _out(self, int64_t task, int32_t m) except -1:
-        self.box = <int64_t*> grown(self.box, &self.box_room, 2 * self.box_count + 2, sizeof(int64_t))
-        self.box[2 * self.box_count], self.box[2 * self.box_count + 1] = task, m
-        self.box_count += 1
+    cdef int _hand_over(self, int64_t task, int32_t m) except -1:
+        self.outgoing = <int64_t*> grown(self.outgoing, &self.outgoing_capacity, 2 * self.outgoing_count + 2, sizeof(int64_t))
+        self.outgoing[2 * self.outgoing_count], self.outgoing[2 * self.outgoing_count + 1] = task, m
+        self.outgoing_count += 1
         return 0
 
     cdef int _may_leave(self, int64_t task, int32_t m, int64_t now) except -1:
-        """The data of a message are there; its window may hold it back."""
+        """Send a message whose data are available, unless its window holds it back."""
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t rank = p.src[m], before, other
@@ -301,7 +301,7 @@ cdef class Executor:
         return 0
 
     cdef int _taken_in(self, int64_t task, int32_t m, int64_t now) except -1:
-        """The receiver has taken a message in (and reduced it): what waited for it may go."""
+        """Note that the receiver has taken in (and reduced) a message, and send what depended on it."""
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t rank = p.dst[m], gate, held
@@ -309,7 +309,7 @@ cdef class Executor:
         cdef bint opened
         t.after[m] = HERE
         if self.logging:
-            self._note(RECEIVED, task, m)
+            self._log_event(RECEIVED, task, m)
         if p.src[m] != rank:
             t.received[rank] += 1
         self.freed_count = 0
@@ -319,7 +319,7 @@ cdef class Executor:
             if not t.gates[gate]:
                 for k in range(p.behind_ptr[gate], p.behind_ptr[gate + 1]):
                     self._free_next(p.behind_ids[k])
-        # What may leave now does so in the order of the schedule, be it a gate or a window that has opened.
+        # Messages leave in the order of the schedule, whether a gate or a window has opened.
         i = 0
         while True:
             held = t.held[rank]
@@ -337,8 +337,8 @@ cdef class Executor:
         return 0
 
     cdef int _free_next(self, int32_t m) except -1:
-        """Put a message among those that an arrival sets free, in the order of the schedule."""
-        self.freed = <int32_t*> grown(self.freed, &self.freed_room, self.freed_count + 1, sizeof(int32_t))
+        """Insert a message into `freed`, in the order of the schedule."""
+        self.freed = <int32_t*> grown(self.freed, &self.freed_capacity, self.freed_count + 1, sizeof(int32_t))
         cdef int64_t place = self.freed_count
         while place and self.freed[place - 1] > m:
             self.freed[place] = self.freed[place - 1]
@@ -352,9 +352,9 @@ cdef class Executor:
         if t.to_send[rank] or t.to_receive[rank]:
             return 0
         t.to_receive[rank] = -1  # once only
-        self.over = <int64_t*> grown(self.over, &self.over_room, 2 * self.over_count + 2, sizeof(int64_t))
-        self.over[2 * self.over_count], self.over[2 * self.over_count + 1] = task, rank
-        self.over_count += 1
+        self.ended = <int64_t*> grown(self.ended, &self.ended_capacity, 2 * self.ended_count + 2, sizeof(int64_t))
+        self.ended[2 * self.ended_count], self.ended[2 * self.ended_count + 1] = task, rank
+        self.ended_count += 1
         return 0
 
     def arrive(self, messages, cycles):
@@ -374,11 +374,11 @@ cdef class Executor:
         cdef int32_t join = p.join[m]
         cdef int64_t k
         if join < 0:
-            return self._hand_over(task, m, now)
+            return self._receive(task, m, now)
         t.joins[join] -= 1
-        if not t.joins[join]:  # reduced on the way: all get it when the last one has come through
+        if not t.joins[join]:  # reduced in the network: all receive the result with the last message
             for k in range(p.join_ptr[join], p.join_ptr[join + 1]):
-                self._hand_over(task, p.join_ids[k], now)
+                self._receive(task, p.join_ids[k], now)
         return 0
 
     def run_events(self, int64_t now):
@@ -386,37 +386,37 @@ cdef class Executor:
         cdef Program* p
         cdef int32_t i
         if self.pipes is not None:
-            self._leave_pipes(now)
+            self._finish_pipes(now)
         while self.events.count and self.events.items[0].at <= now:
             event = pop(&self.events)
             if event.kind == TAKEN_IN:
                 self._taken_in(<int32_t> event.item, event.place, event.at)
             elif event.kind == OUT:
-                self._out(<int32_t> event.item, event.place)
+                self._hand_over(<int32_t> event.item, event.place)
             else:
                 p = &self.programs[self.tasks[event.item].program]
                 for i in range(p.free_ptr[event.place], p.free_ptr[event.place + 1]):
                     self._send(<int32_t> event.item, p.free_ids[i], event.at)
 
-    cdef int _leave_pipes(self, int64_t now) except -1:
-        """What has gone through a pipe in this cycle goes on."""
+    cdef int _finish_pipes(self, int64_t now) except -1:
+        """Continue with what has left a pipe in this cycle."""
         cdef Pipes pipes = self.pipes
         cdef Entry* flow
         cdef int64_t i
         pipes.finish(now)
-        for i in range(pipes.through_count):
-            flow = &pipes.through[i]
+        for i in range(pipes.finished_count):
+            flow = &pipes.finished[i]
             if flow.kind == LEAVES:
-                self._out(<int32_t> flow.item, flow.place)
+                self._hand_over(<int32_t> flow.item, flow.place)
             elif flow.kind == TAKEN:
                 self._take_in(<int32_t> flow.item, flow.place, now)
             else:
-                self.told.append(flow.item)
+                self.finished_keys.append(flow.item)
         return 0
 
-    def take_told(self):
-        told, self.told = self.told, []
-        return told
+    def take_finished_keys(self):
+        keys, self.finished_keys = self.finished_keys, []
+        return keys
 
     cdef int _push(self, int64_t at, int32_t kind, int32_t task, int32_t place) except -1:
         push(&self.events, Entry(at, self.event_number, task, kind, place))
@@ -431,7 +431,7 @@ cdef class Executor:
                 return other
         return own
 
-    # -- what there is to take --
+    # -- output --
 
     def outbox(self):
         cdef int64_t i
@@ -439,11 +439,11 @@ cdef class Executor:
         cdef Program* p
         cdef int64_t m
         cdef int64_t[:, ::1] row
-        rows = np.empty((5, self.box_count), dtype=np.int64)
+        rows = np.empty((5, self.outgoing_count), dtype=np.int64)
         row = rows
-        for i in range(self.box_count):
-            t = &self.tasks[self.box[2 * i]]
-            m = self.box[2 * i + 1]
+        for i in range(self.outgoing_count):
+            t = &self.tasks[self.outgoing[2 * i]]
+            m = self.outgoing[2 * i + 1]
             p = &self.programs[t.program]
             row[0, i], row[1, i] = t.members[p.src[m]], t.members[p.dst[m]]
             row[2, i], row[3, i] = p.size[m], t.plane if p.way[m] > 0 else t.back
@@ -451,28 +451,28 @@ cdef class Executor:
         return rows[0], rows[1], rows[2], rows[3], rows[4]
 
     def sent(self, int64_t first, int64_t at):
-        cdef int64_t i, wanted = first + self.box_count
-        self.flights = <Flight*> grown(self.flights, &self.flight_room, wanted, sizeof(Flight))
-        for i in range(self.box_count):
-            self.flights[first + i] = Flight(<int32_t> self.box[2 * i], <int32_t> self.box[2 * i + 1], at)
-        self.box_count = 0
+        cdef int64_t i, wanted = first + self.outgoing_count
+        self.flights = <Flight*> grown(self.flights, &self.flight_capacity, wanted, sizeof(Flight))
+        for i in range(self.outgoing_count):
+            self.flights[first + i] = Flight(<int32_t> self.outgoing[2 * i], <int32_t> self.outgoing[2 * i + 1], at)
+        self.outgoing_count = 0
 
     def take_ended(self):
         cdef int64_t i, rank
         cdef Task* t
         ended = []
-        for i in range(self.over_count):
-            t = &self.tasks[self.over[2 * i]]
-            rank = self.over[2 * i + 1]
-            ended.append((self.over[2 * i], rank, t.received[rank], t.delays[rank]))
+        for i in range(self.ended_count):
+            t = &self.tasks[self.ended[2 * i]]
+            rank = self.ended[2 * i + 1]
+            ended.append((self.ended[2 * i], rank, t.received[rank], t.delays[rank]))
             t.open -= 1
             if not t.open:
-                self._forget(t)
-        self.over_count = 0
+                self._release(t)
+        self.ended_count = 0
         return ended
 
-    cdef int _note(self, int64_t what, int64_t task, int64_t m) except -1:
-        self.log = <int64_t*> grown(self.log, &self.log_room, 3 * self.log_count + 3, sizeof(int64_t))
+    cdef int _log_event(self, int64_t what, int64_t task, int64_t m) except -1:
+        self.log = <int64_t*> grown(self.log, &self.log_capacity, 3 * self.log_count + 3, sizeof(int64_t))
         cdef int64_t* row = &self.log[3 * self.log_count]
         row[0], row[1], row[2] = what, task, m
         self.log_count += 1
@@ -506,7 +506,7 @@ cdef class Executor:
             p = &self.programs[t.program]
             members.append(saved(t.members, p.n, sizeof(int32_t)))
             if t.numbers != NULL:
-                opened.append((saved(t.numbers, numbers_of(p), sizeof(int32_t)), saved(t.started, p.n, 1),
+                opened.append((saved(t.numbers, record_length(p), sizeof(int32_t)), saved(t.started, p.n, 1),
                                saved(t.delays, p.n, sizeof(int64_t))))
         return {
             "options": (self.bus, self.logging, self.bus_L, self.bus_o, self.bus_g, self.bus_num, self.bus_den),
@@ -516,11 +516,11 @@ cdef class Executor:
             "members": b"".join(members),
             "opened": opened,
             "events": (heap_saved(&self.events), self.event_number),
-            "flights": saved(self.flights, self.flight_room, sizeof(Flight)),
-            "box": saved(self.box, 2 * self.box_count, sizeof(int64_t)),
-            "over": saved(self.over, 2 * self.over_count, sizeof(int64_t)),
+            "flights": saved(self.flights, self.flight_capacity, sizeof(Flight)),
+            "outgoing": saved(self.outgoing, 2 * self.outgoing_count, sizeof(int64_t)),
+            "ended": saved(self.ended, 2 * self.ended_count, sizeof(int64_t)),
             "log": saved(self.log, 3 * self.log_count, sizeof(int64_t)),
-            "others": (self.pipes, self.told),
+            "others": (self.pipes, self.finished_keys),
         }
 
     def __setstate__(self, state):
@@ -536,26 +536,26 @@ cdef class Executor:
         for program in state["programs"]:
             self.add_program(program)
         self.tasks = <Task*> loaded(state["tasks"])
-        self.task_room = len(state["tasks"]) // <int64_t> sizeof(Task)
-        for i in range(self.task_room):
+        self.task_capacity = len(state["tasks"]) // <int64_t> sizeof(Task)
+        for i in range(self.task_capacity):
             t = &self.tasks[i]
             p = &self.programs[t.program]
             t.members = <int32_t*> loaded(every[at: at + p.n * <int64_t> sizeof(int32_t)])
             at += p.n * <int64_t> sizeof(int32_t)
-            if t.numbers != NULL:   # where it was
+            if t.numbers != NULL:   # the saved pointer: the task had started
                 numbers, started, delays = next(opened)
                 t.numbers, t.started = <int32_t*> loaded(numbers), <uint8_t*> loaded(started)
                 t.delays = <int64_t*> loaded(delays)
-                lay_out(t, p)
+                set_pointers(t, p)
             self.task_count += 1
         events, self.event_number = state["events"]
         load_heap(&self.events, events)
         self.flights = <Flight*> loaded(state["flights"])
-        self.flight_room = len(state["flights"]) // <int64_t> sizeof(Flight)
-        self.box, self.over = <int64_t*> loaded(state["box"]), <int64_t*> loaded(state["over"])
-        self.box_count = (len(state["box"]) // <int64_t> sizeof(int64_t)) // 2
-        self.over_count = (len(state["over"]) // <int64_t> sizeof(int64_t)) // 2
-        self.box_room, self.over_room = 2 * self.box_count, 2 * self.over_count
-        self.log, self.log_room = <int64_t*> loaded(state["log"]), len(state["log"]) // <int64_t> sizeof(int64_t)
-        self.log_count = self.log_room // 3
-        self.pipes, self.told = state["others"]
+        self.flight_capacity = len(state["flights"]) // <int64_t> sizeof(Flight)
+        self.outgoing, self.ended = <int64_t*> loaded(state["outgoing"]), <int64_t*> loaded(state["ended"])
+        self.outgoing_count = (len(state["outgoing"]) // <int64_t> sizeof(int64_t)) // 2
+        self.ended_count = (len(state["ended"]) // <int64_t> sizeof(int64_t)) // 2
+        self.outgoing_capacity, self.ended_capacity = 2 * self.outgoing_count, 2 * self.ended_count
+        self.log, self.log_capacity = <int64_t*> loaded(state["log"]), len(state["log"]) // <int64_t> sizeof(int64_t)
+        self.log_count = self.log_capacity // 3
+        self.pipes, self.finished_keys = state["others"]

@@ -1,4 +1,4 @@
-"""What the executor keeps in memory."""
+"""Records of the executor: programs, tasks, messages in flight."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
@@ -13,10 +13,10 @@ cdef struct Program:
     int64_t* size
     int64_t* cost
     int8_t* way
-    bint piped          # what follows is there
-    bint offloaded      # its messages go through the engines, else through the memories
-    int64_t* read_out   # bytes that are read before a message leaves
-    int64_t* read_in    # and where it is taken in
+    bint piped          # the next fields are set
+    bint offloaded      # messages pass the engines, otherwise the memories
+    int64_t* read_out   # bytes read before a message leaves,
+    int64_t* read_in    # and when it is taken in
     int64_t* written
     int32_t* join
     int32_t* join_ptr
@@ -38,20 +38,20 @@ cdef struct Task:
     int32_t program
     int32_t plane
     int32_t back        # the plane of messages that go the other way
-    int32_t tag         # whose traffic its messages are
-    int32_t open        # ranks that have not ended
+    int32_t tag         # labels its traffic
+    int32_t open        # ranks that have not finished
     int32_t* members    # NPU of each rank
-    int32_t* numbers    # one piece of memory, from here on; NULL before the first rank starts and after the last ended
+    int32_t* numbers    # one allocation, shared by the next fields; NULL before the first rank starts and after the last finished
     int32_t* to_send
     int32_t* to_receive
     int32_t* received
-    int32_t* held       # per rank: list of messages that its window holds back, in order of sending
-    int32_t* early      # per rank: list of messages that came before it had started
+    int32_t* held       # per rank: list of messages that its window holds back, in the order of the schedule
+    int32_t* early      # per rank: list of messages that arrived before it started
     int32_t* gates
     int32_t* joins
-    int32_t* after      # per message: the next one in such a list, -1 at its end; or where it is, see Where
+    int32_t* after      # per message: the next one in such a list, -1 at its end; or a MessageState
     uint8_t* started
-    int64_t* delays     # per rank: cycles that what it received was in the network
+    int64_t* delays     # per rank: total cycles of its received messages in the network
 
 cdef struct Flight:
     int32_t task
@@ -59,13 +59,13 @@ cdef struct Flight:
     int64_t at
 
 
-cdef inline int64_t numbers_of(Program* p) noexcept:
-    """How many a task of it has."""
+cdef inline int64_t record_length(Program* p) noexcept:
+    """Length of `numbers` of a task."""
     return 5 * p.n + p.gate_count + p.join_count + p.count
 
 
-cdef inline void lay_out(Task* t, Program* p) noexcept:
-    """What stands where among the numbers of a task."""
+cdef inline void set_pointers(Task* t, Program* p) noexcept:
+    """Point the fields of a task into `numbers`."""
     t.to_send, t.to_receive, t.received = t.numbers, t.numbers + p.n, t.numbers + 2 * p.n
     t.held, t.early = t.numbers + 3 * p.n, t.numbers + 4 * p.n
     t.gates = t.numbers + 5 * p.n

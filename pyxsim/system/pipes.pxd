@@ -1,14 +1,14 @@
-"""The pipes of all NPUs, as the executor uses them."""
+"""Records of the pipes, and what the executor calls."""
 
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.heap cimport Entry, Heap
 
 
-cdef enum Then:      # what follows when something has gone through a pipe
-    LEAVES           # a message goes to the network
+cdef enum Then:      # what follows when a flow has finished
+    LEAVES           # a message enters the network
     TAKEN            # a message is taken in
-    TOLD             # somebody else is told
+    NOTIFY           # its key is returned
 
 cdef enum:           # rows of `moved`: bytes of each NPU
     READ
@@ -18,33 +18,33 @@ cdef enum:           # rows of `moved`: bytes of each NPU
 
 cdef struct Work:
     int64_t left     # cycles x ONE
-    int64_t demand   # bytes a cycle x ONE that it moves when nothing holds it up
-    int64_t full     # cycles x ONE that it does in a cycle at most, now
-    int64_t speed    # what it does in a cycle, now
+    int64_t demand   # bytes per cycle x ONE that it moves at full speed
+    int64_t full     # current limit: cycles x ONE of work per cycle
+    int64_t speed    # current speed, likewise
     int64_t number
     int32_t key
 
 cdef struct Pipe:
-    int64_t rate     # bytes a cycle x ONE; 0: without limit
-    int64_t limit    # what all its flows together may take; 0: everything
-    int64_t now      # the cycle up to which all this is counted
+    int64_t rate     # bytes per cycle x ONE; 0: no limit
+    int64_t limit    # of all its flows together; 0: the whole rate
+    int64_t now      # the cycle up to which everything is counted
     int64_t served   # to each flow, bytes x ONE
     int64_t share    # of each flow in a cycle
-    int64_t wake     # the cycle in which something is through next; -1: none
-    Heap flows       # by how much has been served to each when they are through; what follows is their kind
-    Work* works      # the most modest first; of one demand, in order of beginning
-    int64_t work_count, work_room
+    int64_t wake     # the cycle in which something finishes next; -1: none
+    Heap flows       # by `served` at their end; kind: a Then
+    Work* works      # by demand, then in order of beginning
+    int64_t work_count, work_capacity
     int64_t busy     # cycles in which it served something
     bint changed
 
 cdef class Pipes:
     cdef readonly int64_t npus, working
     cdef Pipe* pipes
-    cdef Heap wakes          # of pipes, whose numbers they have; those of a pipe that woke otherwise are old
+    cdef Heap wakes          # by pipe number; entries that differ from the pipe's `wake` are stale
     cdef int32_t* dirty
-    cdef int64_t dirty_count, dirty_room
-    cdef Entry* through      # what has just gone through, in order
-    cdef int64_t through_count, through_room
+    cdef int64_t dirty_count, dirty_capacity
+    cdef Entry* finished      # what has just finished, in order
+    cdef int64_t finished_count, finished_capacity
     cdef int64_t number
     cdef int64_t[:, ::1] moved
     cdef object counted
@@ -54,6 +54,6 @@ cdef class Pipes:
     cdef int64_t upcoming(self) except -2
     cdef int _advance(self, Pipe* pipe, int64_t now) except -1
     cdef int _touch(self, int64_t number, int64_t now) except -1
-    cdef int _share_out(self, Pipe* pipe) except -1
+    cdef int _set_shares(self, Pipe* pipe) except -1
     cdef int _collect(self, Pipe* pipe) except -1
-    cdef int _let_out(self, Entry flow, int64_t first) except -1
+    cdef int _finish(self, Entry flow, int64_t first) except -1

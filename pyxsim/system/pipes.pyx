@@ -1,11 +1,11 @@
-"""The pipes of an endpoint: the memory of each NPU, and its offload engine. See docs/endpoint.md and pipes.pyi.
+"""Shared bandwidth of the endpoints: the memory and the offload engine of each NPU (docs/endpoint.md, pipes.pyi).
 
-A pipe serves what is in it side by side, in fair shares. All flows of a pipe have the same share, whenever they began;
-so one number, what has been served to each, says how far all of them are, and only the first to be through is looked
-at. Computations are few and each has a limit of its own: they are gone through one by one.
+A pipe serves its flows concurrently, with max-min fair shares. All flows of a pipe have the same share at any time, so
+one number, the service of each since the pipe was empty, gives the progress of all, and only the first to finish is
+examined. Computations are few and each has a limit of its own: they are updated one by one.
 
-Numbers are whole: bytes and cycles in parts of 1/ONE. Shares are cut to whole parts when something begins or ends, and
-hold until the next time.
+All numbers are integers: bytes and cycles in units of 1/ONE. Shares are rounded down when something begins or ends and
+hold until the next change.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -20,7 +20,7 @@ cdef enum:
     ONE = 1 << 16
 
 
-cdef inline void sooner_of(int64_t* wake, int64_t cycle) noexcept:
+cdef inline void lower_to(int64_t* wake, int64_t cycle) noexcept:
     if wake[0] < 0 or cycle < wake[0]:
         wake[0] = cycle
 
@@ -48,19 +48,19 @@ cdef class Pipes:
         free(self.pipes)
         free(self.wakes.items)
         free(self.dirty)
-        free(self.through)
+        free(self.finished)
 
-    # -- what goes in --
+    # -- flows and computations --
 
-    cdef bint begin(self, int64_t pipe, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place) except -1:
-        """So many bytes begin to go through a pipe; whether that takes any time."""
-        cdef Pipe* own = &self.pipes[pipe]
-        if not own.rate or not size:
+    cdef bint begin(self, int64_t number, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place) except -1:
+        """Start a flow of `size` bytes. Returns whether it takes any time."""
+        cdef Pipe* pipe = &self.pipes[number]
+        if not pipe.rate or not size:
             return False
-        self._touch(pipe, now)
-        if not own.flows.count:
-            own.served = 0
-        push(&own.flows, Entry(own.served + size * ONE, self.number, task, then, place))
+        self._touch(number, now)
+        if not pipe.flows.count:
+            pipe.served = 0
+        push(&pipe.flows, Entry(pipe.served + size * ONE, self.number, task, then, place))
         self.number += 1
         self.working += 1
         return True
@@ -68,39 +68,39 @@ cdef class Pipes:
     def move(self, int64_t npu, int32_t key, int64_t read, int64_t written, int64_t now):
         self.moved[READ, npu] += read
         self.moved[WRITTEN, npu] += written
-        return self.begin(npu, read + written, now, TOLD, key, -1)
+        return self.begin(npu, read + written, now, NOTIFY, key, -1)
 
     def compute(self, int64_t npu, int32_t key, int64_t ticks, int64_t size, int64_t full, int64_t now):
-        cdef Pipe* own = &self.pipes[npu]
-        cdef int64_t demand = (size * ONE + ticks - 1) // ticks if own.rate else 0, place
+        cdef Pipe* pipe = &self.pipes[npu]
+        cdef int64_t demand = (size * ONE + ticks - 1) // ticks if pipe.rate else 0, place
         self.moved[COMPUTED, npu] += size
         self._touch(npu, now)
-        own.works = <Work*> grown(own.works, &own.work_room, own.work_count + 1, sizeof(Work))
-        place = own.work_count
-        own.work_count += 1
-        while place and own.works[place - 1].demand > demand:
-            own.works[place] = own.works[place - 1]
+        pipe.works = <Work*> grown(pipe.works, &pipe.work_capacity, pipe.work_count + 1, sizeof(Work))
+        place = pipe.work_count
+        pipe.work_count += 1
+        while place and pipe.works[place - 1].demand > demand:
+            pipe.works[place] = pipe.works[place - 1]
             place -= 1
-        own.works[place] = Work(ticks * ONE, demand, full, 0, self.number, key)
+        pipe.works[place] = Work(ticks * ONE, demand, full, 0, self.number, key)
         self.number += 1
         self.working += 1
 
     def slow(self, int64_t npu, int64_t full, int64_t now):
-        cdef Pipe* own = &self.pipes[npu]
+        cdef Pipe* pipe = &self.pipes[npu]
         cdef int64_t i
         self._touch(npu, now)
-        for i in range(own.work_count):
-            own.works[i].full = full
+        for i in range(pipe.work_count):
+            pipe.works[i].full = full
 
     # -- time --
 
     cdef int _touch(self, int64_t number, int64_t now) except -1:
-        """Count a pipe up to now; its shares are looked at anew before time goes on."""
+        """Advance a pipe to now, and mark it for new shares."""
         cdef Pipe* pipe = &self.pipes[number]
         self._advance(pipe, now)
         if not pipe.changed:
             pipe.changed = True
-            self.dirty = <int32_t*> grown(self.dirty, &self.dirty_room, self.dirty_count + 1, sizeof(int32_t))
+            self.dirty = <int32_t*> grown(self.dirty, &self.dirty_capacity, self.dirty_count + 1, sizeof(int32_t))
             self.dirty[self.dirty_count] = <int32_t> number
             self.dirty_count += 1
         return 0
@@ -120,13 +120,13 @@ cdef class Pipes:
         return 0
 
     cdef int64_t upcoming(self) except -2:
-        """The cycle in which something is through next; -1: none."""
+        """Return the cycle in which something finishes next, -1 for none."""
         cdef int64_t i
         cdef Pipe* pipe
         for i in range(self.dirty_count):
             pipe = &self.pipes[self.dirty[i]]
             pipe.changed = False
-            self._share_out(pipe)
+            self._set_shares(pipe)
             if pipe.wake >= 0:
                 push(&self.wakes, Entry(pipe.wake, self.dirty[i], 0, 0, 0))
         self.dirty_count = 0
@@ -134,15 +134,15 @@ cdef class Pipes:
             pop(&self.wakes)
         return self.wakes.items[0].at if self.wakes.count else -1
 
-    cdef int _share_out(self, Pipe* pipe) except -1:
-        """What each gets from now on, and when the first of them is through."""
+    cdef int _set_shares(self, Pipe* pipe) except -1:
+        """Set the share of each flow and computation, and when the first of them finishes."""
         cdef int64_t left = pipe.rate, sharing = pipe.flows.count, i, granted = 0, wanted, share
         cdef int64_t most = max(pipe.limit // pipe.flows.count, 1) if pipe.limit and pipe.flows.count else 0
         cdef Work* work
         pipe.share, pipe.wake = 0, -1
         for i in range(pipe.work_count):
             sharing += pipe.works[i].demand > 0
-        while True:  # who wants less than an even share gets it, the most modest first: the others share the rest
+        while True:  # max-min: the smallest demands below an even share are met first, the others share the rest
             wanted = -1
             if granted < pipe.work_count:
                 work = &pipe.works[granted]
@@ -165,17 +165,17 @@ cdef class Pipes:
             work = &pipe.works[i]
             if i >= granted:
                 work.speed = max(share * ONE // work.demand, 1)
-            sooner_of(&pipe.wake, pipe.now + (work.left + work.speed - 1) // work.speed)
+            lower_to(&pipe.wake, pipe.now + (work.left + work.speed - 1) // work.speed)
         if pipe.flows.count:
             pipe.share = pipe.share or share
-            sooner_of(&pipe.wake, pipe.now + (pipe.flows.items[0].at - pipe.served + pipe.share - 1) // pipe.share)
+            lower_to(&pipe.wake, pipe.now + (pipe.flows.items[0].at - pipe.served + pipe.share - 1) // pipe.share)
         return 0
 
     cdef int finish(self, int64_t now) except -1:
-        """Collect what is through in this cycle: pipe by pipe, in each in order of beginning."""
+        """Collect what finishes in this cycle: pipe by pipe, in each in order of beginning."""
         cdef Entry wake
         cdef Pipe* pipe
-        self.through_count = 0
+        self.finished_count = 0
         while self.wakes.count and self.wakes.items[0].at <= now:
             wake = pop(&self.wakes)
             pipe = &self.pipes[wake.number]
@@ -186,7 +186,7 @@ cdef class Pipes:
         return 0
 
     cdef int _collect(self, Pipe* pipe) except -1:
-        cdef int64_t first = self.through_count, kept = 0, i
+        cdef int64_t first = self.finished_count, kept = 0, i
         cdef Work* work
         for i in range(pipe.work_count):
             work = &pipe.works[i]
@@ -194,25 +194,25 @@ cdef class Pipes:
                 pipe.works[kept] = work[0]
                 kept += 1
             else:
-                self._let_out(Entry(0, work.number, work.key, TOLD, -1), first)
+                self._finish(Entry(0, work.number, work.key, NOTIFY, -1), first)
         pipe.work_count = kept
         while pipe.flows.count and pipe.flows.items[0].at <= pipe.served:
-            self._let_out(pop(&pipe.flows), first)
-        self.working -= self.through_count - first
+            self._finish(pop(&pipe.flows), first)
+        self.working -= self.finished_count - first
         return 0
 
-    cdef int _let_out(self, Entry flow, int64_t first) except -1:
-        """Something is through: it has its place among what began in the same pipe, which stands from `first` on."""
-        cdef int64_t place = self.through_count
-        self.through = <Entry*> grown(self.through, &self.through_room, place + 1, sizeof(Entry))
-        self.through_count += 1
-        while place > first and self.through[place - 1].number > flow.number:
-            self.through[place] = self.through[place - 1]
+    cdef int _finish(self, Entry flow, int64_t first) except -1:
+        """Insert a finished entry among those of the same pipe, which are stored from `first` on."""
+        cdef int64_t place = self.finished_count
+        self.finished = <Entry*> grown(self.finished, &self.finished_capacity, place + 1, sizeof(Entry))
+        self.finished_count += 1
+        while place > first and self.finished[place - 1].number > flow.number:
+            self.finished[place] = self.finished[place - 1]
             place -= 1
-        self.through[place] = flow
+        self.finished[place] = flow
         return 0
 
-    # -- what there is to see --
+    # -- counters --
 
     def totals(self):
         busy = np.zeros(self.npus, np.int64)
@@ -249,8 +249,8 @@ cdef class Pipes:
         for i, (flows, works) in enumerate(state["inside"]):
             pipe = &self.pipes[i]
             load_heap(&pipe.flows, flows)
-            pipe.works, pipe.work_room = <Work*> loaded(works), pipe.work_count
+            pipe.works, pipe.work_capacity = <Work*> loaded(works), pipe.work_count
         load_heap(&self.wakes, state["wakes"])
         self.dirty = <int32_t*> loaded(state["dirty"])
-        self.dirty_count = self.dirty_room = len(state["dirty"]) // <int64_t> sizeof(int32_t)
+        self.dirty_count = self.dirty_capacity = len(state["dirty"]) // <int64_t> sizeof(int32_t)
         self.counted = self.moved = state["counted"]

@@ -1,4 +1,4 @@
-"""Who waits for whom when nothing moves any more and not all is done: the last words of the system layer."""
+"""The stuck report of the system layer: what waits for what when nothing moves and not all has ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST = 20  # lines
 def stuck(
     collectives: Sequence[Collective], messages: Sequence[PointToPoint], tasks: Tasks, executor: Executor
 ) -> list[str]:
-    """One line for each NPU and phase that waits, those first that wait for messages; empty when all is done.
+    """Return one line for each NPU and phase that waits, those that wait for messages first; empty if all has ended.
 
-    Before them what nobody has begun: messages that were not handed over, collectives that NPUs have not entered.
+    Before them: messages that were not handed over, and collectives that NPUs have not entered.
     """
     waiting = [unfinished_message(message) for message in messages if message.end < 0]
     waiting += [*not_entered(collectives), *_at_work(tasks, executor), *_in_line(tasks)]
@@ -27,25 +27,25 @@ def stuck(
 
 
 def unfinished_message(message: PointToPoint) -> str:
-    """Why a message has not ended."""
+    """Say why a message has not ended."""
     why = "was not handed over" if message.start < 0 else "has not arrived"
     return f"{message.name} of {message.size} bytes from NPU {message.src} to {message.dst} {why}"
 
 
 def not_entered(collectives: Iterable[Collective]) -> Iterator[str]:
-    """Open collectives that somebody has not entered, and who waits for that."""
+    """Yield open collectives that NPUs have not entered, and which NPUs wait for them."""
     for collective in collectives:
         if collective.end < 0 and collective.outside:
-            through = {rank for rank, to_go in enumerate(collective.to_go) if not to_go}
+            finished = {rank for rank, to_go in enumerate(collective.to_go) if not to_go}
             members = enumerate(collective.communicator.members)
-            waiting = [npu for rank, npu in members if npu not in collective.outside and rank not in through]
+            waiting = [npu for rank, npu in members if npu not in collective.outside and rank not in finished]
             wait = "waits" if len(waiting) == 1 else "wait"
             reason = f": {_npus(waiting)} {wait} for that" if waiting else ""
             yield f"{_npus(collective.outside)} did not enter the {collective.name}{reason}"
 
 
 def _at_work(tasks: Tasks, executor: Executor) -> Iterator[str]:
-    """NPUs that have begun a phase and not ended it."""
+    """NPUs that have started a phase and not finished it."""
     for number, task in enumerate(tasks):
         if isinstance(task, PointToPoint) or not task.unfinished:
             continue
@@ -58,14 +58,14 @@ def _at_work(tasks: Tasks, executor: Executor) -> Iterator[str]:
             unsent = {members[source] for source, left in missing if not left}
             reasons = []
             if lost:
-                reasons.append(f"for messages that left {_npus(lost)} and have not come")
+                reasons.append(f"for messages that left {_npus(lost)} and have not arrived")
             if unsent:
                 reasons.append(f"for {_npus(unsent)} to send")
             yield f"{_place(task.stage, position)} waits {', and '.join(reasons) or 'to send'}"
 
 
 def _in_line(tasks: Tasks) -> Iterator[str]:
-    """NPUs that stand in a queue with their data."""
+    """NPUs that have their data and wait for admission to a queue."""
     for task in tasks:
         if isinstance(task, PointToPoint):
             continue
@@ -74,7 +74,8 @@ def _in_line(tasks: Tasks) -> Iterator[str]:
             if stage.ready[position] < 0 or stage.start[position] >= 0:
                 continue
             if task.live:
-                yield f"{_place(stage, position)} waits for room: {task.line.running} chunks are at work in the queue"
+                running = task.chunk_queue.running
+                yield f"{_place(stage, position)} waits for a slot: {running} chunks are running in the queue"
             else:
                 late = {member for member, p in zip(task.members, task.positions, strict=True) if stage.ready[p] < 0}
                 yield f"{_place(stage, position)} waits in the queue for the data of {_npus(late)}"

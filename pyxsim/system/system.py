@@ -62,7 +62,7 @@ class System(SystemBase):
         self._plans_of: dict[Any, list[Plan]] = {}
         self._known: dict[int, int] = {}  # id of a program -> the executor's number
         self._traffic: tuple[int, NDArray[np.int64]] | None = None  # of how many tasks
-        self._lines: dict[Any, ChunkQueue] = {}
+        self._chunk_queues: dict[Any, ChunkQueue] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number_of_event = 0
         self._begun = 0  # collectives so far; an open one counts from its first NPU on
@@ -272,10 +272,10 @@ class System(SystemBase):
             program = self._programs.get(phase, int(pieces[positions[0]]), mirror=queue.direction < 0)
             npus = tuple(members[position] for position in positions)
             key = (own, stage.place, npus)
-            if key not in self._lines:
-                self._lines[key] = ChunkQueue(self.options.slots[own], self.options.intra_dimension)
+            if key not in self._chunk_queues:
+                self._chunk_queues[key] = ChunkQueue(self.options.slots[own], self.options.intra_dimension)
             number = self.executor.add_task(self._number(program), npus, *planes, stage.chunk.collective.tag)
-            task = ChunkTask(stage, positions, program, self._lines[key], number, planes)
+            task = ChunkTask(stage, positions, program, self._chunk_queues[key], number, planes)
             self.tasks.append(task)
             self.bytes_planned += program.total
             stage.tasks.append(task)
@@ -365,7 +365,7 @@ class System(SystemBase):
             while events and events[0][0] <= self.cycle:
                 heapq.heappop(events)[2]()
             executor.run_events(self.cycle)
-            told = executor.take_told()
+            told = executor.take_finished_keys()
             if self.endpoint is not None:
                 self.endpoint.tell(told)
             ended = executor.take_ended()

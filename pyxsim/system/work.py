@@ -1,9 +1,9 @@
-"""The work of a collective: chunks, their phases, and the groups that carry a phase out.
+"""What the system layer carries out: collectives with their chunks and phases, and point-to-point messages.
 
     Collective -> Chunk -> ChunkPhase (one phase of one chunk) -> ChunkTask (one group of it)
 
-An NPU goes from stage to stage as its own data come in. Here are positions: rank r of the communicator, which is NPU
-`communicator.members[r]`. What a group does message by message is the executor's business.
+An NPU proceeds from phase to phase when its own data arrive. NPUs are given as positions: position p is NPU
+`communicator.members[p]`. The executor carries out the messages of a task.
 """
 
 from __future__ import annotations
@@ -31,11 +31,26 @@ class StageServices(Protocol):
 
 
 class Collective:
-    """One collective operation. `joined` is told of each NPU that is through with its part, `done` when all are.
-    Cycles: `start`, of an open one -1 until its first NPU enters, and `end`, -1 until it is finished.
+    """One collective operation.
 
-    An open one is begun by each NPU for itself: `outside` has the position of each that has not entered, `entering` are
-    positions that enter in this cycle.
+    Attributes
+    ----------
+    start, end
+        Cycles; -1 until an open collective is entered first, and until all NPUs have finished.
+    joined, done
+        Called with each NPU that has finished its part, and when all have.
+    root
+        A position in the communicator.
+    tag
+        Labels the traffic of its messages.
+    outside
+        Of an open collective: NPUs that have not entered, with their positions.
+    entering
+        Positions that enter in the current cycle.
+    to_go
+        Chunks that each position has not finished; empty without `joined`.
+    turns
+        Number of chunks so far for each order of dimensions.
     """
 
     def __init__(
@@ -58,9 +73,9 @@ class Collective:
         self.priority = 0
         self.communicator = communicator
         self.name = name or kind
-        self.root = root  # a position in the communicator
+        self.root = root
         self.algorithms: tuple[str, ...] = ()
-        self.tag = tag  # whose traffic its messages are
+        self.tag = tag
         self.joined = joined
         self.done = done
         self.is_open = start < 0
@@ -68,18 +83,18 @@ class Collective:
         if self.is_open:
             self.outside = {npu: position for position, npu in enumerate(communicator.members)}
         self.entering: list[int] = []
-        self.to_go: list[int] = []  # per position: chunks that it is not through with; empty where nobody asks
+        self.to_go: list[int] = []
         self.chunks: list[Chunk] = []
-        self.turns: dict[object, int] = {}  # chunks so far, by the order of dimensions in their phases
+        self.turns: dict[object, int] = {}
         self.unfinished = 0
 
     @property
     def tasks(self) -> Iterator[ChunkTask]:
-        """What the groups of all phases of all chunks have to do."""
+        """The tasks of all phases of all chunks."""
         return (task for chunk in self.chunks for stage in chunk.stages for task in stage.tasks)
 
     def take_in(self, npu: int) -> int:
-        """The position of an NPU that enters. Raises ValueError where it may not, or has already."""
+        """Return the position of an NPU that enters. Raises ValueError if it may not, or has already entered."""
         if not self.is_open:
             raise ValueError(f"the {self.name} is not open: its NPUs begin when it is issued")
         if npu not in self.outside:
@@ -89,12 +104,13 @@ class Collective:
         return self.outside.pop(npu)
 
     def member_finished(self, position: int) -> None:
-        """An NPU is through with a chunk, and somebody wants to know when it is with all."""
+        """Count a chunk that an NPU has finished; after the last one call `joined`."""
         self.to_go[position] -= 1
         if not self.to_go[position] and self.joined is not None:
             self.joined(self, self.communicator.members[position])
 
     def chunk_finished(self, cycle: int) -> None:
+        """Count a chunk that all NPUs have finished; after the last one call `done`."""
         self.unfinished -= 1
         if not self.unfinished:
             self.end = cycle
@@ -103,8 +119,11 @@ class Collective:
 
 
 class PointToPoint:
-    """A message of its own from NPU to NPU. `end` is -1 until its receiver has taken it in, `start` of an open one -1
-    until it is handed over. `number`: what the system layer knows it by."""
+    """A point-to-point message.
+
+    `end` is -1 until the receiver has taken it in, `start` of an open one -1 until it is handed over. `number`: its
+    index in the system layer.
+    """
 
     def __init__(
         self,
@@ -127,16 +146,17 @@ class PointToPoint:
 
     @property
     def tasks(self) -> tuple[PointToPoint]:
-        """All that is to be done."""
+        """The message itself, as for a collective."""
         return (self,)
 
     def leave(self, cycle: int) -> None:
-        """An open message is handed over. Raises ValueError where it has been."""
+        """Note that an open message is handed over. Raises ValueError if it was before."""
         if self.start >= 0:
             raise ValueError(f"the {self.name} from NPU {self.src} to {self.dst} has been handed over, or is not open")
         self.start = cycle
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
+        """Note that the sender (rank 0) or the receiver (rank 1) has finished."""
         if rank == 1:
             self.end = cycle
             if self.done is not None:
@@ -144,17 +164,17 @@ class PointToPoint:
 
 
 class Chunk:
-    """A part of a collective's data that goes through the phases of its plan."""
+    """A part of a collective's buffer that passes the phases of its plan."""
 
     def __init__(self, number: int, collective: Collective, plan: Plan) -> None:
         self.number = number
         self.collective = collective
         self.plan = plan
         self.stages: list[ChunkPhase] = []
-        self.left = plan.npus  # NPUs that are not through with it
+        self.left = plan.npus  # NPUs that have not finished it
 
     def member_through(self, position: int, cycle: int) -> None:
-        """An NPU has done all phases."""
+        """Note that an NPU has finished all phases."""
         if self.collective.to_go:
             self.collective.member_finished(position)
         self.left -= 1
@@ -163,8 +183,11 @@ class Chunk:
 
 
 class ChunkPhase:
-    """One phase of one chunk. Lists by position, -1 where it has not happened: `ready`, `start`, `end` (cycles),
-    `messages` (received) and `network` (cycles that these were in the network, added up)."""
+    """One phase of one chunk.
+
+    Lists by position, -1 until known: `ready`, `start`, `end` (cycles), `messages` (received) and `network` (their
+    total time in the network, in cycles). `place`: number of its queue in the dimension; `dimension`: -1 for all.
+    """
 
     def __init__(
         self, system: StageServices, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int
@@ -173,8 +196,8 @@ class ChunkPhase:
         self.chunk = chunk
         self.number = number
         self.phase = phase
-        self.place = place  # number of its queue in the dimension
-        self.dimension = dimension  # of the network, -1 for all of them
+        self.place = place
+        self.dimension = dimension
         self.following: ChunkPhase | None = None
         count = chunk.plan.npus
         self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
@@ -183,17 +206,17 @@ class ChunkPhase:
         self.task_of: list[ChunkTask | None] = [None] * count
 
     def member_ready(self, position: int, cycle: int) -> None:
-        """An NPU has the data that this phase starts from."""
+        """Note that an NPU has the data that this phase starts from."""
         self.ready[position] = cycle
         task = self.task_of[position]
         if task is not None:
             task.member_ready(position)
-        else:  # the phase does not concern it
+        else:  # it takes no part in this phase
             self.start[position] = cycle
             self.member_ended(position, cycle, 0, 0)
 
     def member_ended(self, position: int, cycle: int, messages: int, network: int) -> None:
-        """An NPU has sent and received everything of this phase."""
+        """Note that an NPU has sent and received everything of this phase."""
         self.end[position], self.messages[position], self.network[position] = cycle, messages, network
         if self.boost:
             self._boosted(position, cycle)
@@ -205,7 +228,7 @@ class ChunkPhase:
             self.chunk.member_through(position, cycle)
 
     def _boosted(self, position: int, cycle: int) -> None:
-        """Only the groups of the first NPU are there; all others are taken to be as far as it is."""
+        """Only the groups of the first NPU are simulated; the others are assumed to keep pace with it."""
         if position:
             return
         if self.following is None:
@@ -214,7 +237,7 @@ class ChunkPhase:
             self.following.all_ready(cycle)
 
     def all_ready(self, cycle: int) -> None:
-        """With boost: every NPU that takes part has its data."""
+        """With boost: note that every simulated NPU has its data."""
         for task in self.tasks:
             for position in task.positions:
                 self.ready[position] = cycle
@@ -222,23 +245,26 @@ class ChunkPhase:
 
 
 class ChunkTask:
-    """One group's part of a stage: it stands in line (see lines.py), and is carried out by the executor."""
+    """The part of one group in a chunk phase: admitted by a ChunkQueue, carried out by the executor.
+
+    `number`: its index in the executor. `planes`: of its clockwise and of its anticlockwise messages.
+    """
 
     def __init__(
         self,
         stage: ChunkPhase,
         positions: list[int],
         program: Program,
-        line: ChunkQueue,
+        chunk_queue: ChunkQueue,
         number: int,
         planes: tuple[int, int],
     ) -> None:
         self.stage = stage
         self.positions = positions
         self.program = program
-        self.line = line
-        self.number = number  # the executor's
-        self.planes = planes  # of messages that go clockwise, and anticlockwise
+        self.chunk_queue = chunk_queue
+        self.number = number
+        self.planes = planes
         self.rank = {position: rank for rank, position in enumerate(positions)}
         self.kind = stage.phase.kind
         self.phases_left = len(stage.chunk.plan.phases) - stage.number
@@ -250,40 +276,42 @@ class ChunkTask:
 
     @cached_property
     def size(self) -> int:
-        """The most bytes that an NPU has before or after it."""
+        """The largest number of bytes that an NPU has before or after it."""
         phase = self.stage.phase
         return int(np.maximum(phase.bytes_in, phase.bytes_out)[self.positions].max())
 
     @property
     def priority(self) -> int:
-        """That of its collective, which an open one has when somebody enters it."""
+        """The priority of its collective; of an open one known once an NPU has entered."""
         return self.stage.chunk.collective.priority
 
     @property
     def members(self) -> list[int]:
         """The NPU of each rank."""
-        of = self.stage.chunk.collective.communicator.members
-        return [of[position] for position in self.positions]
+        members = self.stage.chunk.collective.communicator.members
+        return [members[position] for position in self.positions]
 
     @property
     def schedule(self) -> CompiledSchedule:
-        """What the ranks do."""
+        """The schedule of its messages."""
         return self.program.schedule
 
     def member_ready(self, position: int) -> None:
+        """Note that a member has its data; start it, or queue the task."""
         self.missing -= 1
         self.live = not self.missing
         if self.admitted:
             if self.live:
-                self.line.became_live()
+                self.chunk_queue.became_live()
             self._start(self.rank[position])
-        elif self.live or not self.queued:  # else nothing is new for the line
+        elif self.live or not self.queued:  # otherwise the queue knows it already
             if not self.queued:
                 self.queued = True
-                self.line.join(self)
-            self.line.serve()
+                self.chunk_queue.enqueue(self)
+            self.chunk_queue.admit_waiting()
 
     def admit(self) -> None:
+        """Start the members that have their data."""
         for rank, position in enumerate(self.positions):
             if self.stage.ready[position] >= 0:
                 self._start(rank)
@@ -294,8 +322,9 @@ class ChunkTask:
         system.executor.start(self.number, rank, system.cycle)
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
+        """Note that a rank has sent and received everything; after the last one free the slot."""
         self.stage.member_ended(self.positions[rank], cycle, messages, network)
         self.unfinished -= 1
         if not self.unfinished:
-            self.line.left()
-            self.line.serve()
+            self.chunk_queue.finished()
+            self.chunk_queue.admit_waiting()

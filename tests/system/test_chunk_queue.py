@@ -27,11 +27,11 @@ class Task:
     def admit(self) -> None:
         self.log.append(self.name)
 
-    def turn_live(self, line: ChunkQueue) -> None:
+    def turn_live(self, chunk_queue: ChunkQueue) -> None:
         self.live = True
         if self.admitted:
-            line.became_live()
-        line.serve()
+            chunk_queue.became_live()
+        chunk_queue.admit_waiting()
 
 
 @pytest.fixture
@@ -40,26 +40,26 @@ def log() -> list[str]:
 
 
 def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
-    line = ChunkQueue(2)
+    chunk_queue = ChunkQueue(2)
     for name in "abc":
-        line.join(Task(name, log, live=True))
-    line.serve()
+        chunk_queue.enqueue(Task(name, log, live=True))
+    chunk_queue.admit_waiting()
     assert log == ["a", "b"]
-    line.serve()
+    chunk_queue.admit_waiting()
     assert log == ["a", "b"]
-    line.left()
-    line.serve()
+    chunk_queue.finished()
+    chunk_queue.admit_waiting()
     assert log == ["a", "b", "c"]
-    assert line.running == 2
+    assert chunk_queue.running == 2
 
 
 def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
-    line = ChunkQueue(1)
+    chunk_queue = ChunkQueue(1)
     for name, priority in (("a", 0), ("b", 5), ("c", -1), ("d", 5)):
-        line.join(Task(name, log, live=True, priority=priority))
+        chunk_queue.enqueue(Task(name, log, live=True, priority=priority))
     for _ in range(4):
-        line.serve()
-        line.left()
+        chunk_queue.admit_waiting()
+        chunk_queue.finished()
     assert log == ["b", "d", "a", "c"]
 
 
@@ -74,60 +74,60 @@ def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
     ],
 )
 def test_among_equal_priorities_the_policy_decides(policy: str, order: str, log: list[str]) -> None:
-    line = ChunkQueue(1, policy)
+    chunk_queue = ChunkQueue(1, policy)
     scatter, gather = "reduce-scatter", "all-gather"
     rows = [("a", scatter, 5, 3), ("b", scatter, 2, 2), ("c", gather, 9, 1), ("d", scatter, 3, 3), ("e", scatter, 7, 2)]
     for name, kind, size, left in [*rows, ("f", gather, 1, 1)]:
-        line.join(Task(name, log, live=True, kind=kind, size=size, left=left))
+        chunk_queue.enqueue(Task(name, log, live=True, kind=kind, size=size, left=left))
     for _ in range(6):
-        line.serve()
-        line.left()
+        chunk_queue.admit_waiting()
+        chunk_queue.finished()
     assert "".join(log) == order
 
 
 def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: list[str]) -> None:
     """The heart of it: the slot of a chunk whose other members are not there yet is free for one that can go on."""
-    line = ChunkQueue(1)
+    chunk_queue = ChunkQueue(1)
     early, live = Task("early", log, live=False), Task("live", log, live=True)
-    line.join(early)
-    line.serve()
+    chunk_queue.enqueue(early)
+    chunk_queue.admit_waiting()
     assert log == ["early"]
-    line.join(live)
-    line.serve()
+    chunk_queue.enqueue(live)
+    chunk_queue.admit_waiting()
     assert log == ["early", "live"]
-    assert (line.running, line.early) == (1, 1)
+    assert (chunk_queue.running, chunk_queue.early) == (1, 1)
     # The early one turns live: from now on it takes room, for a while there are more than the room is for.
-    early.turn_live(line)
-    assert (line.running, line.early) == (2, 0)
-    line.join(Task("next", log, live=True))
-    line.left()
-    line.serve()
+    early.turn_live(chunk_queue)
+    assert (chunk_queue.running, chunk_queue.early) == (2, 0)
+    chunk_queue.enqueue(Task("next", log, live=True))
+    chunk_queue.finished()
+    chunk_queue.admit_waiting()
     assert log == ["early", "live"]
-    line.left()
-    line.serve()
+    chunk_queue.finished()
+    chunk_queue.admit_waiting()
     assert log == ["early", "live", "next"]
 
 
 def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
-    line = ChunkQueue(2)
+    chunk_queue = ChunkQueue(2)
     tasks = [Task(name, log, live=False) for name in "abc"]
     for task in tasks:
-        line.join(task)
-    line.serve()
+        chunk_queue.enqueue(task)
+    chunk_queue.admit_waiting()
     assert log == ["a", "b"]
     # One that turns live while it waits overtakes the early ones.
-    tasks[2].turn_live(line)
+    tasks[2].turn_live(chunk_queue)
     assert log == ["a", "b", "c"]
 
 
 def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> None:
-    line = ChunkQueue(1)
-    line.join(Task("live", log, live=True))
-    line.join(Task("early", log, live=False))
-    line.serve()
+    chunk_queue = ChunkQueue(1)
+    chunk_queue.enqueue(Task("live", log, live=True))
+    chunk_queue.enqueue(Task("early", log, live=False))
+    chunk_queue.admit_waiting()
     assert log == ["live"]
-    line.left()
-    line.serve()
+    chunk_queue.finished()
+    chunk_queue.admit_waiting()
     assert log == ["live", "early"]
 
 
@@ -137,23 +137,23 @@ def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> N
 )
 def test_a_line_never_stands_still_with_room(room: int, steps: list[tuple[str, int, bool]]) -> None:
     """After any history: who is live waits only if `room` live ones run, and every task is admitted once."""
-    line, log = ChunkQueue(room), []
+    chunk_queue, log = ChunkQueue(room), []
     tasks: list[Task] = []
     gone: set[str] = set()
     for what, pick, live in steps:
         if what == "join":
             tasks.append(Task(str(len(tasks)), log, live=live, priority=pick % 3))
-            line.join(tasks[-1])
-            line.serve()
+            chunk_queue.enqueue(tasks[-1])
+            chunk_queue.admit_waiting()
         elif what == "live" and (waiting := [t for t in tasks if not t.live]):
-            waiting[pick % len(waiting)].turn_live(line)
+            waiting[pick % len(waiting)].turn_live(chunk_queue)
         elif what == "leave" and (able := [t for t in tasks if t.admitted and t.live and t.name not in gone]):
             gone.add(able[pick % len(able)].name)
-            line.left()
-            line.serve()
+            chunk_queue.finished()
+            chunk_queue.admit_waiting()
         running = [t for t in tasks if t.admitted and t.live and t.name not in gone]
         early = [t for t in tasks if t.admitted and not t.live]
-        assert (line.running, line.early) == (len(running), len(early))
+        assert (chunk_queue.running, chunk_queue.early) == (len(running), len(early))
         assert len(early) <= room
         waiting = [t for t in tasks if not t.admitted]
         if len(running) < room:

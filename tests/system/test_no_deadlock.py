@@ -116,7 +116,7 @@ class Plain(ChunkQueue):
     """The obvious rule: whoever is first in line takes a slot, and holds it until its chunk is through."""
 
     def _next(self) -> Any:
-        if self.running + self.early >= self.room or not self._waiting:
+        if self.running + self.early >= self.slots or not self._waiting:
             return None
         return self._waiting.pop(0)[2]
 

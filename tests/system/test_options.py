@@ -93,8 +93,8 @@ def test_garnets_queues_are_its_rings() -> None:
 
 def test_room_is_shared_by_the_queues() -> None:
     network = topology(("ring", 4), ("switch", 4))
-    assert options(network, active_chunks=5).room == [3, 5]
-    assert options(network, active_chunks=1).room == [1, 1]
+    assert options(network, active_chunks=5).slots == [3, 5]
+    assert options(network, active_chunks=1).slots == [1, 1]
 
 
 def test_delays_in_cycles() -> None:

@@ -285,10 +285,10 @@ def test_who_waits_for_whom_is_told() -> None:
         f"NPU 0 {place} waits for NPU 3 to send",
         f"NPU 1 {place} waits for NPU 0 to send",
         f"NPU 2 {place} waits for NPU 1 to send",
-        f"NPU 3 {place} waits for messages that left NPU 2 and have not come, and for NPU 2 to send",
+        f"NPU 3 {place} waits for messages that left NPU 2 and have not arrived, and for NPU 2 to send",
     ]
     assert lines[4].startswith(
-        "NPU 0 in queue 0 of dimension 0 with chunk 1, phase 0 (all-reduce) of the first waits for room"
+        "NPU 0 in queue 0 of dimension 0 with chunk 1, phase 0 (all-reduce) of the first waits for a slot"
     )
     assert stopped.value.exit_code == 3
 
