@@ -1,0 +1,35 @@
+"""The fixed experiments of validation/unchanged.py run, and a difference is found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import h5py
+
+from validation.unchanged import RUNS, difference, simulate
+
+PYXSIM = str(Path(sys.executable).with_name("pyxsim"))
+
+
+def test_equal_and_different_files(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+        assert simulate("torus-analytical", folder, PYXSIM) is None
+    assert difference("torus-analytical", after, before, PYXSIM) is None
+    with h5py.File(after / "torus-analytical.h5", "a") as file:
+        file["links/flits"][0, 0] += 1
+    found = difference("torus-analytical", after, before, PYXSIM)
+    assert found is not None
+    assert "links/flits" in found
+
+
+def test_a_failure_is_one_line(tmp_path: Path) -> None:
+    RUNS["broken"] = ["run", "inputs/no_such_file.toml"]
+    try:
+        problem = simulate("broken", tmp_path, PYXSIM)
+    finally:
+        del RUNS["broken"]
+    assert problem is not None
+    assert "no such file" in problem
