@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyxsim.registry import datasets
+from pyxsim.results.page import MARK, reference
 from pyxsim.results.result import JSON_TRAFFIC, Result
 from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_work
 
@@ -17,6 +18,13 @@ from tests.results.conftest import make_attribution, make_detail, make_layers, m
 @pytest.fixture
 def page(tree: Path) -> str:
     return (tree / "docs" / "output.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_is_up_to_date(page: str) -> None:
+    _, _, listed = page.partition(MARK)
+    assert listed.strip() == reference().strip(), (
+        "docs/output.md is out of date: python -m pyxsim.results.page docs/output.md"
+    )
 
 
 def words(page: str) -> set[str]:

@@ -92,7 +92,7 @@ add(
         "blame",
         "Who made whom wait: one row per link or lane, victim, culprit and part.",
         (
-            Column("link", "cycles", PART_TEXT["link"], labels="link_name"),
+            Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
             Column("culprit", "1", "number of the traffic that it waited for; -1: nobody", labels="traffic_name"),
             Column("cause", "1", "number of the part", labels="cause_name"),

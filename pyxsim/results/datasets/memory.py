@@ -35,7 +35,7 @@ add(
         "One row per remote memory and link to it.",
         (
             Column("name", "", "name of the memory or link", "text"),
-            Column("bandwidth", "bytes/second", "what it can carry; 0: as much as anybody wants", "float64"),
+            Column("bandwidth", "bytes/second", "bandwidth; 0: unlimited", "float64"),
             Column("bytes", "bytes", "what it carried"),
             Column("busy", "cycles", "it had something to carry"),
         ),
