@@ -1,4 +1,4 @@
-"""L5, the system layer: collectives as chunks, chunks as phases, phases in the queues of a dimension, messages out.
+"""L5, the system layer: cuts collectives into chunks, runs their phases in queues, sends messages.
 
 It drives any `Backend` (pyxsim/network/protocol.py) and never sees a flit.
 """

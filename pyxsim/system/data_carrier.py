@@ -1,13 +1,13 @@
-"""Data for real (`--carry`): every message takes bytes along, and what NPUs end with is compared with numpy's result.
+"""Real data (`--carry`): every message carries bytes, and the final data of all NPUs are compared with numpy's result.
 
-The system layer keeps a log of what happened to its messages. Here it is replayed, in batches while the simulation
-runs: a message takes the blocks with it that its sender has when it leaves, and they are stored or added (mod 256) when
-its receiver takes it in, in that order, whatever it is. So what an NPU ends with depends on the network's timing as
-much as on the schedule. The result that it should be is computed from the same random bytes without any schedule.
+The system layer logs its messages. The carrier replays the log in batches while the simulation runs: a message takes
+the blocks that its sender has when it leaves, and they are stored or added (mod 256) in the order in which receivers
+take messages in. So the final data of an NPU depend on the timing of the network as much as on the schedule. The
+expected result is computed from the same random bytes without any schedule.
 
-Each chunk is a collective of its own, on its slice of the data. What an NPU holds between two phases is an array of
-rows: in an all-to-all one for every source whose data it has, else a single one. A barrier has no data. There a row for
-every NPU says whether it has been heard of, and to add means to take over what is known.
+Each chunk is a collective of its own, on its slice of the data. Between two phases an NPU holds an array of rows: in an
+all-to-all one for every source whose data it has, else a single one. A barrier has no data; its row for every NPU says
+whether news of it has arrived, and adding merges this knowledge.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Communicator(Protocol):
 
 
 class Collective(Protocol):
-    """What was issued: its chunks, and who takes part. `end`: -1 until all of that has happened."""
+    """A collective with its members and chunks. `end`: -1 until it has ended."""
 
     @property
     def name(self) -> str: ...
@@ -75,8 +75,8 @@ class ChunkPhase(Protocol):
 
 
 class Task(Protocol):
-    """One group's part of a stage: the position of each rank, and what was executed. Or a message of its own, which
-    has no stage, and is not looked at."""
+    """The part of one group in a chunk phase: the position of each rank, and the schedule. Point-to-point messages have
+    no stage and are skipped."""
 
     @property
     def stage(self) -> ChunkPhase: ...
@@ -87,7 +87,7 @@ class Task(Protocol):
 
 
 class Source(Protocol):
-    """The system layer: tasks by the numbers that the log has, and all that was issued so far."""
+    """The system layer: tasks by their numbers in the log, and all issued collectives."""
 
     @property
     def tasks(self) -> Sequence[Any]: ...
@@ -96,7 +96,7 @@ class Source(Protocol):
 
 
 class DataCarrier:
-    """Carries the data of all collectives of a system. Raises InputError when they are too many or there are none."""
+    """Carries the data of all collectives of a system layer. Raises InputError if they are too large, or none."""
 
     def __init__(self, source: Source, seed: int = 0) -> None:
         self.source = source
@@ -105,12 +105,12 @@ class DataCarrier:
         self._tasks: dict[int, _Group] = {}
         self._scripts: dict[CompiledSchedule, _Script] = {}
         self._numbers: dict[Collective, int] = {}
-        self._over: set[int] = set()  # numbers of those that have been compared
+        self._compared: set[int] = set()  # numbers of collectives
         self._bytes = 0
         self._reserve()
 
     def feed(self, log: NDArray[np.int64]) -> None:
-        """The next rows (LEFT or TAKEN_IN, task, message), in order. Raises ScheduleError for what cannot be."""
+        """Replay the next rows (LEFT or TAKEN_IN, task, message). Raises ScheduleError for impossible ones."""
         self._reserve()
         ended: list[Collective] = []
         for what, number, message in log.tolist():
@@ -130,20 +130,20 @@ class DataCarrier:
             self._compare(collective)
 
     def finish(self) -> None:
-        """Compare what every NPU has in the end. Raises ScheduleError that names NPU, chunk and first wrong byte."""
+        """Compare the final data of every NPU. Raises ScheduleError with NPU, chunk and first wrong byte."""
         self._reserve()
         for collective in self.source.collectives:
             self._compare(collective)
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the buffers of all collectives that are not over."""
+        """Bytes of the buffers of all collectives that have not ended."""
         return self._bytes
 
     def _compare(self, collective: Collective) -> None:
-        """The data of a collective that is over; they are not needed any more then."""
+        """Compare the data of a collective that has ended, and free them."""
         number = self._numbers[collective]
-        if number in self._over:
+        if number in self._compared:
             return
         chunks = set(collective.chunks)
         groups = [task for task, group in self._tasks.items() if group.data.chunk in chunks]
@@ -153,10 +153,10 @@ class DataCarrier:
             self._data(chunk).compare()
             del self._chunks[chunk]
             self._bytes -= _buffer_bytes(chunk.plan)
-        self._over.add(number)
+        self._compared.add(number)
 
     def _reserve(self) -> None:
-        """Look at what has been issued since the last time."""
+        """Count the buffers of newly issued collectives."""
         collectives = self.source.collectives
         for number in range(len(self._numbers), len(collectives)):
             collective = collectives[number]
@@ -177,7 +177,7 @@ class DataCarrier:
 
     def _data(self, chunk: Chunk) -> _Data:
         number = self._numbers[chunk.collective]
-        if number in self._over:
+        if number in self._compared:
             raise ScheduleError(f"{chunk.collective.name}, chunk {chunk.number}: a message leaves when it is over")
         if chunk not in self._chunks:
             self._chunks[chunk] = _Data(chunk, [self.seed, number, chunk.number])
@@ -191,7 +191,7 @@ class DataCarrier:
 
 
 def _buffer_bytes(plan: Plan) -> int:
-    """Bytes that all NPUs hold together at most."""
+    """Maximum number of bytes that all NPUs hold together."""
     if plan.kind == "barrier":
         return plan.npus**2
     held = [int(phase_bytes.sum()) for phase in plan.phases for phase_bytes in (phase.bytes_in, phase.bytes_out)]
@@ -199,7 +199,7 @@ def _buffer_bytes(plan: Plan) -> int:
 
 
 class _Script:
-    """A schedule as lists: what its messages carry from which cells to which."""
+    """A schedule as lists: the cells that its messages read and write."""
 
     def __init__(self, schedule: CompiledSchedule) -> None:
         s = schedule
@@ -218,7 +218,7 @@ class _Script:
         self._sizes: dict[tuple[int, int], list[int]] = {}
 
     def sizes(self, phase: Phase, position: int) -> list[int]:
-        """Bytes of each row of what messages take along, in the group of a position."""
+        """Bytes per row of each message, in the group of a position."""
         key = int(phase.pieces[position]), phase.copies
         if key not in self._sizes:
             sizes = self.schedule.message_bytes(phase.block_sizes(key[0]))
@@ -227,7 +227,7 @@ class _Script:
 
 
 class _Group:
-    """A group that carries out a phase of a chunk: the messages that are on their way, and what they carry."""
+    """A group that carries out a chunk phase, with the messages in flight and their data."""
 
     def __init__(self, task: Task, script: _Script, data: _Data) -> None:
         self.script = script
@@ -235,36 +235,36 @@ class _Group:
         self.stage = task.stage.number
         self.positions = list(task.positions)
         self.sizes = script.sizes(data.plan.phases[self.stage], self.positions[0])
-        self.gone: set[int] = set()  # messages that have left
-        self.on_way: dict[int, list[Bytes]] = {}
-        self.summed: set[int] = set()  # joins that the network has added up
+        self.sent: set[int] = set()  # messages that have been sent
+        self.in_flight: dict[int, list[Bytes]] = {}
+        self.summed: set[int] = set()  # joins that the network has reduced
 
     def left(self, message: int) -> None:
         script = self.script
-        if message in self.gone:
+        if message in self.sent:
             raise self._fault(message, "leaves twice")
-        self.gone.add(message)
+        self.sent.add(message)
         rank = script.src[message]
         held = self.data.cells_of(self.positions[rank], self.stage)
         for cell in script.cells[message]:
             if cell not in held:
                 raise self._fault(message, f"takes block {cell} along, which rank {rank} does not have")
-        # Arrays are replaced, never changed: what is on its way stays what it was.
-        self.on_way[message] = [held[cell] for cell in script.cells[message]]
-        count = sum(cell.shape[1] for cell in self.on_way[message])
+        # Arrays are replaced, never modified, so data in flight stay unchanged.
+        self.in_flight[message] = [held[cell] for cell in script.cells[message]]
+        count = sum(cell.shape[1] for cell in self.in_flight[message])
         if count != self.sizes[message]:
             raise self._fault(message, f"takes {count} bytes along, not {self.sizes[message]}")
 
     def taken_in(self, message: int) -> None:
         script = self.script
-        if message not in self.on_way:
-            raise self._fault(message, "is taken in again" if message in self.gone else "is taken in before it left")
+        if message not in self.in_flight:
+            raise self._fault(message, "is taken in again" if message in self.sent else "is taken in before it left")
         join = script.join[message]
         if join >= 0 and join not in self.summed:
             self._sum(join)
         rank = script.dst[message]
         held = self.data.cells_of(self.positions[rank], self.stage)
-        for cell, new in zip(script.puts[message], self.on_way.pop(message), strict=True):
+        for cell, new in zip(script.puts[message], self.in_flight.pop(message), strict=True):
             if not script.reduce[message]:
                 held[cell] = new
             elif cell in held and held[cell].shape == new.shape:
@@ -273,28 +273,28 @@ class _Group:
                 raise self._fault(message, f"adds to block {cell}, which rank {rank} does not have")
 
     def _sum(self, join: int) -> None:
-        """The network adds up what the messages of a join carry; each of them brings the sum."""
+        """Reduce the messages of a join in the network; each of them delivers the sum."""
         messages = self.script.joined[join]
         for message in messages:
-            if message not in self.on_way:
+            if message not in self.in_flight:
                 raise self._fault(message, "has not left when its join is handed over")
-        total = self.on_way[messages[0]]
+        total = self.in_flight[messages[0]]
         for message in messages[1:]:
-            total = [self.data.add(*both) for both in zip(total, self.on_way[message], strict=True)]
-        self.on_way.update(dict.fromkeys(messages, total))
+            total = [self.data.add(*both) for both in zip(total, self.in_flight[message], strict=True)]
+        self.in_flight.update(dict.fromkeys(messages, total))
         self.summed.add(join)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all messages have left and were taken in."""
-        return not self.on_way and len(self.gone) == len(self.script.src)
+        """Whether all messages were sent and taken in."""
+        return not self.in_flight and len(self.sent) == len(self.script.src)
 
     def check_complete(self) -> None:
-        """All messages have left, and were taken in."""
-        if self.on_way:
-            raise self._fault(min(self.on_way), "is never taken in")
-        if len(self.gone) < len(self.script.src):
-            raise self._fault(min(set(range(len(self.script.src))) - self.gone), "never leaves")
+        """Raise ScheduleError unless all messages were sent and taken in."""
+        if self.in_flight:
+            raise self._fault(min(self.in_flight), "is never taken in")
+        if len(self.sent) < len(self.script.src):
+            raise self._fault(min(set(range(len(self.script.src))) - self.sent), "never leaves")
 
     def _fault(self, message: int, problem: str) -> ScheduleError:
         script = self.script
@@ -306,8 +306,7 @@ class _Group:
 
 @dataclass
 class _Held:
-    """What an NPU has of a chunk: before its phases and between them rows of bytes from `first` on; within a phase
-    cells. `stage`: the phase that it is in, or has left."""
+    """Data of a chunk at an NPU: rows of bytes from `first` on between phases, cells within one. `stage`: its phase."""
 
     first: int
     rows: Bytes
@@ -326,13 +325,15 @@ class _Data:
         self.layouts = [_layout(phase, phase.schedule()) for phase in self.plan.phases]
         self.add: Callable[[Bytes, Bytes], Bytes] = np.maximum if self.plan.kind == "barrier" else np.add
         first, size = final_pieces(self.plan)
-        self.own = list(zip(first.tolist(), size.tolist(), strict=True))  # first byte and bytes of everybody's piece
+        self.own = list(
+            zip(first.tolist(), size.tolist(), strict=True)
+        )  # first byte and bytes of each position's piece
         self.held = [self._at_start(position) for position in range(self.plan.npus)]
 
-    # -- what there is at the start, and should be at the end --
+    # -- initial and expected data --
 
     def initial(self, position: int) -> Bytes:
-        """What a position brings in, if it brings in anything: the same whenever it is asked for."""
+        """Return the input of a position, reproducibly."""
         if self.plan.kind == "barrier":
             heard = np.zeros((self.plan.npus, 1), dtype=np.uint8)
             heard[position] = 1
@@ -346,8 +347,8 @@ class _Data:
         first = self.own[position][0] if self.plan.kind in ("all-gather", "gather") else 0
         return _Held(first, self.initial(position))
 
-    def wanted(self) -> list[Bytes | None]:
-        """What every position must end with, computed directly; None: nothing is asked of it."""
+    def expected(self) -> list[Bytes | None]:
+        """Return the expected data of every position, computed directly; None: not defined."""
         plan = self.plan
         everybody = range(plan.npus)
         if plan.kind == "barrier":
@@ -372,7 +373,7 @@ class _Data:
         return [None if only_root and position != plan.root else whole for position in everybody]
 
     def _sources(self) -> list[int]:
-        """Whose data the rows of an NPU are after an all-to-all: the last phase counts slowest."""
+        """Sources of the rows of an NPU after an all-to-all; the last phase varies slowest."""
         row, weight = np.zeros(self.plan.npus, dtype=np.int64), 1
         for phase in self.plan.phases:
             row += phase.ranks * weight
@@ -380,52 +381,52 @@ class _Data:
         return cast(list[int], np.argsort(row).tolist())
 
     def compare(self) -> None:
-        for position, wanted in enumerate(self.wanted()):
+        for position, expected in enumerate(self.expected()):
             npu = self.chunk.collective.communicator.members[position]
-            self._go_on(position, len(self.layouts))
+            self._advance(position, len(self.layouts))
             there = self.held[position].rows
-            if wanted is None:
+            if expected is None:
                 continue
-            if there.shape != wanted.shape:
-                problem = f"NPU {npu} ends with {there.size} bytes, not {wanted.size}"
+            if there.shape != expected.shape:
+                problem = f"NPU {npu} ends with {there.size} bytes, not {expected.size}"
                 raise ScheduleError(f"{self.name}: {problem}", rank=npu)
-            if not np.array_equal(there, wanted):
-                byte = int(np.argmax((there != wanted).ravel()))
-                values = f"{there.ravel()[byte]}, not {wanted.ravel()[byte]}"
+            if not np.array_equal(there, expected):
+                byte = int(np.argmax((there != expected).ravel()))
+                values = f"{there.ravel()[byte]}, not {expected.ravel()[byte]}"
                 raise ScheduleError(f"{self.name}: NPU {npu} ends with a wrong byte {byte}: {values}", rank=npu)
 
     # -- from phase to phase --
 
     def cells_of(self, position: int, stage: int) -> Cells:
-        """The cells of a position in a phase. It has done with the phases before, and has not gone on."""
+        """Return the cells of a position in a phase. Raises ScheduleError if it has already left it."""
         held = self.held[position]
         if held.stage > stage:
             npu = self.chunk.collective.communicator.members[position]
             problem = f"NPU {npu} has gone on to phase {held.stage} before phase {stage} is over"
             raise ScheduleError(f"{self.name}: {problem}", rank=npu)
-        self._go_on(position, stage)
+        self._advance(position, stage)
         if held.cells is None:
             held.cells = self.layouts[stage].cells(position, held)
         return held.cells
 
-    def _go_on(self, position: int, stage: int) -> None:
-        """Leave the phase in which a position is; go through those before `stage` in which it has nothing to do."""
+    def _advance(self, position: int, stage: int) -> None:
+        """Advance a position to phase `stage`, through those in which it takes no part."""
         held = self.held[position]
         while held.stage < stage:
             if held.stage >= 0:
                 layout = self.layouts[held.stage]
                 cells = layout.cells(position, held) if held.cells is None else held.cells
-                self._leave(position, layout, cells)
+                self._finish_phase(position, layout, cells)
             held.stage += 1
             held.cells = None
 
-    def _leave(self, position: int, layout: _Layout, cells: Cells) -> None:
+    def _finish_phase(self, position: int, layout: _Layout, cells: Cells) -> None:
         held = self.held[position]
         goals = layout.goals(position)
         ends = layout.ends(position)
         for block in goals:
             if block not in cells:
-                if ends[block % layout.width] == ends[block % layout.width + 1]:  # nobody sends nothing
+                if ends[block % layout.width] == ends[block % layout.width + 1]:  # empty blocks are not sent
                     cells[block] = held.rows[:, :0]
                     continue
                 npu = self.chunk.collective.communicator.members[position]
@@ -436,7 +437,7 @@ class _Data:
 
 
 class _Layout:
-    """Where the blocks of a phase are in what NPUs hold."""
+    """Positions of the blocks of a phase in the data of NPUs."""
 
     def __init__(self, phase: Phase, schedule: CompiledSchedule) -> None:
         self.phase = phase
@@ -446,7 +447,7 @@ class _Layout:
         self.takes_part[phase.groups] = True
         # In an all-to-all, the blocks of one source are what is cut.
         self.width = self.schedule.blocks // (phase.npus if self.schedule.kind.homes == 2 else 1)
-        self._begins: dict[int, I64] = {}  # by the bytes of a piece, of which there are few
+        self._begins: dict[int, I64] = {}  # by the bytes of a piece, which have few values
         ranks = range(phase.npus)
         self._starts: list[list[int]] = [[] for _ in ranks]
         self._goals: list[list[int]] = [[] for _ in ranks]
@@ -457,7 +458,7 @@ class _Layout:
                 self._goals[rank].append(block)
 
     def ends(self, position: int) -> I64:
-        """Where the blocks of one source begin and end: from the first byte of the chunk."""
+        """Offsets of the blocks of one source, from the first byte of the chunk."""
         phase = self.phase
         piece = int(phase.pieces[position])
         if piece not in self._begins:
@@ -465,7 +466,7 @@ class _Layout:
         return cast(I64, self._begins[piece] + self.base[position])
 
     def cells(self, position: int, held: _Held) -> Cells:
-        """The cells of a position at the beginning of the phase."""
+        """Return the cells of a position at the beginning of the phase."""
         if not self.takes_part[position]:
             return {}
         ends = (self.ends(position) - held.first).tolist()
@@ -473,11 +474,11 @@ class _Layout:
         return {b: held.rows[:, ends[b % self.width] : ends[b % self.width + 1]] for b in blocks}
 
     def goals(self, position: int) -> list[int]:
-        """The blocks that a position takes along."""
+        """Return the blocks that a position has after the phase."""
         return self._goals[self.phase.ranks[position]] if self.takes_part[position] else []
 
     def rows(self, position: int, blocks: list[Bytes]) -> tuple[int, Bytes]:
-        """What a position has that ends with the blocks of `goals`: first byte and rows."""
+        """Return the first byte and the rows of a position after the phase, from the blocks of `goals`."""
         goals = self.goals(position)
         if not goals:
             return 0, np.zeros((1, 0), dtype=np.uint8)
@@ -490,5 +491,5 @@ class _Layout:
 
 @lru_cache(maxsize=64)
 def _layout(phase: Phase, schedule: CompiledSchedule) -> _Layout:
-    # With the schedule: the same name of a file may stand for another one later.
+    # The schedule is part of the key: a file of the same name may change.
     return _Layout(phase, schedule)

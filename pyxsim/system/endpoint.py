@@ -1,6 +1,6 @@
-"""What NPUs share between computing and communicating: chunks that come to an endpoint and leave it, computations.
+"""Endpoints that computation and communication share: chunks that enter and leave them, computations.
 
-Bytes go through pipes (pipes.pyx), messages by themselves (executor.pyx). Here is what happens less often.
+The pipes (pipes.pyx) serve the bytes; the executor (executor.pyx) handles messages. This file handles the rarer events.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pyxsim.system.options import Endpoint
 from pyxsim.system.pipes import Pipes
 from pyxsim.system.work import Chunk
 
-ONE = 2**16  # parts of a byte, and of a cycle's work
-MOST = 2**46 - 1  # bytes of a computation, or its cycles: what whole numbers of 64 bits have room for
+ONE = 2**16  # unit of bytes and of work per cycle: 1/ONE
+MOST = 2**46 - 1  # bytes or cycles of a computation that 64-bit integers can represent in this unit
 
 
 class Clock(Protocol):
-    """Whoever knows the current cycle."""
+    """An object with the current cycle."""
 
     cycle: int
 
 
 class _Move(NamedTuple):
-    """A chunk on its way between memory and engine."""
+    """A transfer of a chunk between memory and engine."""
 
     npu: int
     read: int
@@ -42,8 +42,8 @@ class _Move(NamedTuple):
 class Endpoints:
     """The endpoints of all NPUs.
 
-    Without an engine an NPU begins with a chunk at once, and computes more slowly while it is at one. With an engine
-    the chunk waits for room there, is read, and written again when all phases are done.
+    Without an engine an NPU begins with a chunk at once, and computes more slowly while it works on one. With an engine
+    the chunk waits for memory there, is read, and written back after all phases.
     """
 
     def __init__(self, npus: int, endpoint: Endpoint, slow: Sequence[Fraction], clock: Clock) -> None:
@@ -52,35 +52,37 @@ class Endpoints:
         self.pipes = Pipes(npus, *(0 if rate is None else max(int(rate * ONE), 1) for rate in rates))
         self._clock = clock
         self._slow = slow
-        self._beside = ONE - int(endpoint.compute_share * ONE)  # of its work in a cycle, beside a collective
-        self._at_work = [0] * npus  # chunks
-        self._room = [endpoint.engine_memory] * npus
+        self._beside = ONE - int(endpoint.compute_share * ONE)  # of its work per cycle, during a collective
+        self._active_chunks = [0] * npus
+        self._free_memory = [endpoint.engine_memory] * npus  # of each engine
         self._waiting: list[deque[tuple[Chunk, int]]] = [deque() for _ in range(npus)]
-        self._needs: dict[Chunk, list[int]] = {}  # per position: room in an engine
-        self._reads: list[deque[_Move]] = [deque() for _ in range(npus)]  # one after the other; the first is under way
+        self._needs: dict[Chunk, list[int]] = {}  # per position: memory in an engine
+        self._reads: list[deque[_Move]] = [
+            deque() for _ in range(npus)
+        ]  # one after the other; the first is in progress
         self._writes: list[deque[_Move]] = [deque() for _ in range(npus)]
-        self._missing: dict[Chunk, int] = {}  # NPUs that do not have a chunk's data yet
-        self._actions: dict[int, Callable[[], None]] = {}  # by keys: what follows when something is through
+        self._missing: dict[Chunk, int] = {}  # NPUs without the data of a chunk
+        self._actions: dict[int, Callable[[], None]] = {}  # by key: called when it has finished
         self._keys = 0
 
     # -- chunks --
 
     def check(self, chunk: Chunk) -> None:
-        """Raise InputError for a chunk that fits into no engine."""
-        room = self.options.engine_memory
-        if room is None or not chunk.plan.phases:
+        """Raise InputError for a chunk that does not fit into an engine."""
+        capacity = self.options.engine_memory
+        if capacity is None or not chunk.plan.phases:
             return
         most = np.max([np.maximum(phase.bytes_in, phase.bytes_out) for phase in chunk.plan.phases], axis=0).tolist()
-        if max(most) > room:
+        if max(most) > capacity:
             raise InputError(
                 f"a chunk of {max(most)} bytes of the {chunk.collective.name} does not fit into an engine",
                 key="system.endpoint.engine_memory",
-                allowed="room for the largest chunk: more of it, or more chunks",
+                allowed="memory for the largest chunk: a larger value, or more chunks",
             )
         self._needs[chunk] = most
 
     def enter(self, chunk: Chunk, position: int) -> None:
-        """An NPU has the data of a chunk."""
+        """Let an NPU that has the data of a chunk begin with it."""
         if not self.options.engine:
             self._count(chunk, position, 1)
             chunk.stages[0].member_ready(position, self._clock.cycle)
@@ -98,7 +100,7 @@ class Endpoints:
                 self._serve(npu)
 
     def leave(self, chunk: Chunk, position: int) -> None:
-        """An NPU has done all phases of a chunk."""
+        """Let a chunk leave an NPU that has finished all its phases."""
         if not self.options.engine:
             self._count(chunk, position, -1)
             chunk.member_through(position, self._clock.cycle)
@@ -107,23 +109,23 @@ class Endpoints:
         self._move(self._writes[npu], _Move(npu, 0, written, partial(self._written, chunk, position)))
 
     def _count(self, chunk: Chunk, position: int, change: int) -> None:
-        """How many chunks an NPU is at: with none it computes as fast as it can."""
+        """Count the chunks that an NPU works on: without any it computes at full speed."""
         npu = chunk.collective.communicator.members[position]
-        before = self._at_work[npu] > 0
-        self._at_work[npu] += change
-        if self._beside < ONE and before != (self._at_work[npu] > 0):
+        before = self._active_chunks[npu] > 0
+        self._active_chunks[npu] += change
+        if self._beside < ONE and before != (self._active_chunks[npu] > 0):
             self.pipes.slow(npu, self._speed(npu), self._clock.cycle)
 
     def _speed(self, npu: int) -> int:
-        return self._beside if self._at_work[npu] else ONE
+        return self._beside if self._active_chunks[npu] else ONE
 
     def _serve(self, npu: int) -> None:
-        """Chunks get room in an engine in their order, and are read."""
-        waiting, room = self._waiting[npu], self._room[npu]
-        assert room is not None
-        while waiting and (needed := self._needs[waiting[0][0]][waiting[0][1]]) <= room:
-            room -= needed
-            self._room[npu] = room
+        """Give engine memory to chunks in their order, and read them."""
+        waiting, free = self._waiting[npu], self._free_memory[npu]
+        assert free is not None
+        while waiting and (needed := self._needs[waiting[0][0]][waiting[0][1]]) <= free:
+            free -= needed
+            self._free_memory[npu] = free
             self._read(*waiting.popleft())
 
     def _read(self, chunk: Chunk, position: int) -> None:
@@ -134,17 +136,17 @@ class Endpoints:
         chunk.stages[0].member_ready(position, self._clock.cycle)
 
     def _written(self, chunk: Chunk, position: int) -> None:
-        npu, room = chunk.collective.communicator.members[position], self.options.engine_memory
-        if room is not None:
-            self._room[npu] = (self._room[npu] or 0) + self._needs[chunk][position]
+        npu, limited = chunk.collective.communicator.members[position], self.options.engine_memory is not None
+        if limited:
+            self._free_memory[npu] = (self._free_memory[npu] or 0) + self._needs[chunk][position]
         chunk.member_through(position, self._clock.cycle)
-        if room is not None:
+        if limited:
             self._serve(npu)
 
-    # -- what goes through the memory --
+    # -- memory traffic --
 
     def _move(self, line: deque[_Move], move: _Move) -> None:
-        """A chunk is read or written when those before it are."""
+        """Read or write a chunk after those before it."""
         if not move.read + move.written:
             move.then()
             return
@@ -168,25 +170,22 @@ class Endpoints:
         self._next(line)
 
     def compute(self, npu: int, ticks: int, size: int, then: Callable[[], None]) -> None:
-        """An NPU begins to compute, now: `ticks` cycles when nothing holds it up, in which it moves so many bytes.
-
-        `then` is called in the cycle of its end.
-        """
+        """Start a computation of `ticks` cycles at full speed that moves `size` bytes; call `then` at its end."""
         slowed = ceil(ticks * self._slow[npu])
         self.pipes.compute(npu, self._key(then), slowed, size, self._speed(npu), self._clock.cycle)
 
     def _key(self, then: Callable[[], None]) -> int:
-        """Keys are used again, so that they stay small."""
+        """Register an action. Keys are reused, so that they stay small."""
         self._keys += 1
         key = self._keys % 2**31
         self._actions[key] = then
         return key
 
-    def tell(self, keys: list[int]) -> None:
-        """These are through."""
+    def finish(self, keys: list[int]) -> None:
+        """Call the actions of moves and computations that have finished."""
         for key in keys:
             self._actions.pop(key)()
 
     def totals(self) -> dict[str, NDArray[np.int64]]:
-        """Per NPU: bytes `read`, `written` (communication), `compute`, `engine`; `busy` cycles of the memory."""
+        """Return per NPU: bytes `read`, `written` (communication), `compute`, `engine`; `busy` cycles of the memory."""
         return self.pipes.totals()

@@ -1,4 +1,4 @@
-"""How the system layer works: the settings of [system], resolved for one network."""
+"""Options of the system layer: the settings of [system], resolved for one network."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pyxsim.system.memory import MemoryOptions, resolve_memory
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import format_bandwidth, to_cycles, to_seconds
 
-REQUEST_BYTES = 8192  # by which a receiver requests a message with `rendezvous`, as in ASTRA-sim 2
+REQUEST_BYTES = 8192  # of the request for a message with `rendezvous`, as in ASTRA-sim 2
 ASTRA_SIM_1 = "astra-sim-1"
 _READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
-_OF_A_GROUP = "ring"  # what NPUs that form no grid do, as in ASTRA-sim, unless all dimensions have the same algorithm
+_OF_A_GROUP = "ring"  # of NPUs that form no grid, as in ASTRA-sim, unless all dimensions have the same algorithm
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SharedBus:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What computing and communicating share at an NPU; bytes per cycle, None for no limit. See docs/endpoint.md."""
+    """The endpoint that computation and communication share; bytes per cycle, None for no limit (docs/endpoint.md)."""
 
     memory: Fraction | None = None
     communication: Fraction | None = None
@@ -53,7 +53,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Options:
-    """How the system layer works; delays in cycles. The words are those of [system].
+    """Options of a system layer, named as in [system]; delays in cycles.
 
     algorithms   kind of collective -> name per dimension of the network; raises InputError
     queues       per dimension: its queues
@@ -93,10 +93,10 @@ class Options:
     cycles_per_ns: Fraction = Fraction(1)
 
     def algorithms_for(self, kind: str, group: Communicator) -> Sequence[str]:
-        """The algorithm of each dimension of a communicator. Raises InputError.
+        """Return the algorithm of each dimension of a communicator. Raises InputError.
 
-        NPUs that form no grid are one group over all dimensions: they take the one name that all dimensions have, or
-        the default of a group.
+        NPUs that form no grid are one group over all dimensions: they use the algorithm that all dimensions share, or
+        else the default of a group.
         """
         names = self.algorithms(kind)
         if group.is_grid:
@@ -106,32 +106,32 @@ class Options:
         return [natural(_OF_A_GROUP, kind)]
 
     def priority(self, number: int, wanted: int | None) -> int:
-        """The priority of collective `number`: the higher, the earlier."""
+        """Return the priority of collective `number`; higher goes first. `wanted`: with explicit scheduling."""
         if self.scheduling == "explicit":
             return wanted or 0
         return number if self.scheduling == "LIFO" else -number
 
     def reduction_cost(self, size: int) -> int:
-        """Cycles of reducing so many bytes."""
+        """Return the cycles of a reduction of `size` bytes."""
         bus, rate = self.shared_bus, self.reduction_bytes_per_cycle
         if bus is not None:
             return ceil(size // 100 * bus.reduction) + bus.reduction_start
         return self.reduction_delay + (ceil(_READS_AND_WRITES * size / rate) if rate else 0)
 
     def cycles_of_ns(self, ns: int) -> int:
-        """A time in cycles, rounded up."""
+        """Return a time in cycles, rounded up."""
         return ceil(ns * self.cycles_per_ns)
 
     def slow(self, npus: int) -> Sequence[Fraction]:
-        """The factor of the delays of each NPU."""
+        """Return the factor of the delays of each NPU."""
         return self.slowdown or [Fraction(1)] * npus
 
     def endpoint_delays(self, npus: int) -> list[int]:
-        """What each NPU needs to take a message in."""
+        """Return the cycles that each NPU takes to receive a message."""
         return [ceil(self.endpoint_delay * factor) for factor in self.slow(npus)]
 
     def skew(self, npu: int) -> int:
-        """How late an NPU begins."""
+        """Return by how many cycles an NPU begins late."""
         return self.start_skew[npu] if self.start_skew else 0
 
 
@@ -144,14 +144,21 @@ def resolve(
     seed: int = 1,
     carry: bool = False,
 ) -> Options:
-    """Everything that [system] leaves open, from the network. Raises InputError.
+    """Resolve the settings of [system] for a network. Raises InputError.
 
-    `bandwidths`: of an NPU in each dimension, in any unit (default: all alike). `seed`: of the skew of the starts.
+    Parameters
+    ----------
+    bandwidths
+        Of an NPU in each dimension, in any unit; equal by default.
+    seed
+        Of the start skew.
+    carry
+        Keep a log of messages for real data.
     """
     dims = len(topology.dims)
     queues = _queues(settings, topology)
     astra = settings.compat == ASTRA_SIM_1
-    # ASTRA-sim's Garnet backend knows no bandwidths: Themis takes all dimensions for alike there.
+    # ASTRA-sim's Garnet backend has no bandwidths: Themis treats all dimensions as equal there.
     if bandwidths is None or (astra and topology.confined):
         bandwidths = [Fraction(1)] * dims
     memory = settings.local_memory_bandwidth
@@ -183,7 +190,7 @@ def resolve(
     )
 
 
-_REDUCTION_START = Fraction(50, 10**9)  # seconds that each reduction takes beside the bytes (LogGP.cc of ASTRA-sim)
+_REDUCTION_START = Fraction(50, 10**9)  # fixed seconds of each reduction (LogGP.cc of ASTRA-sim)
 
 
 def _shared_bus(settings: Settings, clock: Fraction) -> SharedBus | None:
@@ -196,11 +203,11 @@ def _shared_bus(settings: Settings, clock: Fraction) -> SharedBus | None:
     return SharedBus(latency, overhead, gap, per_byte, reduction, start)
 
 
-_MOST_RATE = 2**30  # bytes per cycle: what whole numbers of 64 bits have room for (pipes.pyx)
+_MOST_RATE = 2**30  # bytes per cycle that the 64-bit integers of pipes.pyx can represent
 
 
 def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
-    """What is shared at the endpoint. Raises InputError for bandwidths that cannot be counted."""
+    """Resolve the shared endpoint. Raises InputError for bandwidths that cannot be represented."""
     own = settings.endpoint
     if own is None:
         return None
@@ -210,7 +217,7 @@ def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
         if bandwidth is None:
             return None
         if not Fraction(1, 2**16) <= bandwidth / clock <= _MOST_RATE:
-            problem = f"{format_bandwidth(bandwidth)} cannot be counted in cycles of this clock"
+            problem = f"{format_bandwidth(bandwidth)} cannot be represented in cycles of this clock"
             allowed = f"2^-16 to {_MOST_RATE} bytes per cycle"
             raise InputError(problem, key=f"system.endpoint.{key}", allowed=allowed)
         return bandwidth / clock
@@ -226,7 +233,7 @@ def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
 
 
 def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Sequence[int]:
-    """How late each NPU begins: drawn evenly up to `start_skew`, and what its stragglers say on top."""
+    """Delay of each NPU's start: uniform up to `start_skew`, plus the start of its stragglers."""
     most = to_cycles(settings.start_skew, clock)[0]
     late = np.random.default_rng((seed, _SKEW)).integers(0, most, npus, endpoint=True).tolist()
     for straggler in settings.stragglers:
@@ -235,11 +242,11 @@ def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Se
     return late if any(late) else ()
 
 
-_SKEW = 0x736B6577  # its own stream of the seed: packets and routers draw from others
+_SKEW = 0x736B6577  # random stream of its own, independent of packets and routers
 
 
 def _slowdown(settings: Settings, npus: int) -> Sequence[Fraction]:
-    """The factor of each NPU's delays."""
+    """Factor of each NPU's delays."""
     slow = [Fraction(1)] * npus
     for straggler in settings.stragglers:
         for npu in set(straggler.npus):
@@ -248,7 +255,7 @@ def _slowdown(settings: Settings, npus: int) -> Sequence[Fraction]:
 
 
 def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
-    """The queues of each dimension; where both directions exist, the first half of them is clockwise."""
+    """Queues of each dimension; with both directions, the first half is clockwise."""
     natural = list(topology.queues)
     # ASTRA-sim has one queue per dimension unless told otherwise; over Garnet one for each ring.
     default = 1 if settings.compat is not None and not topology.lane_per_plane else None
@@ -272,7 +279,7 @@ def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
 
 
 def _algorithms(settings: Settings, topology: Topology, kind: str) -> Sequence[str]:
-    """The algorithm of each dimension: the one that was asked for, or the one that is natural to its block."""
+    """Algorithm of each dimension: that of the settings, or the natural one of its block."""
     wanted = settings.algorithms(kind)
     dims = topology.dims
     key = f"system.{kind.replace('-', '_')}"
@@ -291,5 +298,5 @@ def _algorithms(settings: Settings, topology: Topology, kind: str) -> Sequence[s
 
 
 def natural(name: str, kind: str) -> str:
-    """The block's own algorithm where it can do this kind of collective, else direct, which can do all."""
+    """Return a block's own algorithm if it supports this kind of collective, else direct, which supports all."""
     return name if kind in get_algorithm(name).kinds else "direct"

@@ -1,4 +1,4 @@
-"""A compiled schedule as what one group executes: flat arrays, which the executor walks message by message.
+"""Programs: compiled schedules with byte counts, as flat arrays for the executor.
 
 Lists of different lengths are in CSR form (pyxsim/collective/arrays.py).
 """
@@ -23,11 +23,11 @@ Cost = Callable[[int], int]
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """What the messages of a program move through the pipes of their NPUs, in bytes per message (docs/endpoint.md).
+    """Bytes per message that a program moves through the pipes of its NPUs (docs/endpoint.md).
 
     read_out   read at the sender before it leaves
-    read_in, written   where it is taken in
-    offloaded  through the engines, and not through the memories
+    read_in, written   at the receiver
+    offloaded  through the engines instead of the memories
     """
 
     offloaded: bool
@@ -37,13 +37,13 @@ class Traffic:
 
 
 def traffic_of(s: CompiledSchedule, size: I64, *, offloaded: bool) -> Traffic:
-    """Without an engine: read, sent, written, and read again with its partner to be added and written. What is sent
-    on as it is added is not read again."""
+    """Return the traffic of messages. Without an engine a message is read, sent and written; a reduction reads both
+    operands and writes the result. A sum that is forwarded at once is not read again."""
     if offloaded:
         return Traffic(True, size, np.zeros_like(size), size)
-    adds = np.append(s.reduce[s.gate_ids], False)  # with one more: the last gate may be empty
+    adds = np.append(s.reduce[s.gate_ids], False)  # one more: the last gate may be empty
     of_gate = np.logical_or.reduceat(adds, s.gate_ptr[:-1]) & (np.diff(s.gate_ptr) > 0)
-    summed = np.append(of_gate, False)[s.gate]  # where there is no gate: the last one
+    summed = np.append(of_gate, False)[s.gate]  # without a gate: the last one
     return Traffic(
         False,
         read_out=np.where(s.local | summed, 0, size),
@@ -63,18 +63,18 @@ _SINGLE = _single()
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The messages of a phase on a group of `n` ranks; messages without bytes are gone.
+    """The messages of a phase on a group of `n` ranks, without those of 0 bytes.
 
-    src, dst, size, way  per message; a rank does messages to itself without the network
+    src, dst, size, way  per message; messages of a rank to itself skip the network
     cost       per message: cycles of its reduction at the receiver, and of a local step
     join       per message: -1, or the messages that the network reduces on the way: join_ids of that join
-    free       per rank: messages that wait for nothing
-    held       per rank: messages that wait for nothing but the window
-    opens      per message: gates that wait for it
-    gate_size  per gate: messages that it waits for
-    behind     per gate: messages that may leave when it is open
-    need       per message: messages, whichever, that its sender must have taken in (a window)
-    sends, receives  per rank: how many
+    free       per rank: messages without dependencies
+    held       per rank: messages that depend on the window only
+    opens      per message: gates that depend on it
+    gate_size  per gate: number of messages that it depends on
+    behind     per gate: messages that it enables
+    need       per message: number of messages that its sender must have received (a window)
+    sends, receives  per rank: number of messages
     """
 
     n: int
@@ -108,23 +108,31 @@ class Program:
 
 
 class Programs:
-    """Makes programs, each only once. `cost`: cycles of reducing so many bytes; `cycles_of_ns`: of a file's delays,
-    `unsaid_ns` where it does not say them. `offload`: whether collectives have an engine; None where nobody counts what
-    goes through memories and engines."""
+    """Builds programs and caches them.
+
+    Parameters
+    ----------
+    cost
+        Cycles of a reduction of a number of bytes.
+    cycles_of_ns
+        Converts the delays of schedule files; `unsaid_ns` where a file gives none.
+    offload
+        Whether collectives use an engine; None if memories and engines are not modelled.
+    """
 
     def __init__(self, cost: Cost, cycles_of_ns: Cost, *, unsaid_ns: int = 0, offload: bool | None = None) -> None:
         self.cost, self.cycles_of_ns, self.offload = cost, cycles_of_ns, offload
         self.unsaid_ns = unsaid_ns
-        # With the phase or schedule whose identity is in the key: as long as it is here nothing else can have it.
+        # The values keep the phase or schedule alive whose id is in the key.
         self._of_phase: dict[Any, tuple[Phase, Program]] = {}
         self._made: dict[Any, tuple[CompiledSchedule, Program]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies have identities of their own: they are asked for anew."""
+        """Without the caches: unpickled objects have new identities."""
         return {**vars(self), "_of_phase": {}, "_made": {}}
 
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
-        """The program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
+        """Return the program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
         place = (id(phase), piece, mirror)
         if place not in self._of_phase:
             self._of_phase[place] = phase, self._of_schedule(phase, piece, phase.schedule(mirror=mirror))
@@ -138,7 +146,7 @@ class Programs:
         return self._made[key][1]
 
     def single(self, size: int) -> Program:
-        """One message of so many bytes from rank 0 to rank 1."""
+        """Return the program of one message from rank 0 to rank 1."""
         if size not in self._made:
             offloaded = None if self.offload is None else False  # the engine is for collectives
             self._made[size] = _SINGLE, self._program(_SINGLE, np.array([size]), offloaded=offloaded)
@@ -150,8 +158,8 @@ class Programs:
         for bytes_ in np.unique(size[s.reduce]).tolist():
             cost[s.reduce & (size == bytes_)] = self.cost(bytes_)
         if s.extra_ns is not None:
-            told = np.where(s.extra_ns == UNKNOWN_NS, self.unsaid_ns, s.extra_ns)
-            cost += np.array([self.cycles_of_ns(ns) for ns in told.tolist()], np.int64)
+            delays = np.where(s.extra_ns == UNKNOWN_NS, self.unsaid_ns, s.extra_ns)
+            cost += np.array([self.cycles_of_ns(ns) for ns in delays.tolist()], np.int64)
         ungated = s.gate < 0
         joins, join = np.unique(s.join, return_inverse=True)
         join = join - int(len(joins) > 0 and joins[0] < 0)  # numbered without gaps, -1 for none
@@ -180,8 +188,8 @@ class Programs:
 
 
 def _csr(name: str, group: NDArray[np.integer], values: NDArray[np.integer], groups: int) -> dict[str, Any]:
-    """The values of each group, in order; those of group -1 are left out."""
-    there = group >= 0
-    order = np.argsort(group[there], kind="stable")
-    ptr = pointers(np.bincount(group[there], minlength=groups))
-    return {f"{name}_ptr": ptr, f"{name}_ids": values[there][order].astype(np.int32)}
+    """Values by group in CSR form; group -1 is left out."""
+    grouped = group >= 0
+    order = np.argsort(group[grouped], kind="stable")
+    ptr = pointers(np.bincount(group[grouped], minlength=groups))
+    return {f"{name}_ptr": ptr, f"{name}_ids": values[grouped][order].astype(np.int32)}

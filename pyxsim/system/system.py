@@ -1,4 +1,4 @@
-"""The system layer's clock and hands: issues collectives, keeps the queues, talks to the network."""
+"""pyxsim's own system layer: issues collectives, cuts them into chunks, keeps the queues, drives the network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class System(SystemBase):
     def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         super().__init__(network, shape, options)
         self.cycle = 0
-        self.listen: Callable[[Log], None] = _nobody_listens
+        self.listen: Callable[[Log], None] = _ignore
         slow = options.slow(network.npus)
         self._delays = options.endpoint_delays(network.npus)
         if options.endpoint is not None:
@@ -60,15 +60,15 @@ class System(SystemBase):
         offload = None if options.endpoint is None else options.endpoint.engine
         self._programs = Programs(options.reduction_cost, options.cycles_of_ns, offload=offload)
         self._plans_of: dict[Any, list[Plan]] = {}
-        self._known: dict[int, int] = {}  # id of a program -> the executor's number
-        self._traffic: tuple[int, NDArray[np.int64]] | None = None  # of how many tasks
+        self._program_numbers: dict[int, int] = {}  # id of a program -> its number in the executor
+        self._traffic: tuple[int, NDArray[np.int64]] | None = None  # number of tasks, and their traffic
         self._chunk_queues: dict[Any, ChunkQueue] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._number_of_event = 0
-        self._begun = 0  # collectives so far; an open one counts from its first NPU on
+        self._event_number = 0
+        self._begun = 0  # collectives; open ones count once their first NPU has entered
         self._chunks = 0
 
-    # -- what there is to do --
+    # -- work --
 
     @property
     def sends_planned_bytes(self) -> bool:
@@ -108,11 +108,10 @@ class System(SystemBase):
             self._begin(collective)
 
     def enter(self, collective: Collective, npu: int) -> None:
-        """An NPU begins its part of an open collective in this cycle.
+        """Let an NPU begin its part of an open collective in the current cycle (see SystemLayer).
 
-        It does so where what is issued now has its turn, together with all that enter this collective until then; how
-        late it is otherwise (`start_skew`) is its own business. Raises ValueError for an NPU that is not in it, or has
-        entered.
+        It begins with all NPUs that enter the collective in this cycle, in the order of what is issued in it. The start
+        skew does not apply.
         """
         position = collective.take_in(npu)
         if collective.start < 0:
@@ -131,9 +130,7 @@ class System(SystemBase):
             self._ready(collective, positions)
 
     def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
-        """Call `action` in a cycle, in its turn among what is issued for it. That is the order of the calls, whoever's
-        they are (`npu`): AstraSystem has another one. Raises ValueError for a cycle that is over.
-        """
+        """Call `action` in a cycle; actions of one cycle run in the order of the calls, whatever `npu` is."""
         self._check_time(cycle)
         self._at(cycle, action)
 
@@ -149,10 +146,7 @@ class System(SystemBase):
         open: bool = False,  # noqa: A002
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
-        """A message from NPU to NPU, handed over in cycle `at`, or, with `open`, when `hand_over` says so.
-
-        `done` is called when its receiver has taken it in. Raises ValueError for an open one with a time.
-        """
+        """Send a message in cycle `at`, or with `open` when `hand_over` is called (see SystemLayer)."""
         plane = self.plane_between(src, dst)
         number = len(self.tasks)
         message = self._message(src, dst, size, at=at, name=name, tag=tag, open=open, number=number, done=done)
@@ -164,10 +158,7 @@ class System(SystemBase):
         return message
 
     def hand_over(self, message: PointToPoint) -> None:
-        """An open message leaves in this cycle, in its turn among what is issued now; its receiver is there.
-
-        Raises ValueError for one that has left.
-        """
+        """Send an open message in the current cycle; its receiver is ready (see SystemLayer)."""
         message.leave(self.cycle)
         for rank in (0, 1):
             self._at(self.cycle, partial(self._start, message.number, rank))
@@ -176,8 +167,8 @@ class System(SystemBase):
         self.executor.start(task, rank, self.cycle)
 
     def _plans(self, collective: Collective) -> Iterable[Plan]:
-        """The phases of each chunk: those of an earlier collective that was alike, where that is all that counts."""
-        if self.options.inter_dimension == "round-robin":  # what came before counts, too
+        """The plan of each chunk, reused from an equal earlier collective where plans do not depend on the history."""
+        if self.options.inter_dimension == "round-robin":  # depends on the chunks before
             return self._new_plans(collective)
         group = collective.communicator
         key = collective.kind, collective.size, group.shape, group.dims, collective.algorithms, collective.root
@@ -186,11 +177,11 @@ class System(SystemBase):
         return self._plans_of[key]
 
     def _new_plans(self, collective: Collective) -> Iterator[Plan]:
-        """What an algorithm and the order of dimensions make of each chunk."""
+        """Plan each chunk with its order of dimensions."""
         whole = self._plan(collective, collective.size)
         self._check_routes(collective, whole)
         if any(phase.schedule().given_bytes is not None for phase in whole.phases):
-            yield whole  # a file says how many bytes move: they cannot be cut
+            yield whole  # a file gives the bytes of each message: no chunks
             return
         for order, size in self._cut(collective):
             yield self._plan(collective, size, order)
@@ -209,7 +200,7 @@ class System(SystemBase):
         )
 
     def _check_routes(self, collective: Collective, plan: Plan) -> None:
-        """Garnet's rings lead nowhere but round: there a group must lie in one dimension. Raises InputError."""
+        """Raise InputError for a group over several dimensions of a network whose rings are not connected (Garnet)."""
         group = collective.communicator
         apart = any(len(phase.dims) > 1 for phase in plan.phases) or not (group.is_grid or len(group) == 1)
         if self.options.confined and apart:
@@ -221,7 +212,7 @@ class System(SystemBase):
             )
 
     def _cut(self, collective: Collective) -> Iterator[tuple[tuple[int, ...], int]]:
-        """The chunks of a collective: in which order each takes the dimensions, and its bytes."""
+        """Yield the order of dimensions and the bytes of each chunk."""
         options, group = self.options, collective.communicator
         policy, kind, size = options.inter_dimension, collective.kind, collective.size
         bandwidths = [options.bandwidths[dim] for dim in group.dims] if group.is_grid else options.bandwidths[:1]
@@ -244,8 +235,8 @@ class System(SystemBase):
         if self.endpoint is not None:
             self.endpoint.check(chunk)
         group = collective.communicator
-        # Queues in turns, among the chunks that take the dimensions in the same order: where orders alternate, all
-        # chunks that load a dimension alike would else meet in one of its queues.
+        # Round robin over queues, separately for each order of dimensions: with alternating orders, chunks that load a
+        # dimension equally would otherwise share a queue.
         way = tuple(phase.dims for phase in plan.phases)
         turn = collective.turns.get(way, 0)
         collective.turns[way] = turn + 1
@@ -283,13 +274,13 @@ class System(SystemBase):
                 stage.task_of[position] = task
 
     def _number(self, program: Program) -> int:
-        """The executor's number of a program."""
-        if id(program) not in self._known:
-            self._known[id(program)] = self.executor.add_program(program)
-        return self._known[id(program)]
+        """The number of a program in the executor."""
+        if id(program) not in self._program_numbers:
+            self._program_numbers[id(program)] = self.executor.add_program(program)
+        return self._program_numbers[id(program)]
 
     def _begin(self, collective: Collective) -> None:
-        """Every NPU begins at the start of the collective, or so much later as it is late."""
+        """Let every NPU begin at the start of the collective plus its skew."""
         if self._is_empty(collective):
             late = max(self.options.skew(npu) for npu in collective.communicator.members)
             self._at(collective.start + late, partial(self._nothing_to_do, collective))
@@ -301,7 +292,7 @@ class System(SystemBase):
             self._at(cycle, partial(self._ready, collective, positions))
 
     def _is_empty(self, collective: Collective) -> bool:
-        """Whether there is nothing to do: with one NPU."""
+        """Whether there is nothing to do, as with one NPU."""
         return not any(chunk.stages for chunk in collective.chunks)
 
     def _nothing_to_do(self, collective: Collective) -> None:
@@ -325,17 +316,14 @@ class System(SystemBase):
     # -- time and messages --
 
     def _at(self, cycle: int, action: Callable[[], None]) -> None:
-        """Do something in a cycle to come; things of one cycle are done in the order in which they were asked for."""
-        heapq.heappush(self._events, (cycle, self._number_of_event, action))
-        self._number_of_event += 1
+        """Schedule an action; actions of one cycle run in the order of the calls."""
+        heapq.heappush(self._events, (cycle, self._event_number, action))
+        self._event_number += 1
 
     def run(self) -> int:
-        """Carry out everything that was issued; returns the cycle in which the last of it ended.
-
-        Raises StuckError when that can never happen, and what the network raises.
-        """
+        """Carry out everything that was issued (see SystemLayer)."""
         executor, network = self.executor, self.network
-        # What arrives cannot set anything free before an endpoint has taken it in: so long arrivals are collected.
+        # An arrival enables nothing before an endpoint has taken it in, so arrivals can be collected for that long.
         slack = 0 if self.options.shared_bus or self.endpoint else int(min(self._delays))
         while True:
             until = self._next_event()
@@ -347,7 +335,7 @@ class System(SystemBase):
                 break
             else:
                 self.cycle = until
-            self._settle()
+            self._process_cycle()
             if self.options.carry:
                 self.listen(executor.take_log())
         return self._last_end()
@@ -358,18 +346,18 @@ class System(SystemBase):
             return max(own, theirs) if max(own, theirs) >= 0 else None
         return min(own, theirs)
 
-    def _settle(self) -> None:
-        """Do everything that is due in this cycle, and hand over what is to be sent."""
+    def _process_cycle(self) -> None:
+        """Process everything that is due in this cycle, and send the messages that result."""
         executor, events = self.executor, self._events
         while True:
             while events and events[0][0] <= self.cycle:
                 heapq.heappop(events)[2]()
             executor.run_events(self.cycle)
-            told = executor.take_finished_keys()
+            keys = executor.take_finished_keys()
             if self.endpoint is not None:
-                self.endpoint.tell(told)
+                self.endpoint.finish(keys)
             ended = executor.take_ended()
-            if not ended and not told and not (events and events[0][0] <= self.cycle):
+            if not ended and not keys and not (events and events[0][0] <= self.cycle):
                 break
             for task, rank, messages, network in ended:
                 self.tasks[task].member_ended(rank, self.cycle, messages, network)
@@ -377,16 +365,16 @@ class System(SystemBase):
         if len(src):
             executor.sent(self.network.send_many(src, dst, size, plane, self.cycle, tag), self.cycle)
 
-    # -- what there is to see --
+    # -- inspection --
 
     def stages(self) -> Iterator[ChunkPhase]:
-        """Every phase of every chunk of every collective, in order of issue."""
+        """Yield every phase of every chunk of every collective, in order of issue."""
         for collective in self.collectives:
             for chunk in collective.chunks:
                 yield from chunk.stages
 
     def schedules(self) -> Iterator[Phase]:
-        """The phases that will be carried out; of those with the same schedule, one."""
+        """Yield one phase for each different schedule (see SystemLayer)."""
         seen = set()
         for stage in self.stages():
             key = (stage.phase.kind, stage.phase.algorithm, stage.phase.npus)
@@ -417,7 +405,7 @@ class System(SystemBase):
         return chunks["end"], chunks["network"]
 
     def may_stall(self, chunks: int) -> bool:
-        """Never: a chunk that holds a slot waits for nothing but its own messages (see lines.py)."""
+        """Never: a chunk that holds a slot waits for nothing but its own messages (see chunk_queue.py)."""
         return False
 
     def stuck(self) -> list[str]:
@@ -426,9 +414,9 @@ class System(SystemBase):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # Copies of programs have identities of their own.
-        self._known = {id(program): number for number, program in enumerate(self.executor.sources)}
+        # Unpickled programs have new identities.
+        self._program_numbers = {id(program): number for number, program in enumerate(self.executor.sources)}
 
 
-def _nobody_listens(log: Log) -> None:
-    """The log of messages is for whoever carries data."""
+def _ignore(log: Log) -> None:
+    """Without a carrier the log is not used."""

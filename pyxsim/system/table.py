@@ -1,4 +1,4 @@
-"""What there is to see of the system layer: its phases as a table, and everything that it sends."""
+"""Tables of the system layer: its phases with their times, and all messages that it sends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
     measured: dict[str, list[int]] = {name: [] for name in ("ready", "start", "end", "messages", "network")}
     ranks: list[int] = []
     sizes: list[Longs] = [np.zeros(0, np.int64)]
-    rows: list[tuple[int, int, int, int, int]] = []  # what is the same for all NPUs of a phase of a chunk
+    rows: list[tuple[int, int, int, int, int]] = []  # common to all NPUs of a chunk phase
     counts: list[int] = []
     chunks = 0
     for number, collective in enumerate(collectives):
@@ -44,7 +44,7 @@ def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
                 part = sorted(position for task in stage.tasks for position in task.positions)
                 rows.append((number, chunks, stage.number, stage.dimension, stage.place))
                 counts.append(len(part))
-                if len(part) == len(members):  # the rule, and quicker
+                if len(part) == len(members):  # the usual case, and faster
                     ranks += members
                     sizes.append(stage.phase.bytes_in)
                     for name, values in measured.items():
@@ -87,15 +87,14 @@ def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[
 
 
 def _sent(program: Program) -> Longs:
-    """Rows (source, destination, way, bytes, how many) of what a program sends, in ranks. A ring sends the same often,
-    and many groups have the same program: so its messages are counted here, and not once for each group."""
+    """Rows (source, destination, direction, bytes, count) of a program, in ranks; many groups share one program."""
     leaves = (program.src != program.dst) & (program.size > 0)
     columns = (program.src, program.dst, program.way, program.size, np.ones_like(program.size))
     return _counted(np.stack([each[leaves] for each in columns], axis=1).astype(np.int64))
 
 
 def _counted(rows: Longs) -> Longs:
-    """Rows whose last column says how many there are, sorted, and those with the same other columns as one."""
+    """Sort rows whose last column is a count, and merge those that are otherwise equal."""
     if not len(rows):
         return rows
     rows = rows[np.lexsort(rows[:, -2::-1].T)]

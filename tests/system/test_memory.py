@@ -250,7 +250,7 @@ def test_a_node_without_its_bandwidth_is_told_what_is_missing() -> None:
 
 def test_nodes_are_whole() -> None:
     with pytest.raises(
-        InputError, match=r"remote_memory\.npus_per_node: 4 NPUs are no whole nodes of 3; allowed: a div"
+        InputError, match=r"remote_memory\.npus_per_node: 4 NPUs do not fill nodes of 3 NPUs; allowed: a div"
     ):
         memory({"kind": "per-node", "latency": 0, "bandwidth": Fraction(1), "npus_per_node": 3}, 4)
 

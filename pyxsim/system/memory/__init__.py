@@ -1,7 +1,4 @@
-"""Remote memory: when accesses of NPUs end. docs/memory.md has the rules, to the cycle.
-
-A memory is told of accesses as they begin, and asked in which cycle something ends next. Nothing here knows tasks.
-"""
+"""Remote memory: when accesses of NPUs end, to the cycle (docs/memory.md). Independent of tasks."""
 
 from pyxsim.system.memory.flows import Used
 from pyxsim.system.memory.models import Memory, make_memory

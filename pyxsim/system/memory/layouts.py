@@ -1,4 +1,4 @@
-"""Over which links accesses to a memory go whose bandwidth is shared, and in which stretches."""
+"""The links that accesses to a shared memory use, and in which stretches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _WAYS = ("loads", "stores")
 
 
 class Layout(Protocol):
-    """The links of a memory, in parts that have nothing in common."""
+    """The links of a memory, in independent parts."""
 
     parts: list[list[Used]]
 
     def part(self, npu: int) -> int:
-        """In which one an NPU's accesses are."""
+        """Return the index of the part that serves an NPU."""
 
     def stretches(self, npu: int, size: int, access: Access) -> list[Stretch]:
-        """What an access moves over links of its part, one stretch after the other."""
+        """Return the stretches of an access over links of its part."""
 
 
 class OfNodes:
@@ -51,7 +51,7 @@ class Pool:
 
 
 class OfNpus:
-    """A memory for each NPU; those of a node may have a limit together."""
+    """A memory for each NPU; those of a node may share a limit."""
 
     def __init__(self, options: MemoryOptions) -> None:
         limited = options.settings.node_bandwidth is not None
@@ -73,8 +73,8 @@ class OfNpus:
 class Hierarchical:
     """Groups of memory, switches between them and the nodes, a switch in each node that leads to its NPUs.
 
-    Every access lies evenly over all groups and all switches: so these are as one link with what all have together.
-    The first chunk goes through the stages one after the other, the others follow it through all at once.
+    Every access is spread evenly over all groups and switches, which act as one link with their total bandwidth. The
+    first chunk passes the stages one after the other; the others follow in a pipeline over all of them.
     """
 
     def __init__(self, options: MemoryOptions) -> None:

@@ -1,4 +1,4 @@
-"""Kinds of remote memory: when accesses end that begin in given cycles."""
+"""Models of remote memory: when accesses end."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from pyxsim.system.memory.options import Access, MemoryOptions
 
 
 class Memory(Protocol):
-    """Serves accesses; time does not go back. Those that begin in one cycle come in the order in which they are to be
-    served."""
+    """Serves accesses in the order of the calls; time never goes back."""
 
     def begin(self, now: int, number: int, npu: int, size: int, access: Access) -> None:
-        """An access begins. Where all NPUs do it together: with the last of them."""
+        """Start an access; one that all NPUs make together starts with the last of them."""
 
     def run(self, now: int) -> list[int]:
-        """The numbers of those that have ended up to a cycle and were not told yet."""
+        """Advance to a cycle and return the numbers of the accesses that have ended since the last call."""
 
     def next(self) -> int:
-        """The cycle in which something happens next, perhaps this one; -1: none."""
+        """Return the cycle of the next event, possibly the current one; -1 for none."""
 
     def used(self) -> list[Used]:
-        """What its parts and links have done."""
+        """Return the use of its parts and links."""
 
 
 def make_memory(options: MemoryOptions) -> Memory:
-    """The memory that the settings describe."""
+    """Return the memory that the settings describe."""
     kind = options.settings.kind
     if kind == "per-npu":
         return Unshared(options)
@@ -78,7 +77,7 @@ class _KnownEnds:
 
 
 class Unshared(_KnownEnds):
-    """Every access takes its own time, whatever others there are."""
+    """Accesses do not influence each other."""
 
     def __init__(self, options: MemoryOptions) -> None:
         super().__init__(options, [Used(f"memory of NPU {npu}", Fraction(0)) for npu in range(options.npus)])
@@ -88,7 +87,7 @@ class Unshared(_KnownEnds):
 
 
 class OneByOne(_KnownEnds):
-    """One access after the other, latency and all: at each node, or in all."""
+    """One access at a time, including its latency, for each node or for all."""
 
     def __init__(self, options: MemoryOptions) -> None:
         self._layout = _LAYOUTS[options.settings.kind](options)
@@ -100,15 +99,15 @@ class OneByOne(_KnownEnds):
 
 
 class Shared:
-    """All accesses at once: they share what they go over."""
+    """Concurrent accesses that share links."""
 
     def __init__(self, layout: Layout, latency: int) -> None:
         self._layout = layout
         self._latency = latency
         self._parts = [Flows(links) for links in layout.parts]
-        self._changed: set[int] = set()  # parts whose next cycle is not known
+        self._changed: set[int] = set()  # parts whose next event is unknown
         self._next = [-1] * len(self._parts)
-        self._wakes: list[tuple[int, int]] = []  # cycles and parts; what differs from `_next` is out of date
+        self._wakes: list[tuple[int, int]] = []  # cycles and parts; entries that differ from `_next` are stale
 
     def begin(self, now: int, number: int, npu: int, size: int, access: Access) -> None:
         part = self._layout.part(npu)

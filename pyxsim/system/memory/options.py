@@ -1,4 +1,4 @@
-"""What is accessed: the settings of [system.remote_memory], resolved for one network."""
+"""Options of the remote memory: the settings of [system.remote_memory], resolved for one network."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _STRETCHES = 5  # of an access, at most
 
 
 class Access(IntEnum):
-    """What an NPU does with remote memory.
+    """Kinds of access to remote memory.
 
-    GATHER and REDUCE are the collectives of a memory that has them in its switches: all NPUs load the same bytes; all
-    store bytes that are added up on their way.
+    GATHER and REDUCE are collectives of a memory with reduction in its switches: all NPUs load the same bytes; all
+    store bytes that are added on the way.
     """
 
     LOAD = 0
@@ -33,20 +33,20 @@ class Access(IntEnum):
 
     @property
     def loads(self) -> bool:
-        """Whether bytes come to the NPUs."""
+        """Whether bytes move to the NPUs."""
         return self in (Access.LOAD, Access.GATHER)
 
     @property
     def together(self) -> bool:
-        """Whether all NPUs do it at once."""
+        """Whether all NPUs take part."""
         return self in (Access.GATHER, Access.REDUCE)
 
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """The settings for one network. `latency` in cycles; `cycles_per_ns`: of the clock.
+    """The settings for one network. `latency` in cycles.
 
-    `cut`: times without the latency are cut to whole nanoseconds, as in ASTRA-sim 2; else rounded up to whole cycles.
+    `cut`: transfer times are truncated to whole nanoseconds, as in ASTRA-sim 2; otherwise rounded up to cycles.
     """
 
     settings: Settings
@@ -56,7 +56,7 @@ class MemoryOptions:
     cut: bool = False
 
     def of(self, key: str) -> Fraction:
-        """A bandwidth of the settings, in bytes per cycle."""
+        """Return a bandwidth of the settings in bytes per cycle."""
         value: Fraction = getattr(self.settings, key)
         return value / (self.cycles_per_ns * _NS_PER_S)
 
@@ -66,41 +66,41 @@ class MemoryOptions:
         return self.of("bandwidth")
 
     def transfer(self, size: int) -> int:
-        """Cycles that so many bytes take alone."""
+        """Return the cycles of a transfer of `size` bytes without contention."""
         cycles = size / self.rate
         return ceil(int(cycles / self.cycles_per_ns) * self.cycles_per_ns) if self.cut else ceil(cycles)
 
     def most(self, sizes: Sequence[int]) -> int:
-        """More cycles than accesses of these sizes can take together, whoever shares what with whom."""
+        """Return an upper bound of the cycles of accesses of these sizes together."""
         keys = [key for key in BANDWIDTHS if getattr(self.settings, key) is not None]
         slowest = min(self.of(key) for key in keys)
         return _STRETCHES * (len(sizes) * (self.latency + 2) + ceil(sum(sizes) / slowest))
 
     @property
     def node_size(self) -> int:
-        """NPUs of a node; all of them where nothing is said of nodes."""
+        """NPUs of a node; all NPUs without nodes."""
         return self.settings.npus_per_node or self.npus
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """Number of nodes."""
         return self.npus // self.node_size
 
     def refusal(self, access: Access) -> str | None:
-        """Why the memory cannot do it, if it cannot."""
+        """Return why the memory does not support an access, or None."""
         if not access.together or self.settings.in_switch:
             return None
-        return "the switches of the remote memory do no collectives (hierarchical memory with in_switch does)"
+        return "the switches of the remote memory have no collectives (hierarchical memory with in_switch has)"
 
 
 def resolve_memory(
     settings: Settings | None, npus: int, clock: Fraction, compat: str | None = None
 ) -> MemoryOptions | None:
-    """The memory of a network. Raises InputError where its nodes are not whole."""
+    """Return the memory options of a network. Raises InputError if the NPUs do not fill whole nodes."""
     if settings is None:
         return None
     if settings.npus_per_node is not None and npus % settings.npus_per_node:
-        problem = f"{npus} NPUs are no whole nodes of {settings.npus_per_node}"
+        problem = f"{npus} NPUs do not fill nodes of {settings.npus_per_node} NPUs"
         raise InputError(problem, key=f"{KEY}.npus_per_node", allowed="a divisor of their number")
     latency = to_cycles(settings.latency, clock)[0]
     return MemoryOptions(settings, npus, latency, clock / _NS_PER_S, cut=compat == _ASTRA_SIM_2)
