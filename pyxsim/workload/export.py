@@ -1,7 +1,7 @@
-"""A graph of tasks as Chakra traces, a file for each NPU, from which pyxsim/workload/traces.py reads the same graph.
+"""Writes a graph of tasks as Chakra traces, one file per NPU; pyxsim/workload/traces.py reads the same graph back.
 
-What Chakra has words for is said with them, so that others can read it, too. What it has none for stands in attributes
-of our own, and only where it is not what a reader takes anyway; docs/workloads_chakra.md has the list.
+Chakra's own attributes are used where they exist, so that other programs can read the traces. The rest are attributes
+of pyxsim, written only where they differ from the defaults of a reader; docs/workloads_chakra.md lists them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, Longs, TaskGraph, check
 
-EVERY_NPU = "PREFIX.*.et: a trace for each NPU, its number at '*'"
+EVERY_NPU = "PREFIX.*.et: a trace per NPU, with its number at '*'"
 _GHZ = Fraction(10**9)
 _PS_PER_S, _PS_PER_US = 10**12, 10**6
 _MOST = 2**62
@@ -41,14 +41,14 @@ _ACCESSES = {
     Access.STORE: NodeType.MEM_STORE,
     Access.REDUCE: NodeType.MEM_STORE,
 }
-# The resources that a reader takes if nothing else is said. On the CPU, a node says so in Chakra's own words.
+# The default resources of a reader. Chakra has an attribute for the CPU.
 _USUAL = {Kind.COMPUTE: ("compute", "cpu"), Kind.SEND: ("communication",), Kind.COLLECTIVE: ("communication",)}
 _ROOTS = {"broadcast": "comm_src", "scatter": "comm_src", "reduce": "comm_dst", "gather": "comm_dst"}
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: `files` with a star for the number of the NPU; the groups, if there are any but that of all."""
+    """What was written: `files`, with a star for the NPU, and the groups if there are any."""
 
     files: str
     traces: int
@@ -57,10 +57,10 @@ class Written:
 
 
 def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fraction = _GHZ) -> Written:
-    """Write the traces of a graph for a network of this shape. Raises InputError.
+    """Write the traces of a graph for a network of `shape`. Raises InputError.
 
-    `target`: PREFIX, or PREFIX.*.et (.json, .jsonl; .gz behind it). `clock`: cycles per second of the graph's times. A
-    file appears under its name when it is whole; only the nodes that are being written are held in memory.
+    `target`: PREFIX, or PREFIX.*.et (.json, .jsonl, each also with .gz). `clock`: cycles per second. Each file appears
+    when it is complete; only the nodes that are being written are held in memory.
     """
     check(graph, shape)
     graph = _apart(graph)
@@ -77,7 +77,7 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
 
 
 def _apart(graph: TaskGraph) -> TaskGraph:
-    """The same graph with a call for each of the groups of a call: each NPU knows its own group only."""
+    """The same graph with one call per group: each NPU knows its own group only."""
     if all(call.groups is None for call in graph.calls):
         return graph
     members = np.flatnonzero(graph.call >= 0)
@@ -100,20 +100,20 @@ def _apart(graph: TaskGraph) -> TaskGraph:
 
 
 def star(target: str) -> tuple[str, str]:
-    """The names of the traces that a target means, and its prefix. Raises InputError."""
+    """Return the names of the traces of a target, and its prefix. Raises InputError."""
     folder, name = Path(target).parent, Path(target).name
     if "*" not in name:
         if chakra.form(name) in ENDS:
-            raise InputError("is one file, and there is a trace for each NPU", file=target, allowed=EVERY_NPU)
+            raise InputError("is one file, but each NPU has a trace", file=target, allowed=EVERY_NPU)
         return f"{target}.*.et", target
     prefix, _, end = name.partition(".*")
     if "*" in prefix + end or not prefix or end.removesuffix(".gz") not in ENDS:
-        raise InputError("does not tell the names of traces", file=target, allowed=EVERY_NPU)
+        raise InputError("does not name traces", file=target, allowed=EVERY_NPU)
     return target, str(folder / prefix)
 
 
 class _Writer:
-    """The nodes of one NPU after the other."""
+    """Writes the nodes of one NPU after the other."""
 
     def __init__(self, graph: TaskGraph, shape: tuple[int, ...], clock: Fraction) -> None:
         self.graph, self.shape, self.clock = graph, shape, clock
@@ -123,13 +123,13 @@ class _Writer:
                 self.groups.setdefault(call.members, str(len(self.groups) + 1))
         self._order = np.argsort(graph.npu, kind="stable")
         self._first = np.searchsorted(graph.npu[self._order], np.arange(graph.npus + 1))
-        self._number = np.empty(len(graph), np.int64)  # of the node that a task becomes
+        self._number = np.empty(len(graph), np.int64)  # node of each task
         self._number[self._order] = np.arange(len(graph)) - self._first[graph.npu[self._order]]
         self._numbered = self._calls_want_numbers()
         self._call = lru_cache(maxsize=None)(self._collective)
 
     def metadata(self) -> Metadata:
-        """What holds for all nodes."""
+        """Return what applies to all nodes."""
         graph = self.graph
         attributes = [Attribute("shape", "int64_list", list(self.shape))]
         if graph.layers:
@@ -141,7 +141,7 @@ class _Writer:
         return Metadata(VERSION, attributes)
 
     def nodes(self, npu: int) -> Iterator[Node]:
-        """The nodes of an NPU: its tasks in the order of their numbers."""
+        """Yield the nodes of an NPU: its tasks in ascending order."""
         graph = self.graph
         tasks = self._order[self._first[npu] : self._first[npu + 1]]
         columns = ("kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
@@ -194,8 +194,8 @@ class _Writer:
         return node
 
     def _time(self, node: Node, kind: int, ticks: int) -> None:
-        """How long a node takes: in Chakra's microseconds, and exactly, where these are not."""
-        # Cut off, and then rounded up to cycles again, it is the same: a picosecond is less than a cycle.
+        """Set the duration: in Chakra's microseconds, and in picoseconds where these are not exact."""
+        # Truncation is harmless: a picosecond is less than a cycle, and readers round up.
         exact = ticks * _PS_PER_S * self.clock.denominator // self.clock.numerator
         if exact > _MOST:
             raise InputError(f"{node.name}: it takes {ticks} cycles", allowed=f"up to {_MOST} picoseconds in a trace")
@@ -204,7 +204,7 @@ class _Writer:
             node.attr.append(Attribute("duration_ps", "int64_val", exact))
 
     def _resource(self, node: Node, kind: int, number: int) -> None:
-        """What a node occupies."""
+        """Set the resource."""
         if kind == Kind.MARK:
             return
         name = self.graph.resources[number][0] if number >= 0 else ""
@@ -214,7 +214,7 @@ class _Writer:
             node.attr.append(Attribute("resource", "string_val", name))
 
     def _collective(self, number: int) -> tuple[Attribute, ...]:
-        """What all nodes of a collective have."""
+        """The attributes of all nodes of a collective."""
         call = self.graph.calls[number]
         kind = CommType[call.kind.upper().replace("-", "_")]
         found = [Attribute("comm_type", "int64_val", int(kind)), Attribute("comm_size", "int64_val", call.size)]
@@ -224,7 +224,7 @@ class _Writer:
         if not all(flags):
             found.append(Attribute("involved_dim", "bool_list", flags))
         if call.root is not None and call.kind in _ROOTS:
-            # Along some dimensions it is a place in each group, and no NPU.
+            # Along dimensions the root is a position in each group, not an NPU.
             found.append(_int(_ROOTS[call.kind] if all(flags) else "root", call.root))
         if call.priority is not None:
             found.append(_int("comm_priority", call.priority))
@@ -235,8 +235,8 @@ class _Writer:
         return tuple(found)
 
     def _calls_want_numbers(self) -> bool:
-        """Whether nodes must say which collective they belong to: where a reader that takes the k-th of a group at one
-        NPU and at another for the same, and counts them as they come, would find others or count otherwise."""
+        """Whether nodes must give the number of their collective: where counting collectives per group and NPU, as a
+        reader does, would match others or number them differently."""
         graph = self.graph
         tasks = self._order[graph.kind[self._order] == Kind.COLLECTIVE]
         group = np.array([0 if each.members is None else int(self.groups[each.members]) for each in graph.calls] + [0])
@@ -249,7 +249,7 @@ class _Writer:
 
 
 def _turns(key: Longs) -> Longs:
-    """For each place of an array, how often its value stands before it."""
+    """For each position of an array, how often its value occurs before it."""
     order = np.argsort(key, kind="stable")
     begin = np.flatnonzero(np.diff(key[order], prepend=-1))
     turn = np.empty(len(key), np.int64)
@@ -258,5 +258,5 @@ def _turns(key: Longs) -> Longs:
 
 
 def _int(name: str, value: int) -> Attribute:
-    """Chakra's own reader takes these as int32, where they fit."""
+    """An attribute; Chakra's own reader expects int32 where the value fits."""
     return Attribute(name, "int32_val" if -_MOST_INT32 <= value <= _MOST_INT32 else "int64_val", value)

@@ -1,6 +1,6 @@
-"""What the NPUs do, as a graph of tasks: arrays, a row for each task. docs/workload.md says what a task is.
+"""A workload as a graph of tasks: arrays with one row per task (docs/workload.md).
 
-Everything that describes a workload is read into this: traces, loops over layers, generators.
+Every workload becomes such a graph: traces, training loops, models.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Bytes = NDArray[np.int8]
 
 
 class Kind(IntEnum):
-    """What a task does."""
+    """The kind of a task."""
 
     COMPUTE = 0
     MEMORY = 1
@@ -37,22 +37,28 @@ class Kind(IntEnum):
     MARK = 5
 
 
-TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # they may say themselves how long they take
+TIMED = (Kind.COMPUTE, Kind.MEMORY, Kind.MARK)  # may have a duration of their own
 RESOURCES = (("cpu", 1), ("compute", 1), ("communication", 1))  # those of ASTRA-sim 2
 MOST_CYCLES = 2**61  # of all tasks together
 MOST_TASKS = 2**31 - 1
 MOST_SHOWN = 8
-_BLOCK = 1 << 16  # tasks, as Python's numbers; in arrays they need a tenth of the memory
+_BLOCK = 1 << 16  # tasks held as Python numbers; arrays need a tenth of the memory
 _SMALL = 1 << 10  # blocks
 
 
 @dataclass(frozen=True)
 class Call:
-    """A collective. Who takes part: the NPUs `members`; or `groups` of NPUs, disjoint; or groups along the dimensions
-    `dims`; or all NPUs. Groups do the same, each by itself.
+    """A collective of a workload.
 
-    `root`: an NPU; of groups, a position in each. `algorithms`: one for each dimension (default: what
-    the system layer has for this kind).
+    Attributes
+    ----------
+    members, groups, dims
+        Who takes part: a list of NPUs; disjoint groups of NPUs; groups along dimensions; all NPUs if none is given.
+        Groups operate independently.
+    algorithms
+        One per dimension; None for those of the system layer.
+    root
+        An NPU; with groups, a position in each.
     """
 
     kind: str
@@ -67,20 +73,34 @@ class Call:
 
     @property
     def has_groups(self) -> bool:
-        """Whether it is several collectives, one for each group."""
+        """Whether it is several collectives, one per group."""
         return self.dims is not None or self.groups is not None
 
 
 @dataclass
 class TaskGraph:
-    """Tasks 0 to T-1. `before[before_start[t]:before_start[t + 1]]`: the tasks that must have ended before task t.
+    """Tasks 0 to T-1, one row of each array per task.
 
-    `resources`: the name of each, and how many tasks of an NPU it takes at a time; `resource`: one of them, or -1.
-    `size`: bytes of a message; of a remote access, where MEMORY has one; of what COMPUTE moves through its NPU's own
-    memory. `match`: the tag of a message, the Access of a remote one, the
-    operations of a computation whose time a roofline told. `call`: a row of `calls`. `layer`: a number of
-    whoever made the graph, -1 for none; its name in `layers`, if layers have names. `part`: a Part of it. `node`: what
-    the tasks were read from, by its number there, where faults should be told so.
+    Attributes
+    ----------
+    ticks
+        Cycles, of tasks with a duration of their own.
+    size
+        Bytes of a message, of an access to remote memory, or moved through the memory of the NPU by a computation.
+    peer
+        The other NPU of a message.
+    match
+        Tag of a message, `Access` of remote memory, or operations of a computation timed by a roofline.
+    call
+        Row of `calls`; -1 for none.
+    resource
+        Row of `resources` (name, tasks of an NPU at a time); -1 for none.
+    layer, part
+        Number of a layer, -1 for none, named in `layers` if layers have names; a `Part` of it.
+    before_start, before
+        ``before[before_start[t]:before_start[t + 1]]`` are the tasks that must end before task t starts.
+    node
+        Numbers of the trace nodes, for error messages; None without a trace.
     """
 
     npus: int
@@ -107,31 +127,33 @@ class TaskGraph:
         return len(self.npu)
 
     def of_kind(self, kind: Kind) -> Longs:
-        """The tasks of a kind, ascending."""
+        """Return the tasks of a kind, ascending."""
         return np.flatnonzero(self.kind == kind)
 
     def label(self, task: int) -> str:
-        """What people are told of a task: its NPU, its name, its number."""
+        """Return the text that names a task: its NPU, name and number."""
         number = f"task {task}" if self.node is None else f"node {self.node[task]}"
         return f"NPU {self.npu[task]}, '{self.names[self.name[task]]}' ({number})"
 
 
 class _Blocks:
-    """Arrays one after the other along their last axis. Small ones are joined now and then: to join very many of them
-    takes long, and all of them at once takes twice their room."""
+    """Arrays concatenated along their last axis.
+
+    Small ones are joined from time to time: joining very many takes long, and joining all at once doubles the memory.
+    """
 
     def __init__(self, empty: Longs) -> None:
         self._joined: list[Longs] = [empty]
         self._small: list[Longs] = []
 
     def append(self, block: Longs) -> None:
-        """One more."""
+        """Add an array."""
         self._small.append(block)
         if len(self._small) == _SMALL:
             self._join()
 
     def row(self, *place: int) -> Longs:
-        """All of them as one; where they have rows, one of these."""
+        """Return all arrays as one, or one row of it."""
         self._join()
         return np.concatenate([block[place] if place else block for block in self._joined])
 
@@ -142,7 +164,7 @@ class _Blocks:
 
 
 class GraphBuilder:
-    """Makes a TaskGraph, task by task or the same task for many NPUs at once. Tasks are numbered as they come."""
+    """Builds a TaskGraph, one task at a time or one for each of many NPUs. Tasks are numbered in order of creation."""
 
     _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
     _TYPES = (np.int32, np.int8, np.int64, np.int64, np.int32, np.int64, np.int32, np.int8, np.int32, np.int32, np.int8)
@@ -157,9 +179,9 @@ class GraphBuilder:
         self._calls: list[Call] = []
         self._names: dict[str, int] = {}
         self._count = 0
-        self._rows: list[tuple[int, ...]] = []  # tasks that came one by one since the last block
+        self._rows: list[tuple[int, ...]] = []  # tasks added one by one since the last block
         self._before: list[Sequence[int]] = []
-        # Blocks of tasks: a row for each column; how many wait for others before each of them, and which those are.
+        # Blocks of tasks: a row per column; how many dependencies each task has, and which.
         self._blocks = _Blocks(np.zeros((len(self._COLUMNS), 0), np.int64))
         self._many = _Blocks(np.zeros(0, np.int64))
         self._which = _Blocks(np.zeros(0, np.int64))
@@ -168,7 +190,7 @@ class GraphBuilder:
         return self._count
 
     def call(self, call: Call) -> int:
-        """A collective; each of its members needs a task of kind COLLECTIVE with this number."""
+        """Add a collective and return its number; each member needs a task of kind COLLECTIVE with this number."""
         self._calls.append(call)
         return len(self._calls) - 1
 
@@ -188,7 +210,7 @@ class GraphBuilder:
         part: int = Part.NONE,
         before: Sequence[int] = (),
     ) -> int:
-        """One task; returns its number. `before`: the tasks that must have ended; they may come later."""
+        """Add a task and return its number. `before`: tasks that must end before it starts; they may be added later."""
         place, called = self._numbers(kind, name, resource)
         self._rows.append((npu, kind, ticks, size, peer, match, call, place, layer, called, part))
         self._before.append(before)
@@ -213,9 +235,9 @@ class GraphBuilder:
         part: int = Part.NONE,
         before: Iterable[ArrayLike] = (),
     ) -> Longs:
-        """A task for each of `npus`; returns their numbers. What differs is given as an array of that length.
+        """Add a task for each of `npus` and return their numbers, int64[len(npus)].
 
-        `before`: arrays, one number for each new task.
+        Other arguments are one value for all, or an array with one per task. `before`: such arrays of dependencies.
         """
         self._close()
         own = np.atleast_1d(np.asarray(npus, np.int64))
@@ -235,7 +257,7 @@ class GraphBuilder:
         return np.arange(self._count - len(own), self._count, dtype=np.int64)
 
     def graph(self) -> TaskGraph:
-        """What was built so far; `check` says whether it can be carried out."""
+        """Return the graph of all tasks so far; `check` tests whether it can be carried out."""
         self._close()
         columns: dict[str, Any] = {}
         for place, (column, kind) in enumerate(zip(self._COLUMNS, self._TYPES, strict=True)):
@@ -254,7 +276,7 @@ class GraphBuilder:
         )
 
     def _numbers(self, kind: Kind, name: str, resource: str | None) -> tuple[int, int]:
-        """Those of a resource and of a name; a task without a name is called after its kind."""
+        """The numbers of a resource and of a name; a task without a name gets that of its kind."""
         place = -1 if resource is None else self._resource.get(resource)
         if place is None:
             raise InputError(f"there is no resource '{resource}'", allowed=list(self._resource), given=resource)
@@ -266,46 +288,46 @@ class GraphBuilder:
         self._which.append(which)
 
     def _close(self) -> None:
-        """Make a block of what came one by one."""
+        """Turn the tasks added one by one into a block."""
         if not self._rows:
             return
         try:
             rows = np.array(self._rows, np.int64)
             which = np.array([each for before in self._before for each in before], np.int64)
         except OverflowError:
-            raise InputError("a task has a number that cannot be counted", allowed="whole numbers below 2^63") from None
+            raise InputError("a task has a number out of range", allowed="whole numbers below 2^63") from None
         self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
         self._rows, self._before = [], []
 
 
 def _narrow(values: Longs, kind: Any, column: str) -> NDArray[Any]:
-    """The values in fewer bytes. Raises InputError for one that does not fit: it must not become another."""
+    """The values as a smaller type. Raises InputError for one that does not fit."""
     narrow = values.astype(kind)
     if not np.array_equal(narrow, values):
-        raise InputError(f"a task has a value of '{column}' that cannot be counted", allowed=f"{np.dtype(kind)}")
+        raise InputError(f"a task has a value of '{column}' out of range", allowed=f"{np.dtype(kind)}")
     return narrow
 
 
-# -- whether it can be carried out -------------------------------------------------------------------------------------
+# -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def check(graph: TaskGraph, shape: Sequence[int] | None = None) -> None:
-    """Raise InputError for a graph that cannot be carried out: a line for each kind of fault, with NPU and name.
+    """Raise InputError for a graph that cannot be carried out: one line per kind of fault, with NPU and name.
 
-    `shape`: of the network, where groups along dimensions are to be checked, too.
+    `shape`: of the network; needed to check groups along dimensions.
     """
     if not 0 < len(graph) <= MOST_TASKS:
         raise InputError(f"a workload of {len(graph)} tasks", allowed=f"1 to {MOST_TASKS}")
     raise_all([fault for fault in (*_value_faults(graph), *_before_faults(graph)) if fault])
     if round_ := circle(graph.before_start, graph.before):
         shown = " waits for ".join(graph.label(task) for task in round_[:MOST_SHOWN])
-        more = f" (and so on, over {len(round_)} tasks)" if len(round_) > MOST_SHOWN else ""
+        more = f" (and so on, {len(round_)} tasks in all)" if len(round_) > MOST_SHOWN else ""
         raise InputError(f"{shown}{more} waits for {graph.label(round_[0])}: none of them can ever start")
     raise_all([*_call_faults(graph, shape), *_message_faults(graph)])
 
 
 def _first(graph: TaskGraph, wrong: NDArray[np.bool_], problem: str, allowed: str | None = None) -> InputError | None:
-    """The fault of the first task of which it is true. In `problem`, {column} stands for a value of that task."""
+    """The fault of the first task where `wrong` is true. {column} in `problem` stands for a value of that task."""
     if not wrong.any():
         return None
     task = int(wrong.argmax())
@@ -325,7 +347,7 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
     yield _first(graph, ~np.isin(kind, list(Kind)), "there is no kind {kind}")
     yield _first(graph, timed & (graph.ticks < 0), "it takes {ticks} cycles", "0 and more")
     if float(graph.ticks[timed].sum(dtype=np.float64)) > MOST_CYCLES:
-        yield InputError("the tasks take more cycles together than can be counted", allowed=f"at most {MOST_CYCLES}")
+        yield InputError("the tasks take too many cycles in total", allowed=f"at most {MOST_CYCLES}")
     count = len(graph.resources)
     yield _first(graph, (graph.resource < -1) | (graph.resource >= count), "there is no resource {resource}")
     yield _first(graph, (kind == Kind.MARK) & (graph.resource != -1), "a mark takes no resource")
@@ -336,7 +358,7 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
     yield _first(graph, message & (graph.peer == graph.npu), "a message from an NPU to itself")
     yield _first(graph, message & (graph.size < 1), "a message of {size} bytes", "1 and more")
     remote = (kind == Kind.MEMORY) & (graph.size != 0)
-    yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "it is about {size} bytes", "0 and more")
+    yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "its size is {size} bytes", "0 and more")
     yield _first(graph, remote & (graph.ticks != 0), "it takes {ticks} cycles, and {size} bytes", "one of them")
     accesses = ", ".join(f"{each} {each.name.lower()}" for each in Access)
     yield _first(graph, remote & ~np.isin(graph.match, list(Access)), "there is no access {match}", accesses)
@@ -354,18 +376,18 @@ def _before_faults(graph: TaskGraph) -> Iterator[InputError]:
     dangling = (graph.before < 0) | (graph.before >= len(graph))
     if dangling.any():
         at = int(dangling.argmax())
-        problem = f"{graph.label(int(tasks[at]))}: it waits for task {graph.before[at]}, which is not there"
+        problem = f"{graph.label(int(tasks[at]))}: it waits for task {graph.before[at]}, which does not exist"
         yield InputError(problem, allowed=f"tasks 0 to {len(graph) - 1}")
         return
     apart = graph.npu[tasks] != graph.npu[graph.before]
     if apart.any():
         at = int(apart.argmax())
         problem = f"{graph.label(int(tasks[at]))}: it waits for {graph.label(int(graph.before[at]))}"
-        yield InputError(problem, allowed="tasks of the same NPU; others are waited for with messages")
+        yield InputError(problem, allowed="tasks of the same NPU; messages synchronise NPUs")
 
 
 def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[InputError]:
-    """Each member of a collective has one task of it, and nobody else has any."""
+    """Each member of a collective has one task of it, and no other NPU has any."""
     tasks = graph.of_kind(Kind.COLLECTIVE)
     tasks = tasks[np.lexsort((graph.npu[tasks], graph.call[tasks]))]
     begin = np.searchsorted(graph.call[tasks], np.arange(len(graph.calls) + 1))
@@ -391,7 +413,7 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
             )
             yield InputError(problem, allowed="one task for each member")
         elif (alien := np.flatnonzero(~np.isin(npus, members))).size:
-            problem = f"{graph.label(int(own[alien[0]]))}: {name} is without this NPU"
+            problem = f"{graph.label(int(own[alien[0]]))}: this NPU is not a member of {name}"
             yield InputError(problem, allowed=f"NPUs {_listed(members)}")
         elif (missing := np.setdiff1d(members, npus)).size:
             first = f", as {graph.label(int(own[0]))} has" if len(own) else ""
@@ -399,7 +421,7 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
 
 
 def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs:
-    """Who takes part, ascending. Raises InputError."""
+    """The members, ascending. Raises InputError."""
     if sum(each is not None for each in (call.members, call.dims, call.groups)) > 1:
         raise InputError("it has more than one of members, dimensions and groups", allowed="one of them, or none")
     if call.dims is not None:
@@ -419,7 +441,7 @@ def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs
 
 @lru_cache(maxsize=1024)
 def _ascending(members: tuple[int, ...], npus: int) -> Longs:
-    """NPUs in order. Raises InputError for what is no list of different NPUs."""
+    """NPUs in ascending order. Raises InputError for a list with repeated NPUs."""
     return np.sort(np.array(Communicator.of(members, (npus,)).members, np.int64))
 
 
@@ -439,16 +461,16 @@ def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
             tasks = graph.of_kind(kind)
             of = channel[tasks]
             task = int(tasks[more[of]].min())
-            # Of several alike all but the last are matched: the last is the one that is too much.
+            # Of several equal messages all but the last are matched: the last one is surplus.
             task = int(tasks[of == channel[task]][-1])
             what = told.format(graph.size[task], graph.match[task], graph.peer[task])
             yield InputError(f"{graph.label(task)}: it {what}", allowed="a send for each receive, of the same size")
 
 
 def channels(graph: TaskGraph) -> tuple[Ints, int]:
-    """Which messages are alike: the number of its channel for each task that sends or receives, and how many there are.
+    """Return the channel of each task that sends or receives, and the number of channels.
 
-    A channel: messages of the same sender, receiver, tag and size.
+    A channel is all messages with the same sender, receiver, tag and size.
     """
     channel = np.full(len(graph), -1, np.int32)
     sends = graph.kind == Kind.SEND

@@ -1,4 +1,4 @@
-"""Algorithms for single nodes of traces: the YAML file that version 2 calls per-node-custom-implementation."""
+"""Algorithms of single trace nodes: the YAML file of ASTRA-sim 2's per-node-custom-implementation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pyxsim.flat_yaml import Yaml
 
 
 def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:
-    """By the number of a node PREFIX.*.et, the traces of its algorithm. Raises InputError.
+    """Return the traces of the algorithm, PREFIX.*.et, by node number. Raises InputError.
 
-    The file has a line `number: PREFIX` for each. `folder`: where relative prefixes count from.
+    The file has lines `number: PREFIX`. `folder`: where relative prefixes start.
     """
     file = Yaml(path)
     found: dict[int, str] = {}
     for key in list(file.entries):
         prefix = file.raw(key)
         if not key.isdigit():
-            file.fault(key, "is no number of a node", "lines such as '7: traces/ring'")
+            file.fault(key, "is not a node number", "lines such as '7: traces/ring'")
         elif not isinstance(prefix, str):
             file.fault(key, "has no prefix of traces", "lines such as '7: traces/ring'")
         elif int(key) in found:

@@ -4,9 +4,9 @@
     1
     conv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 1048576 5
 
-A layer: name, a dependency that nobody reads, then compute time, communication and bytes of the forward pass, of the
-input gradient and of the weight gradient, and the time of the update. Times in ns, sizes in bytes. Some keywords have
-more behind them (see Header), and with one of them each layer says at its end how it is parallel.
+A layer: name, an unused dependency, then compute time, communication and bytes of the forward pass, of the input
+gradient and of the weight gradient, and the time of the update. Times in ns, sizes in bytes. Some keywords have
+arguments (see Header); with HYBRID_CUSTOMIZED each layer ends with its own parallelism.
 Source of the format: Workload.cc of ASTRA-sim 1 (initialize_workload).
 """
 
@@ -43,7 +43,7 @@ DLRM = ("HYBRID_DLRM", "HYBRID_DLRM_ENHANCED")
 RECOMPUTING = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 TRANSFORMER = ("HYBRID_TRANSFORMER", RECOMPUTING)
 CUSTOMIZED = "HYBRID_CUSTOMIZED"
-# How a single layer can be parallel; a transformer's needs a number that stands for the whole file.
+# Parallelism of a single layer; that of a transformer needs a number that applies to the whole file.
 POLICIES = tuple(word for word in PARALLELISMS if word not in (*TRANSFORMER, CUSTOMIZED))
 _FIELDS = 12
 _MOST = 2**62
@@ -51,7 +51,7 @@ _MOST = 2**62
 
 @dataclass(frozen=True)
 class Pass:
-    """Compute time (ns), and what is communicated after it: a kind of collective (None: nothing) of some bytes."""
+    """Compute time (ns), then a collective of `kind` (None for none) and `size` bytes."""
 
     compute: int
     kind: str | None
@@ -60,7 +60,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of the model; `update` is the time (ns) of the optimizer after each collective."""
+    """A layer of the model; `update` is the time (ns) of the optimizer after each collective."""
 
     name: str
     forward: Pass
@@ -72,12 +72,17 @@ class Layer:
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before the layers.
+    """The words before the layers.
 
-    last_bottom   of DLRM: the last layer before the embeddings are needed
-    model_npus    of a transformer: how many NPUs share one copy of the model
-    checkpoints   of one that recomputes: layers whose results are kept; `restarts`: layers before whose input gradient
-                  the forward pass is done again, from the checkpoint before
+    Attributes
+    ----------
+    last_bottom
+        Of DLRM: the last layer before the embeddings are needed.
+    model_npus
+        Of a transformer: the NPUs that share one copy of the model.
+    checkpoints, restarts
+        With recomputation: layers whose results are kept, and layers before whose input gradient the forward pass is
+        repeated from the previous checkpoint.
     """
 
     parallelism: str
@@ -89,7 +94,7 @@ class Header:
 
 @dataclass(frozen=True)
 class TextWorkload:
-    """A workload file: what stands at its head, and its layers."""
+    """A workload file: header and layers."""
 
     file: str
     header: Header
@@ -102,14 +107,14 @@ class TextWorkload:
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds of collectives that it may run."""
+        """The kinds of collectives that it can run."""
         parts = [part for layer in self.layers for part in (layer.forward, layer.input_gradient, layer.weight_gradient)]
         if self.parallelism == "MICRO":
             parts = [self.layers[0].weight_gradient]
         return {part.kind for part in parts if part.kind is not None}
 
     def checkpoint_of(self, layer: int) -> int:
-        """The layer from which the forward pass is done again for this one."""
+        """Return the layer from which the forward pass is repeated for this one."""
         return max(kept for kept in self.header.checkpoints if kept < layer)
 
 
@@ -125,7 +130,7 @@ def read_text_workload(path: str | Path) -> TextWorkload:
     lines = lines[head.line + 1 :]
     if not 1 <= count <= len(lines):
         allowed = f"1 to {len(lines)}" if len(lines) > 1 else "1"
-        raise InputError(f"{count} layers are announced, {len(lines)} follow", file=head.place, allowed=allowed)
+        raise InputError(f"{count} layers declared, {len(lines)} follow", file=head.place, allowed=allowed)
     own = header.parallelism == CUSTOMIZED
     layers = tuple(_layer(words, f"{file}:{number}", own=own) for number, words in lines[:count])
     text = TextWorkload(file, header, layers)
@@ -134,7 +139,7 @@ def read_text_workload(path: str | Path) -> TextWorkload:
 
 
 class _Head:
-    """The words before the layers, one after the other; the original does not mind in which lines they stand."""
+    """Reads the words before the layers one by one; as in ASTRA-sim, line breaks between them do not matter."""
 
     def __init__(self, file: str, lines: Sequence[tuple[int, list[str]]]) -> None:
         self.file = file
@@ -145,11 +150,11 @@ class _Head:
 
     @property
     def place(self) -> str:
-        """Where the last word stands."""
+        """File and line of the last word."""
         return f"{self.file}:{self._words[self._next - 1][1]}"
 
     def word(self, what: str, allowed: str) -> str:
-        """The next word."""
+        """Return the next word."""
         if self._next == len(self._words):
             raise InputError(f"{what} is missing", file=self.file, allowed=allowed)
         self.line, _, word = self._words[self._next]
@@ -157,24 +162,24 @@ class _Head:
         return word
 
     def whole(self, what: str) -> int:
-        """The next word as a number."""
+        """Return the next word as a number."""
         allowed = f"a whole number up to {_MOST}" if self.line else "a whole number in the second line"
         return _whole(self.word(what, allowed), what.removeprefix("the "), self.place)
 
     def named(self, name: str) -> int:
-        """A number behind its name."""
+        """Return a number that follows its name."""
         allowed = f"'{name} ' and a whole number"
         word = self.word(f"'{name}'", allowed)
         if word != name:
-            raise InputError(f"'{word}' stands where '{name}' is due", file=self.place, allowed=allowed)
-        return self.whole(f"the number behind {name}")
+            raise InputError(f"'{word}' instead of '{name}'", file=self.place, allowed=allowed)
+        return self.whole(f"the number after {name}")
 
     def layers(self, name: str) -> tuple[int, ...]:
-        """Numbers of layers: a name, how many they are, and they."""
+        """Return numbers of layers: a name, their count, the numbers."""
         return tuple(self.whole("the number of a layer") for _ in range(min(self.named(name), len(self._words))))
 
     def read(self) -> Header:
-        """The keyword, and what belongs to it."""
+        """Return the header."""
         keyword = self.word("the keyword", "")
         if keyword not in PARALLELISMS:
             problem = f"unknown parallelism '{keyword}'"
@@ -200,19 +205,19 @@ def _check_layers(text: TextWorkload, place: str) -> None:
             raise InputError(f"there is no layer {number}", file=place, allowed=f"layers 0 to {last}")
     for number in header.restarts:
         before = [kept for kept in header.checkpoints if kept < number]
-        # The original runs out of its layers, or leaves some out, with any other.
+        # With any other numbers ASTRA-sim reads beyond its layers or skips some.
         if number in header.checkpoints or not before:
-            problem = f"layer {number} initiates a forward pass, and there is no checkpoint before it"
-            raise InputError(problem, file=place, allowed="layers behind a checkpoint, and none that is one")
+            problem = f"layer {number} restarts the forward pass without a checkpoint before it"
+            raise InputError(problem, file=place, allowed="layers after a checkpoint that are not checkpoints")
         if between := [other for other in header.restarts if before and max(before) <= other < number]:
-            problem = f"layers {between[0]} and {number} initiate a forward pass from the same checkpoint {max(before)}"
+            problem = f"layers {between[0]} and {number} restart from the same checkpoint {max(before)}"
             raise InputError(problem, file=place, allowed="one of them")
 
 
 def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
-    """A layer; `own`: it says itself how it is parallel."""
+    """A layer; `own`: it has a parallelism of its own."""
     fields = _FIELDS + own
-    if not fields <= len(words) <= _FIELDS + 1:  # generators write how it is parallel in any text
+    if not fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
         raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{fields} fields")
     name = words[0]
     forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))
@@ -233,5 +238,5 @@ def _pass(words: Sequence[str], place: str) -> Pass:
 def _whole(word: str, what: str, place: str) -> int:
     # Digits only: int() would also read "1_000" and Arabic digits.
     if not word.isascii() or not word.isdigit() or len(word) > 19 or int(word) > _MOST:
-        raise InputError(f"'{word}' is no {what}", file=place, allowed=f"a whole number up to {_MOST}")
+        raise InputError(f"'{word}' is not a {what}", file=place, allowed=f"a whole number up to {_MOST}")
     return int(word)

@@ -1,6 +1,6 @@
-"""What the metadata of a trace says of all its nodes: names of layers, resources, the dimensions that it is made for.
+"""Metadata of a trace: names of layers, resources, and the dimensions it is made for.
 
-These are attributes of our own, which pyxsim/workload/export.py writes; other traces have none of them.
+These attributes are pyxsim's own, written by pyxsim/workload/export.py; other traces do not have them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyxsim.workload.logical_dims import LogicalDims
 
 @dataclass(frozen=True)
 class Head:
-    """`shape`: the dimensions as the workload sees them, None if it does not say; `layers`: their names."""
+    """`shape`: the dimensions as the workload sees them, None if not given; `layers`: their names."""
 
     shape: tuple[int, ...] | None = None
     layers: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Head:
 
 
 def read_head(metadata: Metadata, file: str) -> Head:
-    """What a trace says of itself. Raises InputError."""
+    """Return the metadata. Raises InputError."""
     found = {each.name: each.value for each in metadata.attr}
     shape = _list(found, "shape", int, file)
     layers = _list(found, "layers", str, file) or []
@@ -37,13 +37,13 @@ def read_head(metadata: Metadata, file: str) -> Head:
     if names is not None or rooms is not None:
         if len(names or ()) != len(rooms or ()):
             problem = f"has {len(names or ())} resources and {len(rooms or ())} resource_rooms"
-            raise InputError(f"its metadata {problem}", file=file, allowed="as many")
+            raise InputError(f"its metadata {problem}", file=file, allowed="the same number of each")
         resources = tuple(zip(names or (), rooms or (), strict=True))
     return Head(None if shape is None else tuple(shape), tuple(layers), resources)
 
 
 def seen_dims(name: str, shape: Sequence[int]) -> LogicalDims:
-    """The dimensions as traces see a network of this shape: those, or one of them as two. Raises InputError."""
+    """Return the dimensions of traces on a network of `shape`: the same, or one of them split. Raises InputError."""
     file = str(next(iter(find(name).values())))
     seen = read_head(chakra.read(file).metadata, file).shape
     if seen is None or seen == tuple(shape):
@@ -52,7 +52,7 @@ def seen_dims(name: str, shape: Sequence[int]) -> LogicalDims:
         two = seen[dim : dim + 2]
         if seen == (*shape[:dim], *two, *shape[dim + 1 :]) and prod(two) == size:
             return LogicalDims(seen, broken=dim)
-    problem = f"is made for a network of {_by(seen)}, and this one is {_by(shape)}"
+    problem = f"is made for a network of {_by(seen)}; this one is {_by(shape)}"
     raise InputError(problem, file=file, allowed=f"{_by(seen)}, or two of its dimensions as one")
 
 

@@ -1,7 +1,6 @@
-"""Chakra execution traces as a graph of tasks: one file for each NPU, a task for each node.
+"""Chakra execution traces as a graph of tasks: one file per NPU, one task per node (docs/workload.md).
 
-docs/workload.md says what becomes of each type of node. A file is read node by node, and of these only what is needed
-is kept.
+Files are read node by node; only what the tasks need is kept.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGr
 from pyxsim.workload.trace_head import Head, read_head
 
 _MOST = 2**62
-_OURS = frozenset({"layer", "part", "resource"})  # attributes that Chakra does not have
+_PYXSIM_ATTRIBUTES = frozenset({"layer", "part", "resource"})  # attributes of pyxsim, unknown to Chakra
 _PARTS, _COMM_TYPES = frozenset(Part), frozenset(CommType)
 _NS_PER_S, _PS_PER_S, _PS_PER_US = 10**9, 10**12, 10**6
-# What a memory node does, and what with the memory's own switches.
+# Accesses of memory nodes: plain ones, and those carried out by the switches of the memory.
 _ACCESSES = {
     NodeType.MEM_LOAD: (Access.LOAD, Access.GATHER),
     NodeType.MEM_STORE: (Access.STORE, Access.REDUCE),
@@ -46,7 +45,7 @@ _COLLECTIVES = {
     CommType.REDUCE_SCATTER_BLOCK: "reduce-scatter",
     CommType.BARRIER: "barrier",
 }
-# What nodes occupy while their recorded time is played.
+# Resources of nodes during replay.
 _RECORDED: dict[int, str | None] = {
     NodeType.COMP: "compute",
     NodeType.MEM_LOAD: "communication",
@@ -55,18 +54,30 @@ _RECORDED: dict[int, str | None] = {
     NodeType.COMM_RECV: None,
     NodeType.COMM_COLL: "communication",
 }
-# Which attribute names the root, of those that have one.
+# The attribute that names the root.
 _ROOTS = {"broadcast": "comm_src", "scatter": "comm_src", "reduce": "comm_dst", "gather": "comm_dst"}
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How nodes become tasks. `clock`: cycles per second. Without a `roofline` computing takes its duration.
+    """How nodes become tasks.
 
-    `groups`: NPUs by the name of their group (chakra.groups reads them). `exact`: False for the times of ASTRA-sim 2,
-    which has whole nanoseconds, and 1 for a duration of 0. `comm_scale`, `compute_scale`: factors for all that is
-    communicated, or computed. `replay`: whatever a node does, it takes its duration and nothing else happens.
-    `algorithms`: of collectives, by the number of their node; they count before what a node itself says.
+    Attributes
+    ----------
+    clock
+        Cycles per second.
+    roofline
+        Times computation; None for the recorded durations.
+    groups
+        NPUs by name of their group (chakra.groups reads them).
+    exact
+        False for the times of ASTRA-sim 2: whole nanoseconds, and 1 for a duration of 0.
+    comm_scale, compute_scale
+        Factors for all bytes communicated, and for all compute times.
+    replay
+        Each node takes its recorded duration and does nothing else.
+    algorithms
+        Of collectives, by node number; they override those of the node.
     """
 
     clock: Fraction
@@ -79,7 +90,7 @@ class Rules:
     algorithms: Mapping[int, str] = field(default_factory=dict)
 
     def operations(self, roofline: Roofline, operations: int, size: int) -> Fraction:
-        """Seconds of so many operations on so many bytes; ASTRA-sim 2's with its doubles."""
+        """Return the seconds of a computation on `size` bytes, in ASTRA-sim 2's floating point unless `exact`."""
         if self.exact or not operations:
             return roofline.seconds(operations, size)
         intensity = float(operations) / float(size)
@@ -87,7 +98,7 @@ class Rules:
         return Fraction(int(operations / reached * 1e9), _NS_PER_S)
 
     def cycles(self, seconds: Fraction) -> int:
-        """Whole cycles that cover the time of a computation."""
+        """Return the duration of a computation in whole cycles, rounded up."""
         seconds *= self.compute_scale
         if not self.exact:
             seconds = Fraction(int(seconds * _NS_PER_S), _NS_PER_S)
@@ -95,7 +106,7 @@ class Rules:
 
 
 def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGraph:
-    """The graph of traces, one for each NPU of a network of this shape. Raises InputError.
+    """Return the graph of the traces of all NPUs of a network of `shape`. Raises InputError.
 
     `name`: PREFIX.*.et, or PREFIX (see chakra.files).
     """
@@ -118,7 +129,7 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
 
 
 def _all_of(name: str, first: Path) -> str:
-    """The files of a name, in one: PREFIX.*.et."""
+    """The name of all files together: PREFIX.*.et."""
     prefix = str(Path(name))
     end = str(first).removeprefix(f"{prefix}.0")
     return prefix if "*" in prefix or prefix == str(first) else f"{prefix}.*{end}"
@@ -134,61 +145,62 @@ class _Reader:
         self.head: Head | None = None
         self.builder = GraphBuilder(self.npus)
         self.nodes: list[int] = []  # of each task
-        # By group and turn, or by the number that the nodes say: number of the call, it, and who had it first.
+        # By (group, position in its order) or by the number that nodes give: number of the call, the call, its first
+        # node.
         self.calls: dict[tuple[Any, int], tuple[int, Call, str]] = {}
-        self._known: dict[int, int] = {}  # cycles of times
+        self._known: dict[int, int] = {}  # cycles by duration
         self.groups: dict[str, tuple[int, ...]] = {}  # of the NPU whose trace is read
-        self.members: dict[tuple[int, ...], tuple[int, ...]] = {}  # the same list for all that have it
+        self.members: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal lists share one object
 
     def begin(self, file: str, metadata: Metadata) -> None:
-        """What the metadata of a file says: the same in all of them."""
+        """Take the metadata of a file, which is the same in all files."""
         head = read_head(metadata, file)
         if self.head is None:
             self.head = head
             self.builder = GraphBuilder(self.npus, head.resources, layers=head.layers)
         elif head != self.head:
-            raise InputError("its metadata tells of other layers, resources or dimensions than the first", file=file)
+            raise InputError("its metadata has other layers, resources or dimensions than the first file", file=file)
 
     def graph(self) -> TaskGraph:
-        """All that was read. Calls whose nodes say a number are in the order of these."""
+        """Return the graph; collectives with a number of their own are in the order of these."""
         graph = self.builder.graph()
         graph.node = np.array(self.nodes, np.uint64)
         said = {own: number for (group, number), (own, _, _) in self.calls.items() if group is None}
         if said:
             order = sorted(range(len(graph.calls)), key=lambda own: (said.get(own, len(said) + _MOST), own))
             graph.calls = [graph.calls[own] for own in order]
-            places = np.argsort(np.array([*order, len(order)]))  # the last one stands for none
+            places = np.argsort(np.array([*order, len(order)]))  # the last one means none
             graph.call = np.where(graph.call < 0, -1, places[graph.call]).astype(graph.call.dtype)
         return graph
 
     def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
-        """The nodes of one NPU: tasks in the order of their numbers."""
-        found: dict[int, tuple[_Place, dict[str, Any], list[int]]] = {}
+        """Add the nodes of one NPU as tasks in the order of their numbers."""
+        tasks: dict[int, tuple[_Place, dict[str, Any], list[int]]] = {}
         self.groups = dict(self.rules.groups or {})
         for node in nodes:
             place = _Place(npu, file, node)
             if node.type == NodeType.METADATA and node.inputs is not None:
                 self.groups |= self._process_groups(place, node.inputs.values)
-            if node.id in found:
-                place.refuse("is there twice")
+            if node.id in tasks:
+                place.refuse("occurs twice")
             before = node.data_deps if not node.ctrl_deps else [*node.ctrl_deps, *node.data_deps]
             before = list(dict.fromkeys(before)) if len(before) > 1 else before
-            found[node.id] = (place, self._task(place), before)
+            tasks[node.id] = (place, self._task(place), before)
         first = len(self.builder)
-        number = {node: first + turn for turn, node in enumerate(sorted(found))}
+        number = {node: first + turn for turn, node in enumerate(sorted(tasks))}
         self.nodes += number
         turns: defaultdict[Any, int] = defaultdict(int)
         for own in number:
-            place, task, before = found[own]
+            place, task, before = tasks[own]
             try:
                 waits = [number[each] for each in before]
             except KeyError as error:
-                place.refuse(f"waits for node {error.args[0]}, which is not there")
+                place.refuse(f"waits for node {error.args[0]}, which does not exist")
             if task["kind"] == Kind.COLLECTIVE:
                 name_of, said, call = task.pop("group"), task.pop("said"), task["call"]
                 members = self._members(place, name_of)
                 if members is not None:
-                    # As in ASTRA-sim 2, such a group is one ring, whatever dimensions are involved.
+                    # As in ASTRA-sim 2, such a group is one ring, whatever its involved_dim.
                     call = replace(call, members=members, dims=None)
                 group = (name_of, id(members))
                 key = (group, turns[group]) if said is None else (None, said)
@@ -197,14 +209,14 @@ class _Reader:
             self.builder.task(npu, name=place.node.name, before=waits, **task)
 
     def _task(self, place: _Place) -> dict[str, Any]:
-        """What becomes of a node."""
+        """The task of a node, as arguments of GraphBuilder.task."""
         task = self._of_type(place)
-        if not _OURS.isdisjoint(place.given):
-            self._ours(place, task)
+        if not _PYXSIM_ATTRIBUTES.isdisjoint(place.attributes):
+            self._apply_attributes(place, task)
         return task
 
-    def _ours(self, place: _Place, task: dict[str, Any]) -> None:
-        """What attributes of our own say of a node, beside what its type does."""
+    def _apply_attributes(self, place: _Place, task: dict[str, Any]) -> None:
+        """Apply pyxsim's own attributes of a node to its task."""
         layer, part = place.whole("layer", -1), place.whole("part", Part.NONE)
         if part not in _PARTS:
             place.refuse(f"has part {part}", allowed=f"0 to {max(Part)}")
@@ -217,13 +229,13 @@ class _Reader:
         task |= {"layer": layer, "part": part, "resource": resource or None}
 
     def _of_type(self, place: _Place) -> dict[str, Any]:
-        """What becomes of a node of its type."""
+        """The task of a node by its type."""
         node = place.node
         if self.rules.replay and node.type in _RECORDED:
             return self._recorded(place)
         if node.type in (NodeType.INVALID, NodeType.METADATA):
-            # A delay is our own: what other traces say of these is no time that anything takes.
-            told = place.given.get("duration_ps") is not None
+            # Only pyxsim writes delays: durations of these nodes in other traces do not count.
+            told = place.attributes.get("duration_ps") is not None
             return {"kind": Kind.MARK, "ticks": self._plain_ticks(place) if told else 0}
         if node.type == NodeType.COMP:
             return self._compute(place)
@@ -231,20 +243,20 @@ class _Reader:
             return self._memory(place)
         if node.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL):
             what = node.type.name if isinstance(node.type, NodeType) else f"number {node.type}"
-            place.refuse(f"is of type {what}, which is not in this version")
+            place.refuse(f"is of type {what}, which is not supported")
         if place.flag("is_cpu_op"):
-            place.refuse("communicates, and is said to run on the CPU")
+            place.refuse("communicates, but has is_cpu_op")
         if node.type == NodeType.COMM_COLL:
             return self._collective(place)
         return self._message(place)
 
     def _recorded(self, place: _Place) -> dict[str, Any]:
-        """A node that takes its duration, whatever it does."""
+        """A node that only takes its recorded duration."""
         on_cpu, of_type = place.flag("is_cpu_op"), _RECORDED[place.node.type]
         return {"kind": Kind.COMPUTE, "ticks": self._ticks(place), "resource": "cpu" if on_cpu else of_type}
 
     def _ticks(self, place: _Place) -> int:
-        """The duration of a node."""
+        """The duration of a node in cycles."""
         recorded = place.picoseconds()
         ticks = self._known.get(recorded)
         if ticks is None:
@@ -254,19 +266,19 @@ class _Reader:
         return ticks
 
     def _plain_ticks(self, place: _Place) -> int:
-        """The duration of a node that does not compute."""
+        """The duration of a node that does not compute, in cycles."""
         return place.countable(ceil(Fraction(place.picoseconds(), _PS_PER_S) * self.rules.clock))
 
     def _scaled(self, size: int) -> int:
-        """So many bytes, of what is communicated."""
+        """Communicated bytes times their scale."""
         scale = self.rules.comm_scale
         return size if scale == 1 else int(size * scale)
 
     def _compute(self, place: _Place) -> dict[str, Any]:
         rules = self.rules
         on_cpu, size = place.flag("is_cpu_op"), place.whole("tensor_size", 0)
-        # What is told to the picosecond is told by us: a roofline is for operations.
-        told = place.given.get("duration_ps") is not None and place.given.get("num_ops") is None
+        # Only pyxsim writes picoseconds: they are exact and need no roofline.
+        told = place.attributes.get("duration_ps") is not None and place.attributes.get("num_ops") is None
         if rules.roofline is None or on_cpu or told:
             ticks = self._ticks(place)
         elif not size:
@@ -278,7 +290,7 @@ class _Reader:
         return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
 
     def _memory(self, place: _Place) -> dict[str, Any]:
-        """Of bytes the remote memory says how long they take; without any, the node does."""
+        """Remote memory times an access with bytes; without bytes the node has a duration."""
         access = _ACCESSES[NodeType(place.node.type)][place.flag("in_switch")]
         task = {"kind": Kind.MEMORY, "match": access, "resource": "communication"}
         if size := place.whole("tensor_size", 0):
@@ -289,7 +301,7 @@ class _Reader:
         sends = place.node.type == NodeType.COMM_SEND
         own, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
         if (me := place.whole(own, place.npu)) != place.npu:
-            place.refuse(f"has {own} {me}, and is in the trace of NPU {place.npu}")
+            place.refuse(f"has {own} {me}, but is in the trace of NPU {place.npu}")
         peer = place.whole(other)
         if peer >= self.npus or peer == place.npu:
             place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")
@@ -297,7 +309,7 @@ class _Reader:
         if not size:
             place.refuse("is a message of 0 bytes", allowed="1 and more")
         kind = Kind.SEND if sends else Kind.RECEIVE
-        # Any number of receives may wait at a time: as in ASTRA-sim 2.
+        # Any number of receives may wait at a time, as in ASTRA-sim 2.
         return {
             "kind": kind,
             "size": size,
@@ -318,42 +330,44 @@ class _Reader:
         dims = self._dims(place) if group in ALL else None
         root = place.whole(_ROOTS[kind], -1) if kind in _ROOTS else -1
         if root >= 0 and dims is not None:
-            place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a place in each group")
+            place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a position in each group")
         if dims is not None and kind in _ROOTS:
             root = place.whole("root", -1)
-        algorithms = place.given.get("algorithms")
+        algorithms = place.attributes.get("algorithms")
         if algorithms is not None and not (
             isinstance(algorithms, list) and all(isinstance(each, str) for each in algorithms)
         ):
-            place.refuse("has algorithms that are no list of names")
+            place.refuse("has algorithms that are not a list of names")
         if place.node.id in self.rules.algorithms:
             algorithms = [self.rules.algorithms[place.node.id]]
+        has_priority = place.attributes.get("comm_priority") is not None
+        priority = place.whole("comm_priority", least=-_MOST) if has_priority else None
         call = Call(
             kind,
             size,
             None,
             dims,
             None if algorithms is None else tuple(algorithms),
-            priority=None if place.given.get("comm_priority") is None else place.whole("comm_priority", least=-_MOST),
+            priority=priority,
             name=place.text("collective_name", place.node.name or kind),
             root=None if root < 0 else root,
         )
-        said = None if place.given.get("collective") is None else place.whole("collective")
+        said = None if place.attributes.get("collective") is None else place.whole("collective")
         return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "said": said, "resource": "communication"}
 
     def _members(self, place: _Place, name: str) -> tuple[int, ...] | None:
-        """Who is in the group of a collective; None: all."""
+        """The members of the group of a collective; None for all NPUs."""
         if name in ALL:
             return None
         if name not in self.groups:
-            place.refuse(f"has pg_name '{name}'", allowed=[*self.groups] or "no group: none is given", given=name)
+            place.refuse(f"has pg_name '{name}'", allowed=[*self.groups] or "no group: there are none", given=name)
         members = self.groups[name]
         if place.npu not in members:
-            place.refuse(f"has the group '{name}', and NPU {place.npu} is not in it")
+            place.refuse(f"has the group '{name}', which does not contain NPU {place.npu}")
         return self.members.setdefault(members, members)
 
     def _process_groups(self, place: _Place, values: str) -> dict[str, tuple[int, ...]]:
-        """The groups that a node of metadata tells."""
+        """The groups that a metadata node defines."""
         found = process_groups(values)
         for name, ranks in found.items():
             if ranks != [] and (fault := wrong_members(ranks, self.npus)) is not None:
@@ -361,12 +375,12 @@ class _Reader:
         return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in found.items()}
 
     def _dims(self, place: _Place) -> tuple[int, ...] | None:
-        """The dimensions along which a collective goes; None: all."""
-        flags = place.given.get("involved_dim")
+        """The dimensions of a collective; None for all."""
+        flags = place.attributes.get("involved_dim")
         if flags is None:
             return None
         if not isinstance(flags, list) or not all(isinstance(each, bool) for each in flags):
-            place.refuse("has an involved_dim that is no list of truth values")
+            place.refuse("has an involved_dim that is not a list of booleans")
         if len(flags) < len(self.shape):
             many = len(self.shape)
             place.refuse(f"has involved_dim for {len(flags)} dimensions", allowed=f"{many}, those of the network")
@@ -376,8 +390,8 @@ class _Reader:
         return None if len(dims) == len(self.shape) else dims
 
     def _call(self, place: _Place, key: tuple[Any, int], call: Call) -> int:
-        """The number of a collective: the k-th of a group at one NPU and at another are the same; or those that say the
-        same number."""
+        """The number of a collective: the k-th of a group is the same on all NPUs, or those with the same given
+        number."""
         known = self.calls.get(key)
         if known is None:
             number = self.builder.call(call)
@@ -388,23 +402,23 @@ class _Reader:
             here, there = getattr(call, what), getattr(other, what)
             if here != there:
                 of_whom = "" if key[0] is None else " of its group"
-                problem = f"is collective {key[1]}{of_whom}, with {what} {_told(here)}"
-                place.refuse(f"{problem}; with {who} it has {what} {_told(there)}")
+                problem = f"is collective {key[1]}{of_whom}, with {what} {_shown_value(here)}"
+                place.refuse(f"{problem}; with {who} it has {what} {_shown_value(there)}")
         return number
 
 
-def _told(value: object) -> str:
+def _shown_value(value: object) -> str:
     return "none" if value is None else str(value)
 
 
 class _Place:
-    """A node of a trace, its attributes by name, and how it is told."""
+    """A node of a trace: its attributes by name, and error messages about it."""
 
-    __slots__ = ("file", "given", "node", "npu")
+    __slots__ = ("attributes", "file", "node", "npu")
 
     def __init__(self, npu: int, file: str, node: Node) -> None:
         self.npu, self.file, self.node = npu, file, node
-        self.given = {each.name: each.value for each in node.attr}
+        self.attributes = {each.name: each.value for each in node.attr}
 
     @property
     def label(self) -> str:
@@ -414,38 +428,38 @@ class _Place:
         raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
 
     def picoseconds(self) -> int:
-        """How long it took when it was recorded; `runtime` is where older traces have it."""
-        if self.given.get("duration_ps") is not None:
+        """Return the recorded duration; older traces have it in `runtime`."""
+        if self.attributes.get("duration_ps") is not None:
             return self.whole("duration_ps")
         return (self.node.duration_micros or self.whole("runtime", 0)) * _PS_PER_US
 
     def countable(self, ticks: int) -> int:
-        """The cycles that it takes, if there are not too many."""
+        """Return the cycles, or refuse too many."""
         if ticks > _MOST:
-            self.refuse("takes more cycles than can be counted")
+            self.refuse("takes too many cycles")
         return ticks
 
     def text(self, name: str, default: str) -> str:
-        """An attribute that is a text."""
-        value = self.given.get(name, default)
+        """Return an attribute that is a string."""
+        value = self.attributes.get(name, default)
         if not isinstance(value, str):
-            self.refuse(f"has a {name} that is no text")
+            self.refuse(f"has a {name} that is not a string")
         return value
 
     def whole(self, name: str, default: int | None = None, *, least: int = 0) -> int:
-        """An attribute that is a whole number; without a default it must be there."""
-        value = self.given.get(name, default)
+        """Return an attribute that is a whole number; without a default it is required."""
+        value = self.attributes.get(name, default)
         if value is None:
             self.refuse(f"has no {name}")
         if isinstance(value, bool) or not isinstance(value, int):
-            self.refuse(f"has a {name} that is no whole number")
+            self.refuse(f"has a {name} that is not a whole number")
         if not least <= value <= _MOST and value != default:
             self.refuse(f"has {name} {value}", allowed=f"{least} to {_MOST}")
         return value
 
     def flag(self, name: str) -> bool:
-        """An attribute that is true or false."""
-        value = self.given.get(name, False)
+        """Return an attribute that is true or false."""
+        value = self.attributes.get(name, False)
         if not isinstance(value, bool | int):
             self.refuse(f"has a {name} that is neither true nor false")
         return bool(value)

@@ -110,7 +110,7 @@ def test_policies(pyxsim: Command, text: Path) -> None:
         ),
         (("convert", "model.txt", "x", "--shape", "a"), "--shape: 'a' is no shape"),
         (("convert", "model.txt", "x", "--network", "no.toml"), "no.toml: no such file"),
-        (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, and there is a trace for each NPU"),
+        (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, but each NPU has a trace"),
         (("convert", "model.txt", "x", "--npus", "8", "--passes", "0"), "--passes: 0 is too small"),
         (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is no scale"),
         (("convert", "model.txt", "x", "--npus", "8", "--scheduling", "LIVO"), "--scheduling: unknown policy 'LIVO'"),

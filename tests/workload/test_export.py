@@ -328,7 +328,7 @@ def test_dimensions_as_the_workload_sees_them(
 
 @pytest.mark.parametrize("said", [(8,), (2, 4), (2, 2, 2, 1), (3, 3, 2)])
 def test_dimensions_of_another_network(said: tuple[int, ...], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is made for a network of .*, and this one is 4 x 2; allowed: "):
+    with pytest.raises(InputError, match=r"is made for a network of .*; this one is 4 x 2; allowed: "):
         seen_dims(head(tmp_path, shape=("int64_list", list(said))), (4, 2))
 
 
@@ -337,7 +337,7 @@ def test_dimensions_of_another_network(said: tuple[int, ...], tmp_path: Path) ->
     [
         ({"layers": ("int64_list", [1])}, r"its metadata has 'layers' of other values; allowed: a list of texts"),
         ({"shape": ("string_val", "4x2")}, r"its metadata has 'shape' of other values; allowed: a list of whole"),
-        ({"resources": ("string_list", ["a"])}, r"its metadata has 1 resources and 0 resource_rooms; allowed: as many"),
+        ({"resources": ("string_list", ["a"])}, r"has .* 0 resource_rooms; allowed: the same number"),
     ],
 )
 def test_a_head_that_is_wrong(attributes: dict[str, Any], problem: str, tmp_path: Path) -> None:

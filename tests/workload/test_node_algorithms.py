@@ -41,7 +41,7 @@ def test_measured_on_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("ring: ring\n", "ring: is no number of a node"),
+        ("ring: ring\n", "ring: is not a node number"),
         ("7: [a, b]\n", "7: has no prefix of traces"),
         ("7: 8\n", "7: has no prefix of traces"),
         ("7: a\n07: b\n", "07: is given twice"),

@@ -173,17 +173,17 @@ def test_memory(tmp_path: Path) -> None:
 COLL = {"comm_type": 0, "comm_size": 64}
 FAULTS: dict[str, tuple[list[Node], str]] = {
     "memory": ([node(4, NodeType.MEM_LOAD, tensor_size=-8)], "it has tensor_size -8"),
-    "storage": ([node(4, NodeType.STORAGE)], "it is of type STORAGE, which is not in this version"),
-    "unknown": ([node(4, 77)], "it is of type number 77, which is not in this version"),
-    "twice": ([node(4, NodeType.COMP), node(4, NodeType.COMP)], "it is there twice"),
-    "dangling": ([node(4, NodeType.COMP, 3)], "it waits for node 3, which is not there"),
+    "storage": ([node(4, NodeType.STORAGE)], "it is of type STORAGE, which is not supported"),
+    "unknown": ([node(4, 77)], "it is of type number 77, which is not supported"),
+    "twice": ([node(4, NodeType.COMP), node(4, NodeType.COMP)], "it occurs twice"),
+    "dangling": ([node(4, NodeType.COMP, 3)], "it waits for node 3, which does not exist"),
     "cpu": (
         [node(4, NodeType.COMM_COLL, is_cpu_op=True, **COLL)],
-        "it communicates, and is said to run on the CPU",
+        "it communicates, but has is_cpu_op",
     ),
     "truth": ([node(4, NodeType.COMP, is_cpu_op="no")], "it has a is_cpu_op that is neither true nor false"),
     "no size": ([node(4, NodeType.COMM_COLL, comm_type=0)], "it has no comm_size"),
-    "float": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=1.5)], "it has a comm_size that is no whole number"),
+    "float": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=1.5)], "it has a comm_size that is not a whole"),
     "negative": (
         [node(4, NodeType.COMM_SEND, comm_dst=1, comm_size=-5)],
         "it has comm_size -5; allowed: 0 to 4611686018427387904",
@@ -198,16 +198,16 @@ FAULTS: dict[str, tuple[list[Node], str]] = {
     "oneself": ([node(4, NodeType.COMM_RECV, comm_src=0, comm_size=1)], "it has comm_src 0; allowed: another NPU"),
     "others": (
         [node(4, NodeType.COMM_SEND, comm_src=1, comm_dst=1, comm_size=1)],
-        "it has comm_src 1, and is in the trace of NPU 0",
+        "it has comm_src 1, but is in the trace of NPU 0",
     ),
     "group": (
         [node(4, NodeType.COMM_COLL, pg_name="dpp", **COLL)],
         "it has pg_name 'dpp'; allowed: dp, tp; did you mean 'dp'?",
     ),
-    "no text": ([node(4, NodeType.COMM_COLL, pg_name=3, **COLL)], "it has a pg_name that is no text"),
+    "no text": ([node(4, NodeType.COMM_COLL, pg_name=3, **COLL)], "it has a pg_name that is not a string"),
     "no member": (
         [node(4, NodeType.COMM_COLL, pg_name="tp", **COLL)],
-        "it has the group 'tp', and NPU 0 is not in it",
+        "it has the group 'tp', which does not contain NPU 0",
     ),
     "dimensions": (
         [node(4, NodeType.COMM_COLL, involved_dim=[], **COLL)],
@@ -219,9 +219,9 @@ FAULTS: dict[str, tuple[list[Node], str]] = {
     ),
     "no list": (
         [node(4, NodeType.COMM_COLL, involved_dim=1, **COLL)],
-        "it has an involved_dim that is no list of truth values",
+        "it has an involved_dim that is not a list of booleans",
     ),
-    "long": ([node(4, NodeType.COMP, duration=2**63)], "it takes more cycles than can be counted"),
+    "long": ([node(4, NodeType.COMP, duration=2**63)], "it takes too many cycles"),
 }
 
 
