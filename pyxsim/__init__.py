@@ -3,6 +3,8 @@
 import pyxsim
 
 result = pyxsim.run("inputs/torus_all_reduce.toml")
+network = pyxsim.Torus([4, 4, 4], bandwidth="100 GB/s")
+pyxsim.run(pyxsim.Experiment(network=network, collective=pyxsim.Collective(kind="all-reduce", size="1 MiB")))
 result.time_ns, result.links.to_xarray(), result.plot.utilization(), result.save("out.h5")
 pyxsim.load("out.h5").chunks.to_pandas()
 pyxsim.check("inputs/torus_all_reduce.toml")
@@ -34,6 +36,34 @@ if TYPE_CHECKING:
     from pyxsim.runner.lifecycle import resume, run
     from pyxsim.runner.progress_bar import ProgressBar
     from pyxsim.settings import load_experiment
+    from pyxsim.settings.collective import Collective, Message
+    from pyxsim.settings.experiment import Experiment
+    from pyxsim.settings.network import Dimension, Network
+    from pyxsim.settings.networks import (
+        ConcentratedMesh,
+        Dragonfly,
+        FoldedClos,
+        FullyConnected,
+        GarnetSwitch,
+        GarnetTorus,
+        Graph,
+        HyperX,
+        KAryNTree,
+        LeafSpine,
+        Mesh,
+        RandomRegular,
+        Ring,
+        SlimFly,
+        Switch,
+        Torus,
+        TwistedTorus,
+    )
+    from pyxsim.settings.output import Output
+    from pyxsim.settings.router import RouterSettings
+    from pyxsim.settings.run import Run
+    from pyxsim.settings.system import System
+    from pyxsim.settings.traffic import Traffic, TrafficClass
+    from pyxsim.settings.workload import Workload
     from pyxsim.study.check import check
     from pyxsim.study.compare import compare
     from pyxsim.study.curve import curve, saturation
@@ -41,16 +71,45 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Collective",
+    "ConcentratedMesh",
     "DeadlockError",
+    "Dimension",
+    "Dragonfly",
+    "Experiment",
+    "FoldedClos",
+    "FullyConnected",
+    "GarnetSwitch",
+    "GarnetTorus",
+    "Graph",
+    "HyperX",
     "InputError",
     "InputErrors",
+    "KAryNTree",
+    "LeafSpine",
+    "Mesh",
+    "Message",
+    "Network",
+    "Output",
     "Progress",
     "ProgressBar",
     "PyxsimError",
+    "RandomRegular",
     "Result",
+    "Ring",
+    "RouterSettings",
+    "Run",
     "SimulationError",
+    "SlimFly",
     "StuckError",
+    "Switch",
+    "System",
+    "Torus",
+    "Traffic",
+    "TrafficClass",
+    "TwistedTorus",
     "UnreachableError",
+    "Workload",
     "__version__",
     "check",
     "compare",
@@ -65,8 +124,49 @@ __all__ = [
 ]
 
 _ERRORS = ("DeadlockError", "InputError", "InputErrors", "PyxsimError", "SimulationError", "StuckError")
+_NETWORKS = (
+    "ConcentratedMesh",
+    "Dragonfly",
+    "FoldedClos",
+    "FullyConnected",
+    "GarnetSwitch",
+    "GarnetTorus",
+    "Graph",
+    "HyperX",
+    "KAryNTree",
+    "LeafSpine",
+    "Mesh",
+    "RandomRegular",
+    "Ring",
+    "SlimFly",
+    "Switch",
+    "Torus",
+    "TwistedTorus",
+)
+_TABLES = {
+    "collective": (
+        "Collective",
+        "Message",
+    ),
+    "experiment": ("Experiment",),
+    "network": (
+        "Dimension",
+        "Network",
+    ),
+    "output": ("Output",),
+    "router": ("RouterSettings",),
+    "run": ("Run",),
+    "system": ("System",),
+    "traffic": (
+        "Traffic",
+        "TrafficClass",
+    ),
+    "workload": ("Workload",),
+}
 _HOMES = {
     **dict.fromkeys((*_ERRORS, "UnreachableError"), "pyxsim.errors"),
+    **dict.fromkeys(_NETWORKS, "pyxsim.settings.networks"),
+    **{name: f"pyxsim.settings.{file}" for file, names in _TABLES.items() for name in names},
     "Progress": "pyxsim.runner.hooks",
     "ProgressBar": "pyxsim.runner.progress_bar",
     "Result": "pyxsim.results.result",
@@ -87,8 +187,11 @@ def __getattr__(name: str) -> Any:
     """Import a name of `__all__` when it is first used: `import pyxsim` and `pyxsim --help` stay quick."""
     if name not in _HOMES:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
-    if _HOMES[name] != "pyxsim.errors":
+    home = _HOMES[name]
+    value = getattr(import_module(home), name)
+    if any(name in names for names in _TABLES.values()):
+        value = import_module("pyxsim.settings.typed").documented(value)
+    elif name not in _NETWORKS and home != "pyxsim.errors":
         import_module("pyxsim.reports")  # adds plots and HTML to every result
     globals()[name] = value
     return value

@@ -21,8 +21,22 @@ from pyxsim.results.sweep import Sweep
 from pyxsim.runner.hooks import Progress
 from pyxsim.runner.lifecycle import resume, run
 from pyxsim.runner.progress_bar import ProgressBar
-from pyxsim.settings import load_experiment
+from pyxsim.settings import (
+    Collective,
+    Dimension,
+    Experiment,
+    Message,
+    Network,
+    Output,
+    RouterSettings,
+    System,
+    Workload,
+    load_experiment,
+    networks,
+)
 from pyxsim.settings.page import linked, write_below
+from pyxsim.settings.run import Run
+from pyxsim.settings.traffic import Traffic, TrafficClass
 from pyxsim.study.check import CheckReport, check
 from pyxsim.study.compare import compare
 from pyxsim.study.curve import Saturation, curve, saturation
@@ -45,11 +59,42 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
 CLASSES = (Result, CheckReport, Diff, Comparison, Curve, Saturation, Sweep, Progress, ProgressBar)
 
 
+# The tables of an experiment; their settings are on the page of settings.
+TABLES = (
+    Experiment,
+    Network,
+    Dimension,
+    RouterSettings,
+    System,
+    Collective,
+    Message,
+    Traffic,
+    TrafficClass,
+    Workload,
+    Output,
+    Run,
+)
+
+
 def reference() -> str:
     """All of it, a section for each name."""
     lines = [line for function in FUNCTIONS for line in _function(function)]
     lines += [line for kind in CLASSES for line in _class(kind)]
+    lines += _objects()
     return linked("\n".join(lines)).strip() + "\n"
+
+
+def _objects() -> Iterator[str]:
+    """The typed objects of an experiment, a row for each."""
+    yield from ("", "### Objects of an experiment", "", "| call | returns |", "|---|---|")
+    for table in TABLES:
+        said = " ".join((inspect.getdoc(table) or "").partition("\n\n")[0].split())
+        yield f"| `pyxsim.{table.__name__}(...)` | {said} |"
+    for name in networks.__all__:
+        function = getattr(networks, name)
+        own = [each.name for each in inspect.signature(function).parameters.values()]
+        words = ", ".join(own[: own.index("name")])
+        yield f"| `pyxsim.{name}({words}, ...)` | {' '.join((inspect.getdoc(function) or '').split())} |"
 
 
 def _function(function: Callable[..., Any]) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -127,6 +127,17 @@ class Experiment(Table):
         if output.carry and not (info.data.get("collective") or info.data.get("workload")):
             raise InputError("there is no collective whose result could be compared", key="carry", allowed="false")
         return output
+
+    codec: ClassVar[tuple[Callable[[Experiment], str], Callable[[str], Experiment]]]  # of load.py: write, read
+
+    def to_toml(self) -> str:
+        """Return every setting with its value, defaults included, as the text of an experiment file."""
+        return self.codec[0](self)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Experiment:
+        """Return the experiment of a text; `pyxsim.load_experiment` reads a file. Raises InputError."""
+        return cls.codec[1](text)
 
     @property
     def collectives(self) -> tuple[tuple[str, Collective], ...]:

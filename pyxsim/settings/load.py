@@ -16,8 +16,8 @@ from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.named import Systems, Underlay
 from pyxsim.settings.override import Steps, parse_override, put
 from pyxsim.settings.spelling import as_written, respell
-from pyxsim.settings.toml import read_toml, to_toml
-from pyxsim.settings.types import fresh, listed
+from pyxsim.settings.toml import parse_toml, read_toml, to_toml
+from pyxsim.settings.types import TableType, fresh, listed
 
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
@@ -186,3 +186,11 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     for key in experiment.traffic.without_effect if experiment.traffic is not None else ():
         del data["traffic"][key]
     return data
+
+
+def _parse(text: str) -> Experiment:
+    return load_experiment(parse_toml(text))
+
+
+TableType.on_invalid = staticmethod(lambda error, table: bundle(translate(error, table)))
+Experiment.codec = (resolved_toml, _parse)

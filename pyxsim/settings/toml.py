@@ -21,8 +21,11 @@ _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     """The tables of a TOML file. Raises InputError, with the line where there is one."""
-    file = str(path)
-    text = read_text(path, "a TOML file")
+    return parse_toml(read_text(path, "a TOML file"), str(path))
+
+
+def parse_toml(text: str, file: str = "TOML") -> dict[str, Any]:
+    """The tables of a text. Raises InputError, with the line where there is one."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:

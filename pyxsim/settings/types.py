@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from os import PathLike
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     Tag,
+    ValidationError,
     WithJsonSchema,
 )
 
@@ -32,7 +33,19 @@ T = TypeVar("T")
 ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # marks of a union's branch; no setting is spelled so
 
 
-class Table(BaseModel):
+class TableType(type(BaseModel)):  # type: ignore[misc]
+    """The class of tables: a call `Network(shape=[4], ...)` raises InputError, as reading a file does."""
+
+    on_invalid: ClassVar[Callable[[ValidationError, Any], Exception]]  # of load.py, which knows how to translate
+
+    def __call__(cls, *values: Any, **settings: Any) -> Any:
+        try:
+            return super().__call__(*values, **settings)
+        except ValidationError as error:
+            raise TableType.on_invalid(error, cls) from None
+
+
+class Table(BaseModel, metaclass=TableType):
     """One table of an experiment file. Unknown keys are refused, defaults are checked too, nothing changes later."""
 
     # Only what is asked gets a validator of its own, and then: tables in others are part of theirs. To build one for

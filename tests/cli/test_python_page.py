@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyxsim
-from pyxsim.cli.python_page import CLASSES, FUNCTIONS, MARK, main, reference
+from pyxsim.cli.python_page import CLASSES, FUNCTIONS, MARK, TABLES, main, reference
+from pyxsim.settings import networks
 
 
 def test_the_page_is_as_the_code_is(tree: Path, tmp_path: Path) -> None:
@@ -18,7 +19,11 @@ def test_the_page_is_as_the_code_is(tree: Path, tmp_path: Path) -> None:
 
 
 def test_every_name_has_a_section() -> None:
-    names = {function.__name__ for function in FUNCTIONS} | {kind.__name__ for kind in CLASSES}
+    names = (
+        {function.__name__ for function in FUNCTIONS}
+        | {kind.__name__ for kind in (*CLASSES, *TABLES)}
+        | set(networks.__all__)
+    )
     assert {name for name in pyxsim.__all__ if not name.endswith(("Error", "Errors"))} <= {*names, "__version__"}
     for function in FUNCTIONS:
         assert getattr(pyxsim, function.__name__) is function
