@@ -1,7 +1,8 @@
-"""What a sweep with a goal tries next, and what it has found: both follow from the points that are known.
+"""The search of a sweep with a goal: which point to run next, and the answer.
 
-A row is a combination of the other axes, its points in the order of the values that are searched. They are tried by
-bisection, always in the same order: so it does not matter who ran them, when, and how often a sweep was broken off.
+Both follow from the known points alone. A row is one combination of the other axes, with its points in the order of the
+searched values. Bisection tries them in a fixed order, so the answer does not depend on which process ran a point,
+when, or how often the sweep was interrupted.
 """
 
 from __future__ import annotations
@@ -25,91 +26,105 @@ def read(path: str | os.PathLike[str]) -> Sweep:
     if not goal:
         return sweep
     searched = rows(goal, sweep.points)
-    points = [row[number] for row in searched for number in sorted(walk(goal, row).tried)]
+    points = [row[number] for row in searched for number in sorted(search(goal, row).tried)]
     return replace(sweep, points=points, answers=[answer(goal, row) for row in searched])
 
 
 @dataclass
-class Walk:
-    """How far the search in a row is. `tried`: the points that were, in order; `after`: the one to try next, None at
-    the end; `found`, `beyond`: the last that does not have what is searched for, or the first that does, and its
-    neighbour: numbers of points, None where there is none. `failed`: a point is known to give no number. `between`: how
-    many points it may still be."""
+class Search:
+    """The progress of the search in a row. Points are numbers in the row.
+
+    Attributes
+    ----------
+    tried
+        Points that were tried, in order.
+    following
+        The point to try next; None at the end.
+    found
+        The point that answers the search: the highest load that is not saturated, or the smallest value that is good
+        enough.
+    beyond
+        Its neighbour on the other side of the answer.
+    failed
+        A tried point has no number.
+    remaining
+        Candidates that are left.
+    """
 
     tried: list[int] = field(default_factory=list)
-    after: int | None = None
+    following: int | None = None
     found: int | None = None
     beyond: int | None = None
     failed: bool = False
-    between: int = 0
+    remaining: int = 0
 
     @property
     def left(self) -> int:
-        """How many points it will still try, of which each tells a half."""
-        return 0 if self.after is None else max(1, self.between.bit_length())
+        """How many points the search still tries; each halves the candidates."""
+        return 0 if self.following is None else max(1, self.remaining.bit_length())
 
 
 def rows(goal: Mapping[str, Any], points: Sequence[Point]) -> list[list[Point]]:
-    """The points of each combination of the other axes; the searched key is the last axis."""
+    """Split points into rows; the searched key is the last axis."""
     width = len(goal["values"])
     return [list(points[begin : begin + width]) for begin in range(0, len(points), width)]
 
 
-def walk(goal: Mapping[str, Any], row: Sequence[Point]) -> Walk:
-    """The search in a row, as far as its points are known."""
+def search(goal: Mapping[str, Any], row: Sequence[Point]) -> Search:
+    """Return the search in a row, as far as its points are known."""
     return (_saturation if goal["kind"] == SATURATION else _smallest)(goal, row)
 
 
-def _saturation(goal: Mapping[str, Any], row: Sequence[Point]) -> Walk:
-    """The last load that is taken. It is taken for granted that a network which takes a load takes all lower ones."""
-    made = Walk()
+def _saturation(goal: Mapping[str, Any], row: Sequence[Point]) -> Search:
+    """The highest load without saturation, assuming that all lower loads are not saturated either."""
+    state = Search()
     low, high = -1, len(row)
     while high - low > 1:
-        middle, made.between = (low + high) // 2, high - low - 1
-        if not _known(made, row, middle):
-            return made
+        middle, state.remaining = (low + high) // 2, high - low - 1
+        if not _try(state, row, middle):
+            return state
         if row[middle].values["saturated"]:
             high = middle
         else:
             low = middle
-    made.found = low if low >= 0 else None
-    made.beyond = high if high < len(row) else None
-    return made
+    state.found = low if low >= 0 else None
+    state.beyond = high if high < len(row) else None
+    return state
 
 
-def _smallest(goal: Mapping[str, Any], row: Sequence[Point]) -> Walk:
-    """The first value with which the number is nearly as good as with the last one."""
-    made = Walk()
+def _smallest(goal: Mapping[str, Any], row: Sequence[Point]) -> Search:
+    """The smallest value whose number is within the margin of that of the largest value."""
+    state = Search()
     last = len(row) - 1
-    made.between = len(row)
-    if not _known(made, row, last, goal["metric"]):
-        return made
+    state.remaining = len(row)
+    if not _try(state, row, last, goal["metric"]):
+        return state
     good = _as_good(goal, float(row[last].values[goal["metric"]]))
     low, high = -1, last
     while high - low > 1:
-        middle, made.between = (low + high) // 2, high - low - 1
-        if not _known(made, row, middle, goal["metric"]):
-            return made
+        middle, state.remaining = (low + high) // 2, high - low - 1
+        if not _try(state, row, middle, goal["metric"]):
+            return state
         if good(float(row[middle].values[goal["metric"]])):
             high = middle
         else:
             low = middle
-    made.found, made.beyond = high, low if low >= 0 else None
-    return made
+    state.found, state.beyond = high, low if low >= 0 else None
+    return state
 
 
-def _known(made: Walk, row: Sequence[Point], number: int, metric: str = "saturated") -> bool:
-    """Whether the search can go on after this point."""
+def _try(state: Search, row: Sequence[Point], number: int, metric: str = "saturated") -> bool:
+    """Try a point; False if the search stops here, because it is missing or has no number."""
     if row[number].state == "missing":
-        made.after = number
+        state.following = number
         return False
-    made.tried.append(number)
-    made.failed = metric not in row[number].values
-    return not made.failed
+    state.tried.append(number)
+    state.failed = metric not in row[number].values
+    return not state.failed
 
 
 def _as_good(goal: Mapping[str, Any], best: float) -> Callable[[float], bool]:
-    """Whether a number is as good as another one, or off by no more than the share that the goal allows."""
+    """Return a predicate: whether a number is as good as `best`, up to the share that the goal allows."""
     slack = goal["within"] * abs(best)
     if goal["best"] == "lowest":
         return lambda number: number <= best + slack
@@ -117,28 +132,32 @@ def _as_good(goal: Mapping[str, Any], best: float) -> Callable[[float], bool]:
 
 
 def answer(goal: Mapping[str, Any], row: Sequence[Point]) -> dict[str, Any]:
-    """What was found in a row: its other axes, `state` (found, none, failed, open), the value, and numbers beside."""
-    made, key = walk(goal, row), str(goal["key"])
+    """Return the answer in a row: its other axes, `state` (found, none, failed, open), the value, further numbers."""
+    progress, key = search(goal, row), str(goal["key"])
     others = {name: value for name, value in row[0].changed.items() if name != key}
-    state = (
-        "failed" if made.failed else "open" if made.after is not None else "found" if made.found is not None else "none"
-    )
-    found = row[made.found] if made.found is not None else None
-    value = None if found is None else found.changed[key]
-    beyond = None if made.beyond is None else row[made.beyond].changed[key]
-    told = {**others, "state": state, key: value, "tried": len(made.tried)}
+    if progress.failed:
+        state = "failed"
+    elif progress.following is not None:
+        state = "open"
+    else:
+        state = "none" if progress.found is None else "found"
+    point = row[progress.found] if progress.found is not None else None
+    value = None if point is None else point.changed[key]
+    common = {**others, "state": state, key: value, "tried": len(progress.tried)}
     if goal["kind"] == SATURATION:
         return {
-            **told,
-            "refused": beyond,
-            "accepted_load": None if found is None else found.values.get("accepted_load"),
+            **common,
+            "refused": None if progress.beyond is None else row[progress.beyond].changed[key],
+            "accepted_load": None if point is None else point.values.get("accepted_load"),
         }
     metric, best = goal["metric"], row[-1].values.get(goal["metric"])
-    number = None if found is None else found.values[metric]
-    return {**told, metric: number, "best": best, "monotone": _monotone(goal, row, made)}
+    number = None if point is None else point.values[metric]
+    return {**common, metric: number, "best": best, "monotone": _monotone(goal, row, progress)}
 
 
-def _monotone(goal: Mapping[str, Any], row: Sequence[Point], made: Walk) -> bool:
-    """Whether the number gets better, or stays as good, from each tried value to the next one: what bisection needs."""
-    tried = [float(row[number].values[goal["metric"]]) for number in sorted(made.tried) if not made.failed]
+def _monotone(goal: Mapping[str, Any], row: Sequence[Point], progress: Search) -> bool:
+    """Whether the number improves or stays as good from each tried value to the next: what bisection assumes."""
+    if progress.failed:
+        return True
+    tried = [float(row[number].values[goal["metric"]]) for number in sorted(progress.tried)]
     return all(_as_good(goal, before)(after) for before, after in pairwise(tried))

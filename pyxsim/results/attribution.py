@@ -1,6 +1,6 @@
-"""Where the time of messages went, and who made whom wait: what the packet backend tells of it, as plain data.
+"""Where the time of messages went, and which traffic delayed which.
 
-docs/attribution.md says what each part is. All times are whole cycles of the network clock, and all sums are exact.
+docs/attribution.md defines the parts. Times are whole cycles of the network clock; all sums are exact.
 """
 
 from __future__ import annotations
@@ -26,19 +26,28 @@ LATENCY = ("message", "src", "dst", "bytes", "traffic", "sent", "arrived", *PART
 STAYS = ("message", "packet", "place", *PARTS)  # "link" is a part
 MOST_PAIRS = 20  # of victim and culprit in JSON
 ALIKE = 0.01
-"""Links that are alike differ by no more in the cycles waited, and in the share of each cause."""
+"""Equivalent links differ by at most this share in the cycles waited, and in the share of each cause."""
 MOST_ROWS = 1 << 20
-"""Rows of `latency` and of `stays`; of a run with more of them the first ones are kept, and the others counted."""
+"""Maximum rows of `latency` and of `stays`; the first ones are kept, the others counted."""
 
 
 @dataclass(frozen=True)
 class HotLink:
-    """A link, or a lane, at which packets waited, and those `like` it: of the same kind, where as much was waited for
-    the same, by the same and because of the same.
+    """A link or lane at which packets waited.
 
-    `cycles`: how long, over all packets; `waiting`: how many waited there on average over the run. `causes`, `victims`
-    and `culprits` divide the cycles, each the most first. `busy`: share of the run in which it was sending; NaN for a
-    lane. Of several links that are alike these are the numbers of the first one.
+    Attributes
+    ----------
+    cycles
+        Waiting over all packets.
+    waiting
+        Mean number of waiting packets over the run.
+    causes, victims, culprits
+        The same cycles by cause, victim and culprit, in descending order.
+    busy
+        Share of the run in which the link was sending; NaN for a lane.
+    like
+        Equivalent links: of the same kind, with about the same cycles, causes, victim and culprit. The numbers are
+        those of this one.
     """
 
     name: str
@@ -53,31 +62,37 @@ class HotLink:
 
     @property
     def title(self) -> str:
-        """Its name, and how many are like it."""
+        """Its name, and the number of equivalent links."""
         return f"{self.name} and {len(self.like):,} like it" if self.like else self.name
 
 
-def _none(names: tuple[str, ...]) -> dict[str, Longs]:
+def _empty(names: tuple[str, ...]) -> dict[str, Longs]:
     return {name: np.zeros(0, np.int64) for name in names}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Attribution:
-    """Of V traffics (collectives, messages of one name, classes of open traffic) on L links and lanes.
+    """Latency of V traffics (collectives, messages of one name, classes of open traffic) on L links and lanes.
 
-    traffic_names  whose traffic there is
-    link_names     the network links in their order, then the injection lanes, then the ejection lanes
-    messages       int64[V]: messages that have arrived; of open traffic, packets that were measured
-    parts          int64[V, 8]: the parts of their latency, added up, in the order of PARTS
-    blame          columns, a row for each link, victim, culprit and cause: numbers of the lists above and of PARTS,
-                   `cycles`, and `packets`: how many stays of packets these are of. `culprit` is -1 for nobody.
-                   Over all rows it is the latency of all packets that have arrived
-    latency        columns, a row for each message that has arrived: `message` (its number), src, dst, bytes, traffic,
-                   sent, arrived, and its parts by name, which make `arrived - sent`. Empty for open traffic
-    stays          columns, a row for each packet at the source and in each buffer: message, packet, place (the number
-                   of the link or lane by which it leaves), and the parts by name. Empty unless the settings ask for
-                   "messages"
-    left_out       rows that are not in `latency` and `stays` because there were too many; the sums have them
+    Attributes
+    ----------
+    traffic_names
+        Names of the traffics.
+    link_names
+        The network links in their order, then injection lanes, then ejection lanes.
+    messages
+        int64[V]: delivered messages; of open traffic, measured packets.
+    parts
+        int64[V, 8]: the parts of their latency, added up, in the order of PARTS.
+    blame
+        Columns, one row per link, victim, culprit (-1: nobody) and cause: codes of the lists above and of PARTS,
+        `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
+    latency
+        Columns, one row per delivered message; the parts add up to `arrived - sent`. Empty for open traffic.
+    stays
+        Columns, one row per packet at the source and in each buffer. Empty unless `output.attribution = "messages"`.
+    left_out
+        Rows missing in `latency` and `stays`; the sums include them.
     """
 
     traffic_names: list[str]
@@ -85,8 +100,8 @@ class Attribution:
     messages: Longs
     parts: Longs
     blame: dict[str, Longs]
-    latency: dict[str, Longs] = field(default_factory=lambda: _none(LATENCY))
-    stays: dict[str, Longs] = field(default_factory=lambda: _none(STAYS))
+    latency: dict[str, Longs] = field(default_factory=lambda: _empty(LATENCY))
+    stays: dict[str, Longs] = field(default_factory=lambda: _empty(STAYS))
     left_out: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,6 +114,9 @@ class Attribution:
     def _long(self) -> tuple[tuple[str, dict[str, Longs], tuple[str, ...]], ...]:
         return ("latency", self.latency, LATENCY), ("stays", self.stays, STAYS)
 
+    def __repr__(self) -> str:
+        return f"Attribution({len(self.traffic_names)} traffics on {len(self.link_names)} links and lanes)"
+
     # Sums
 
     @property
@@ -108,30 +126,30 @@ class Attribution:
 
     @property
     def of_packets(self) -> dict[str, int]:
-        """The same over the latencies of all packets: of those of a message that go side by side, each counts."""
-        found = np.zeros(len(PARTS), np.int64)
-        np.add.at(found, self.blame["cause"], self.blame["cycles"])
-        return dict(zip(PARTS, found.tolist(), strict=True))
+        """Cycles of each part, over the latencies of all packets; concurrent packets of a message count each."""
+        sums = np.zeros(len(PARTS), np.int64)
+        np.add.at(sums, self.blame["cause"], self.blame["cycles"])
+        return dict(zip(PARTS, sums.tolist(), strict=True))
 
     def congestion(self, what: str = "cycles") -> Longs:
-        """int64[L, V, 8]: the cycles ("packets": the stays) of each link, victim and part, whoever was the culprit."""
-        found = np.zeros((len(self.link_names), len(self.traffic_names), len(PARTS)), np.int64)
-        np.add.at(found, tuple(self.blame[name] for name in ("link", "victim", "cause")), self.blame[what])
-        return found
+        """Return int64[L, V, 8]: cycles ("packets": stays) of each link, victim and part, over all culprits."""
+        sums = np.zeros((len(self.link_names), len(self.traffic_names), len(PARTS)), np.int64)
+        np.add.at(sums, tuple(self.blame[name] for name in ("link", "victim", "cause")), self.blame[what])
+        return sums
 
     @cached_property
     def waits(self) -> dict[str, Longs]:
         """The rows of `blame` that are waiting in the network."""
-        there = self.blame["cause"] >= PARTS.index(WAITING[0])
-        return {name: values[there] for name, values in self.blame.items()}
+        waiting = self.blame["cause"] >= PARTS.index(WAITING[0])
+        return {name: values[waiting] for name, values in self.blame.items()}
 
     @property
     def matrix(self) -> Longs:
-        """int64[V, V + 1]: cycles that a traffic (row) waited in the network for a traffic (column; last: nobody)."""
+        """int64[V, V + 1]: cycles that a traffic (row) waited in the network for another (column; the last is nobody)."""
         count = len(self.traffic_names)
-        found = np.zeros((count, count + 1), np.int64)
-        np.add.at(found, (self.waits["victim"], self.waits["culprit"]), self.waits["cycles"])  # -1 is the last column
-        return found
+        sums = np.zeros((count, count + 1), np.int64)
+        np.add.at(sums, (self.waits["victim"], self.waits["culprit"]), self.waits["cycles"])  # -1 is the last column
+        return sums
 
     def hot_links(
         self, dims: NDArray[np.int32], utilization: NDArray[np.float64], run: int, count: int = 10
@@ -156,16 +174,16 @@ class Attribution:
         np.add.at(total, waits["link"], waits["cycles"])
         order = np.argsort(-total, kind="stable")
         order = order[: np.count_nonzero(total)]
-        looks = _profiles(self, total)
+        profiles = _profiles(self, total)
         groups: list[list[int]] = []
         similar: dict[tuple[str, int, int], list[list[int]]] = {}
         for link in order.tolist():
             kind = f"{dims[link]}" if link < network else self.link_names[link].partition(" ")[0]
-            candidates = similar.setdefault((kind, *looks.most[link]), [])
+            candidates = similar.setdefault((kind, *profiles.main[link]), [])
             for group in candidates:
                 first = group[0]
                 near = total[first] - total[link] <= ALIKE * total[first]
-                if near and np.abs(looks.causes[link] - looks.causes[first]).max() <= ALIKE:
+                if near and np.abs(profiles.causes[link] - profiles.causes[first]).max() <= ALIKE:
                     group.append(link)
                     break
             else:
@@ -229,30 +247,29 @@ class Attribution:
 
 @dataclass(frozen=True)
 class _Profiles:
-    """What tells links from each other: float64[L, 5], the shares of what was waited for; and of each the traffic that
-    waited longest, and the one that was waited for longest."""
+    """Waiting at each link: float64[L, 8], the share of each cause; and its main victim and culprit."""
 
     causes: NDArray[np.float64]
-    most: list[tuple[int, int]]
+    main: list[tuple[int, int]]
 
 
 def _profiles(attribution: Attribution, total: Longs) -> _Profiles:
     waits, links, traffics = attribution.waits, len(attribution.link_names), len(attribution.traffic_names)
 
     def sums(column: str, width: int) -> Longs:
-        found = np.zeros((links, width), np.int64)
-        np.add.at(found, (waits["link"], waits[column]), waits["cycles"])  # nobody, -1, is the last one
-        return found
+        cycles = np.zeros((links, width), np.int64)
+        np.add.at(cycles, (waits["link"], waits[column]), waits["cycles"])  # -1, nobody, is the last column
+        return cycles
 
     causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]
-    most = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
-    return _Profiles(causes, list(zip(*(each.tolist() for each in most), strict=True)))
+    main = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
+    return _Profiles(causes, list(zip(*(each.tolist() for each in main), strict=True)))
 
 
 def _added(keys: Longs, cycles: Longs, names: tuple[str, ...] | list[str]) -> dict[str, int]:
-    """Cycles by the name of their key, the most first."""
-    there, place = np.unique(keys, return_inverse=True)
-    sums = np.zeros(len(there), np.int64)
-    np.add.at(sums, place, cycles)
+    """Add up cycles by the name of their key, in descending order."""
+    distinct, index = np.unique(keys, return_inverse=True)
+    sums = np.zeros(len(distinct), np.int64)
+    np.add.at(sums, index, cycles)
     order = np.argsort(-sums, kind="stable")
-    return {names[there[i]]: int(sums[i]) for i in order.tolist() if sums[i]}
+    return {names[distinct[i]]: int(sums[i]) for i in order.tolist() if sums[i]}

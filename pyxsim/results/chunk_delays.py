@@ -12,16 +12,26 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ChunkDelays:
-    """Cycles. `dimensions` are those of the system layer: of a workload that breaks one in two, one more.
+    """Delays of the chunks of NPU 0, in cycles.
 
-    layer_names   of the workload
-    queueing      for each layer the mean wait of a chunk, from its beginning to its first queue, and in each phase
-    network       for each layer the mean time for which a message was expected, in each phase
-    chunk_time    for each dimension, from the start of a chunk there until it goes on; NaN: there was none
-    window        cycles of a window of time
-    busy          int64[windows, dimensions]: cycles of each whole window in which the dimension had a chunk
+    Dimensions are those of the system layer; a workload that splits one in two has one more.
+
+    Attributes
+    ----------
+    layer_names
+        Names of the layers.
+    queueing
+        For each layer the mean wait of a chunk, from its creation to its first queue, then in each phase.
+    network
+        For each layer the mean time for which a message was expected, in each phase.
+    chunk_time
+        For each dimension the mean time from the start of a chunk there until it continues; NaN without chunks.
+    window
+        Cycles of a time window.
+    busy
+        int64[windows, dimensions]: cycles of each whole window in which the dimension had a chunk.
     """
 
     layer_names: list[str]
@@ -32,8 +42,11 @@ class ChunkDelays:
     busy: Longs
     clock_hz: Fraction
 
+    def __repr__(self) -> str:
+        return f"ChunkDelays({len(self.layer_names)} layers, {self.busy.shape[1]} dimensions)"
+
     def rows(self) -> dict[str, NDArray[Any]]:
-        """The columns of /layer_phases. Phase 0 is the time before the first queue."""
+        """Return the columns of /layer_phases. Phase 0 is the time before the first queue."""
         rows = [
             (layer, phase, wait, self.network[layer][phase - 1] if phase else np.nan)
             for layer, waits in enumerate(self.queueing)
@@ -54,7 +67,7 @@ class ChunkDelays:
         busy: Longs,
         clock: Fraction,
     ) -> ChunkDelays:
-        """From the columns of `rows`."""
+        """Make it from the columns of `rows`."""
         places = [np.flatnonzero(rows["layer"] == layer) for layer in range(len(names))]
         return cls(
             layer_names=names,

@@ -1,4 +1,4 @@
-"""How busy each dimension of the network was with chunks, and how long phases waited: from the rows of /chunks."""
+"""The datasets dimensions and phases, computed from the rows of /chunks."""
 
 from __future__ import annotations
 
@@ -11,57 +11,66 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
-ALL = -1  # several dimensions at once
+SEVERAL = -1  # several dimensions at once
 
 
 def dimension_table(chunks: dict[str, Longs], traffic: Longs, shape: Sequence[int], cycles: int) -> Columns:
-    """One row per dimension of the network, and one (-1) for what concerned several, if there was such.
+    """Make the columns of /dimensions.
 
-    occupancy, occupancy_npu0  share of the time in which an NPU had a chunk at work there: mean over the NPUs, NPU 0
-    bytes                      of messages between NPUs that differ in this dimension only
-    queueing                   cycles from the data's being there to the start of the phase: mean
-    network                    cycles of a message in the network: mean
+    Parameters
+    ----------
+    chunks
+        Columns of /chunks.
+    traffic
+        int64[K, 5]: source, destination, plane, bytes, number of messages.
+    shape
+        NPUs per dimension.
+    cycles
+        Length of the run.
     """
     span = differing(traffic, shape)
-    there = np.unique(np.concatenate([np.arange(len(shape)), chunks["dimension"], span]))
-    dims = np.concatenate([there[there >= 0], there[there < 0]])
+    present = np.unique(np.concatenate([np.arange(len(shape)), chunks["dimension"], span]))
+    dims = np.concatenate([present[present >= 0], present[present < 0]])
     npus = int(np.prod(shape))
     worked = _worked(chunks, npus, cycles)
     rows: dict[str, list[float]] = {"occupancy": [], "occupancy_npu0": [], "queueing": [], "network": []}
     for dim in dims.tolist():
-        mine = {name: values[chunks["dimension"] == dim] for name, values in chunks.items()}
+        part = {name: values[chunks["dimension"] == dim] for name, values in chunks.items()}
         share = worked.get(dim, np.zeros(npus)) / max(1, cycles)
         rows["occupancy"].append(float(share.mean()))
         rows["occupancy_npu0"].append(float(share[0]))
-        rows["queueing"].append(_queueing(mine))
-        rows["network"].append(_network(mine))
+        rows["queueing"].append(_queueing(part))
+        rows["network"].append(_network(part))
     sent = [int((traffic[span == dim, 3] * traffic[span == dim, 4]).sum()) for dim in dims.tolist()]
     means: Columns = {name: np.array(values, dtype=np.float64) for name, values in rows.items()}
     return {"dimension": dims, "bytes": np.array(sent, dtype=np.int64), **means}
 
 
 def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> Columns:
-    """One row per collective, phase and dimension: how many NPUs and chunks, first start and last end, and means over
-    them of the time from start to end, of the wait before it, and of a message in the network.
+    """Make the columns of /phases, one row per collective, phase and dimension.
 
-    `kinds`: (collective, phase) -> what the phase is.
+    `kinds`: (collective, phase) -> kind of the phase.
     """
     names = ("collective", "phase", "dimension")
     order = np.lexsort([chunks[name] for name in reversed(names)])
-    mine = {name: values[order] for name, values in chunks.items()}
+    sorted_chunks = {name: values[order] for name, values in chunks.items()}
     new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([mine[name][1:] != mine[name][:-1] for name in names], axis=0)
+    new[1:] = np.any([sorted_chunks[name][1:] != sorted_chunks[name][:-1] for name in names], axis=0)
     first, row = np.flatnonzero(new), np.cumsum(new) - 1  # of each row of the table; and to which each part belongs
-    places = {name: mine[name][first] for name in names}
-    begun, done, some = mine["start"] >= 0, mine["end"] >= 0, mine["messages"] > 0
-    waited = begun & (mine["ready"] >= 0)
+    places = {name: sorted_chunks[name][first] for name in names}
+    begun, done, some = sorted_chunks["start"] >= 0, sorted_chunks["end"] >= 0, sorted_chunks["messages"] > 0
+    waited = begun & (sorted_chunks["ready"] >= 0)
     never = np.iinfo(np.int64).max
-    start = _of_rows(np.minimum, np.where(begun, mine["start"], never), first)
+    start = _of_rows(np.minimum, np.where(begun, sorted_chunks["start"], never), first)
     whole: Columns = {
-        "npus": _different(mine["rank"], row, len(first)),
-        "chunks": _different(mine["chunk"], row, len(first)),
+        "npus": _different(sorted_chunks["rank"], row, len(first)),
+        "chunks": _different(sorted_chunks["chunk"], row, len(first)),
         "start": np.where(start < never, start, -1),
-        "end": np.where(_of_rows(np.minimum, mine["end"], first) >= 0, _of_rows(np.maximum, mine["end"], first), -1),
+        "end": np.where(
+            _of_rows(np.minimum, sorted_chunks["end"], first) >= 0,
+            _of_rows(np.maximum, sorted_chunks["end"], first),
+            -1,
+        ),
     }
     words = [
         kinds.get((collective, phase), "")
@@ -71,48 +80,50 @@ def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> 
     return {
         **places,
         **whole,
-        "time": _share(np.where(done, mine["end"] - mine["start"], 0), done, first),
-        "queueing": _share(np.where(waited, mine["start"] - mine["ready"], 0), waited, first),
-        "network": _share(np.where(some, mine["network"], 0), np.where(some, mine["messages"], 0), first),
+        "time": _share(np.where(done, sorted_chunks["end"] - sorted_chunks["start"], 0), done, first),
+        "queueing": _share(np.where(waited, sorted_chunks["start"] - sorted_chunks["ready"], 0), waited, first),
+        "network": _share(
+            np.where(some, sorted_chunks["network"], 0), np.where(some, sorted_chunks["messages"], 0), first
+        ),
     }
 
 
 def _of_rows(what: np.ufunc, values: NDArray[Any], first: Longs) -> Longs:
-    """Of each row of a table, whose parts follow each other: their sum, or whatever is asked."""
-    found: Longs = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
-    return found
+    """Reduce the parts of each row, which are contiguous."""
+    reduced: Longs = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
+    return reduced
 
 
 def _different(values: Longs, row: Longs, rows: int) -> Longs:
-    """How many different values each row has."""
+    """The number of distinct values of each row."""
     span = int(values.max(initial=0)) + 1
     return np.bincount(np.unique(row * span + values) // span, minlength=rows).astype(np.int64)
 
 
 def _share(values: Longs, counted: NDArray[Any], first: Longs) -> NDArray[np.float64]:
-    """The sum of each row over what was counted; NaN where there was nothing."""
+    """The mean of each row over the counted parts; NaN without any."""
     counts = _of_rows(np.add, counted, first)
-    told: NDArray[np.float64] = np.full(len(first), np.nan)
-    np.divide(_of_rows(np.add, values, first), counts, out=told, where=counts > 0)
-    return told
+    means: NDArray[np.float64] = np.full(len(first), np.nan)
+    np.divide(_of_rows(np.add, values, first), counts, out=means, where=counts > 0)
+    return means
 
 
 def differing(traffic: Longs, shape: Sequence[int]) -> Longs:
-    """The dimension in which the ends of each row of the traffic differ; ALL where it is not one alone."""
+    """Return the dimension in which the ends of each row of traffic differ; SEVERAL if it is not exactly one."""
     differs, weight = [], 1
     for size in shape:
         differs.append(traffic[:, 0] // weight % size != traffic[:, 1] // weight % size)
         weight *= size
     apart = np.stack(differs, axis=1) if differs else np.zeros((len(traffic), 1), dtype=bool)
-    return np.where(apart.sum(axis=1) == 1, apart.argmax(axis=1), ALL).astype(np.int64)
+    return np.where(apart.sum(axis=1) == 1, apart.argmax(axis=1), SEVERAL).astype(np.int64)
 
 
 def _worked(chunks: dict[str, Longs], npus: int, cycles: int) -> dict[int, Longs]:
-    """Per dimension: cycles in which each NPU had at least one chunk at work there, int64[NPUs]."""
+    """Per dimension: cycles in which each NPU had at least one active chunk, int64[NPUs]."""
     begun = chunks["start"] >= 0
     dim, rank, start = chunks["dimension"][begun], chunks["rank"][begun], chunks["start"][begun]
     end = np.where(chunks["end"][begun] >= 0, chunks["end"][begun], cycles)
-    # All NPUs and dimensions one after the other on one axis of time, so that the union is taken at once.
+    # All NPUs and dimensions on one time axis, one after the other: one union of intervals for all.
     dims, place = np.unique(dim, return_inverse=True)
     where = place * npus + rank
     apart = max(cycles, int(end.max(initial=0))) + 1
@@ -120,9 +131,9 @@ def _worked(chunks: dict[str, Longs], npus: int, cycles: int) -> dict[int, Longs
     first, last = (start + where * apart)[order], (end + where * apart)[order]
     covered = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
     alone = np.maximum(last - np.maximum(first, covered), 0)
-    found = np.zeros(len(dims) * npus, dtype=np.int64)
-    np.add.at(found, where[order], alone)
-    return dict(zip(dims.tolist(), found.reshape(-1, npus), strict=True))
+    cycles_of = np.zeros(len(dims) * npus, dtype=np.int64)
+    np.add.at(cycles_of, where[order], alone)
+    return dict(zip(dims.tolist(), cycles_of.reshape(-1, npus), strict=True))
 
 
 def _mean(values: Longs) -> float:

@@ -1,4 +1,4 @@
-"""Where a result comes from: which pyxsim, when, with which libraries. Written into every file."""
+"""The provenance of a result, in every file: version, time, libraries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pyxsim import __version__
 from pyxsim.settings.toml import to_toml
 
 PROVENANCE = ("source", "version", "created", "python", "numpy", "h5py", "platform", "commit")
-"""What is told of where a result comes from. Two runs of one experiment may differ in all of it."""
+"""Keys of the provenance. Two runs of one experiment may differ in all of them."""
 
 
 def provenance() -> dict[str, str]:
-    """Name -> text: source, version, created (UTC, ISO 8601), python, numpy, h5py, platform; commit in a git tree."""
+    """Return source, version, created (UTC, ISO 8601), python, numpy, h5py, platform, and commit in a git tree."""
     record = {
         "source": f"pyxsim {__version__}",
         "version": __version__,
@@ -36,23 +36,23 @@ def provenance() -> dict[str, str]:
 
 
 def sha256(text: str) -> str:
-    """Hexadecimal digest of a text in UTF-8."""
+    """Return the hexadecimal digest of a text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def settings_sha256(experiment: str) -> str:
-    """Of an experiment as TOML, but for its table [run]: that says how a result is computed, and changes none."""
+    """Return the digest of an experiment as TOML without its table [run], which does not change results."""
     try:
         tables = tomllib.loads(experiment)
         tables.pop("run", None)
         return sha256(to_toml(tables))
-    except (ValueError, TypeError):  # a file of somebody else
+    except (ValueError, TypeError):  # not written by pyxsim
         return sha256(experiment)
 
 
 @functools.cache
 def _commit(root: Path) -> str:
-    """What git calls the source tree, "-dirty" when it was changed since; "" for an installed package."""
+    """The git description of the source tree, "-dirty" if it has changes; "" for an installed package."""
     if not (root / ".git").exists():
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--tags"]

@@ -1,7 +1,7 @@
-"""How fast a collective was, in the two measures of nccl-tests (its doc/PERFORMANCE.md), with which people compare.
+"""Bandwidth of a collective in the two measures of nccl-tests (its doc/PERFORMANCE.md).
 
-*Algorithm bandwidth*: the data size divided by the time. *Bus bandwidth*: that, corrected by what an optimal algorithm
-has to send per byte, so it can be held against the bandwidth of the links whatever the number of NPUs.
+*Algorithm bandwidth*: the data size divided by the time. *Bus bandwidth*: the same times the bytes that an optimal
+algorithm sends per byte of data, which can be compared with the link bandwidth for any number of NPUs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measure:
-    """`data(n, size)`: what counts as the data size (bytes); `bus(n)`: bus over algorithm bandwidth, of n NPUs."""
+    """`data(n, size)`: the data size in bytes for n NPUs; `bus(n)`: bus over algorithm bandwidth."""
 
     data: Callable[[int, int], int]
     bus: Callable[[int], float]
@@ -23,7 +23,7 @@ def _buffer(npus: int, size: int) -> int:
 
 
 def _gathered(npus: int, size: int) -> int:
-    # The size of an all-gather is the shard that one NPU contributes; nccl-tests counts what every NPU has at the end.
+    # `size` is the shard of one NPU; nccl-tests counts the data that every NPU has at the end.
     return npus * size
 
 
@@ -52,8 +52,10 @@ class Rates:
 
 
 def rates(kind: str, npus: int, size: int, seconds: float) -> Rates | None:
-    """Both bandwidths of a collective; `size` as in `[collective] size`. None where they make no sense:
-    another kind, one NPU, no time."""
+    """Return both bandwidths of a collective; None for other kinds, one NPU or no time.
+
+    `size` is in bytes, as `[collective] size`.
+    """
     measure = MEASURES.get(kind)
     if measure is None or npus < 2 or seconds <= 0:
         return None

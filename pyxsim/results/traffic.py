@@ -1,4 +1,4 @@
-"""What was measured of open traffic, as plain data."""
+"""Measurements of open traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
-# The keys of the JSON summary, and what they are. docs/output.md has them too.
+# Keys of the JSON summary with their descriptions, which are attributes of HDF5 files.
 TRAFFIC_KEYS = {
     "offered_load": "flits per node and cycle that the settings ask for; of a batch or a trace, that were created",
     "generated_load": "flits per node and cycle that were created in the measured time",
@@ -50,15 +50,27 @@ TRAFFIC_KEYS = {
 
 
 def unit_of(key: str) -> str:
-    """The unit of a number of the summary."""
+    """Return the unit of a number of the summary."""
     return "flits/cycle" if "load" in key else "cycles" if "latency" in key else "1"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Traffic:
-    """`summary`: numbers by the keys above. `classes`, `batches`: columns of equal length. `accepted` float64[npus]:
-    flits per cycle that arrived at each node. `latency` int64[n], `packets` int64[classes, n]: how many of the measured
-    packets of each class took how many cycles. `notes`: lines for people."""
+    """Measurements of open traffic.
+
+    Attributes
+    ----------
+    summary
+        Numbers by the keys of TRAFFIC_KEYS.
+    classes, batches
+        Columns of equal length, one row per class and per batch.
+    accepted
+        float64[npus]: flits per cycle that arrived at each node.
+    latency, packets
+        int64[n], int64[classes, n]: how many measured packets of each class had each latency.
+    notes
+        Lines for the user.
+    """
 
     summary: dict[str, Any]
     classes: dict[str, Any] = field(default_factory=dict)
@@ -67,3 +79,7 @@ class Traffic:
     latency: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     packets: Longs = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        load, latency = (self.summary.get(key) for key in ("offered_load", "packet_latency"))
+        return f"Traffic(load {load}, packet latency {latency}, stopped: {self.summary.get('stopped')})"

@@ -1,7 +1,7 @@
-"""What a workload's tasks did: each NPU's time, why the end is not sooner, and the tasks themselves.
+"""What the tasks of a workload did: the time of each NPU, the critical path, and the tasks themselves.
 
-Names, kinds and layers are numbers in the columns; their texts stand in lists beside them, for a graph has millions of
-tasks and few names. docs/output.md says what the columns are.
+Names, kinds and layers are codes in the columns, with lists of their texts: a graph has millions of tasks and few names.
+docs/output.md describes the columns.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ LAYER_PARTS = {
     Part.UPDATE: "update",
 }
 LATE = "not begun"
-"""The kind of a first step in which an NPU had not begun yet: late stragglers, start_skew."""
+"""The kind of a first step in which an NPU had not begun yet: stragglers that start late, start_skew."""
 TIMES = ("compute", "memory", "communication", "exposed", "busy", "idle")
 NPUS = (*TIMES, "finished", "like")
 PATH = ("task", "npu", "name", "layer", "part", "kind", "why", "begin", "end")
 TASKS = ("npu", "name", "kind", "layer", "part", "ready", "start", "end", "bytes", "cause", "critical")
 WHY = tuple(link.value for link in Link)
 NAMES = {"names": "task_name", "kinds": "kind_name", "layers": "layer_name"}
-"""The lists of texts, and what they are called in the file."""
+"""The lists of texts, and their names in the file."""
 DOING = ("compute", "memory", "communication")
 TIMELINE = ("npu", "doing", "begin", "end")
 MOST_SHOWN = 32  # NPUs in a picture
 MOST_SPANS = 1 << 16
 MOST_TOTALS, LONGEST = 20, 10
-# To mix the bits of times: what two NPUs have in common then is what they did.
+# Odd constants that mix the bits of times, so that equal hashes mean equal activity.
 _ODD = tuple(
     np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9)
 )
@@ -53,18 +53,31 @@ _DIGITS = re.compile(r"\d+")
 _WHY = {link: number for number, link in enumerate(Link)}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Work:
-    """`npus`: a row for each NPU (usage.py); `like`: the first that did the same, to the cycle. `path`: the steps of
-    the critical path. `tasks`: the tasks, if they were wanted. `kinds`: what a task does, a collective by its kind;
-    `layers`: one name for each layer number.
+    """What the tasks of a graph did.
 
-    timeline  for some NPUs (`chosen`), when they compute, use memory and communicate: `npu`, `doing` (number in DOING),
-              `begin`, `end`; for pictures
-    totals    of the critical path: `kind`, `name` (of the layer, else of the task), `part`, `cycles`, `steps`; those
-              that take most
-    by_kind   of the critical path: cycles of each kind, the most first
-    left_out  rows of `tasks` and `critical_path` that are missing because there are more than 2^20
+    Attributes
+    ----------
+    npus
+        Columns, one row per NPU; `like` is the first NPU with the same activity, to the cycle.
+    path
+        Columns, one row per step of the critical path.
+    tasks
+        Columns, one row per task; empty unless requested.
+    timeline
+        Columns `npu`, `doing` (code in DOING), `begin`, `end` of representative NPUs, for pictures.
+    names, kinds, layers
+        Texts of the codes in the columns; the kind of a collective task is that of its collective.
+    totals
+        The largest contributions to the critical path: `kind`, `name` (of the layer, else of the task), `part`,
+        `cycles`, `steps`.
+    by_kind
+        Cycles of the critical path by kind, in descending order.
+    steps
+        Number of steps of the critical path.
+    left_out
+        Rows of `tasks` and `path` beyond the first 2^20.
     """
 
     npus: Columns
@@ -79,13 +92,16 @@ class Work:
     steps: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Work({len(self.npus['idle'])} NPUs, critical path of {self.steps} steps)"
+
     @classmethod
     def of(
         cls, graph: TaskGraph, times: TaskTimes, until: int, *, found: AtWork | None = None, tasks: bool = False
     ) -> Work:
-        """What a graph did until some cycle. `found`: what `at_work` says, if known; `tasks`: keep those, too."""
-        there = at_work(graph, times, until) if found is None else found
-        used = usage(graph, times, until, there)
+        """Evaluate a graph until a cycle. `found`: the intervals of `at_work`, if known; `tasks`: keep the tasks."""
+        intervals = at_work(graph, times, until) if found is None else found
+        used = usage(graph, times, until, intervals)
         kinds, kind = _kinds(graph)
         steps = critical_path(graph, times)
         path = _path(graph, steps, kinds, kind)
@@ -94,29 +110,29 @@ class Work:
         layers = max(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
         named = [*graph.layers, *(f"layer {number}" for number in range(len(graph.layers), layers))]
         rows = _tasks(graph, times, kind, critical) if tasks else {}
-        # Only the names that are in use: there can be as many as tasks.
+        # Only the names in use: a graph may have one per task.
         tables = [path, rows] if rows else [path]
-        own = np.unique(np.concatenate([table["name"] for table in tables]))
-        own = own[own >= 0]
+        used_names = np.unique(np.concatenate([table["name"] for table in tables]))
+        used_names = used_names[used_names >= 0]
         for table in tables:
-            table["name"] = np.where(table["name"] < 0, -1, np.searchsorted(own, table["name"])).astype(np.int32)
-        like = _alike(graph, there)
-        told = cls(
+            table["name"] = np.where(table["name"] < 0, -1, np.searchsorted(used_names, table["name"])).astype(np.int32)
+        like = _alike(graph, intervals)
+        made = cls(
             npus={**{name: getattr(used, name) for name in NPUS[:-1]}, "like": like},
             path={name: column[:MOST_ROWS] for name, column in path.items()},
             tasks=rows,
-            timeline=_timeline(graph, there, chosen(like, used.idle, path), until),
-            names=[graph.names[name] for name in own.tolist()],
+            timeline=_timeline(graph, intervals, representatives(like, used.idle, path), until),
+            names=[graph.names[name] for name in used_names.tolist()],
             kinds=kinds,
             layers=named,
             steps=len(steps),
             left_out={"tasks": max(0, len(graph) - MOST_ROWS) * tasks, "path": max(0, len(steps) - MOST_ROWS)},
         )
-        told.totals, told.by_kind = told._totals(path), told._by_kind(path)
-        return told
+        made.totals, made.by_kind = made._totals(path), made._by_kind(path)
+        return made
 
     def json(self, to_ns: Callable[[int | Fraction], int | float]) -> dict[str, Any]:
-        """What scripts are told: the time of the NPUs, and what is on the critical path. `to_ns`: from cycles."""
+        """Return the JSON keys of a workload: the time of the NPUs, and the critical path. `to_ns` converts cycles."""
         path = self.path
         longest = [
             {
@@ -133,9 +149,8 @@ class Work:
             for row in self.longest(LONGEST).tolist()
         ]
         totals = [{**row, "ns": to_ns(row["cycles"])} for row in self.totals]
-        told = {f"{name}_ns": self._in_ns(name, to_ns) for name in TIMES}
         return {
-            **told,
+            **{f"{name}_ns": self._in_ns(name, to_ns) for name in TIMES},
             "critical_path": {
                 "steps": self.steps,
                 "by_kind": {kind: to_ns(cycles) for kind, cycles in self.by_kind.items()},
@@ -152,11 +167,11 @@ class Work:
         }
 
     def longest(self, count: int) -> Longs:
-        """The steps that take longest, the longest first."""
+        """Return the numbers of the longest steps, in descending order."""
         return np.argsort(self.path["begin"] - self.path["end"], kind="stable")[:count]
 
     def extremes(self, name: str) -> dict[str, Any]:
-        """Of a column of `npus`: the least, the mean and the most, in cycles, and the first NPUs that have them."""
+        """Return minimum, mean and maximum of a column of `npus` in cycles, and the first NPUs with the extremes."""
         values = self.npus[name]
         least, most = int(values.argmin()), int(values.argmax())
         return {
@@ -169,7 +184,7 @@ class Work:
 
     @property
     def warnings(self) -> list[str]:
-        """What people are told of rows that are missing."""
+        """Lines about missing rows."""
         what = {"tasks": "tasks", "path": "steps of the critical path"}
         return [
             f"{count} {what[table]} are not in the file: it has the first {MOST_ROWS}"
@@ -183,16 +198,16 @@ class Work:
         return {self.kinds[kind]: int(cycles[kind]) for kind in np.argsort(-cycles, kind="stable") if cycles[kind]}
 
     def _totals(self, path: Columns) -> list[dict[str, Any]]:
-        """The steps of the path, those alike added up; of too many kinds also those that differ by a number only."""
+        """Add up the steps of one kind, part and name; above the limit, names that differ in numbers only are merged."""
         layers = len(self.layers)
-        texts = [*self.layers, *self.names, ""]  # no name, -1, is the last one
+        texts = [*self.layers, *self.names, ""]  # -1, no name, is the last one
         label = np.where(path["layer"] >= 0, path["layer"], layers + path["name"]).astype(np.int64)
         label[(path["layer"] < 0) & (path["name"] < 0)] = len(texts) - 1
         sums = _sums(path, label)
         if np.count_nonzero(sums[1]) > MOST_TOTALS:
-            there, which = np.unique(label, return_inverse=True)
+            distinct, which = np.unique(label, return_inverse=True)
             common: dict[str, int] = {}
-            number = [common.setdefault(alike(texts[each]), len(common)) for each in there.tolist()]
+            number = [common.setdefault(alike(texts[each]), len(common)) for each in distinct.tolist()]
             texts, sums = list(common), _sums(path, np.array(number, np.int64)[which.ravel()])
         groups, cycles, steps = sums
         return [
@@ -209,7 +224,7 @@ class Work:
 
 
 def _sums(path: Columns, label: Longs) -> tuple[Longs, Longs, Longs]:
-    """Kind, part and label of the groups of steps, their cycles, and how many there are."""
+    """Group steps by kind, part and label. Returns these (int64[3, groups]), the cycles and the number of steps."""
     key = (label * len(Part) + path["part"]) * (int(path["kind"].max(initial=0)) + 1) + path["kind"]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     cycles = np.zeros(len(first), np.int64)
@@ -219,26 +234,29 @@ def _sums(path: Columns, label: Longs) -> tuple[Longs, Longs, Longs]:
 
 
 def alike(name: str) -> str:
-    """A name without its numbers: what the blocks of a model have in common, or micro-batches."""
+    """Replace the numbers in a name, which distinguish the blocks of a model and micro-batches."""
     return _DIGITS.sub("*", name)
 
 
-def chosen(like: Longs, idle: Longs, path: Columns) -> Longs:
-    """The NPUs that stand for all: one of each kind; of too many kinds those with most of the critical path, with least
-    and most to do, and some of the rest. `like`: of each NPU the first that does the same."""
+def representatives(like: Longs, idle: Longs, path: Columns) -> Longs:
+    """Return NPUs that represent all: one of each kind, at most MOST_SHOWN.
+
+    Of more kinds, those with most of the critical path, with least and most work, and a sample of the rest. `like`: for
+    each NPU the first with the same activity.
+    """
     kinds = np.unique(like)
     if len(kinds) <= MOST_SHOWN:
         return kinds
     share = np.zeros(len(like), np.int64)
     np.add.at(share, like[path["npu"]], path["end"] - path["begin"])
     critical = [npu for npu in np.argsort(-share, kind="stable")[: MOST_SHOWN // 2].tolist() if share[npu]]
-    wanted = {*critical, int(like[idle.argmin()]), int(like[idle.argmax()])}
-    rest = kinds[np.linspace(0, len(kinds) - 1, MOST_SHOWN - len(wanted)).astype(np.int64)]
-    return np.array(sorted({*wanted, *rest.tolist()}), np.int64)
+    selected = {*critical, int(like[idle.argmin()]), int(like[idle.argmax()])}
+    rest = kinds[np.linspace(0, len(kinds) - 1, MOST_SHOWN - len(selected)).astype(np.int64)]
+    return np.array(sorted({*selected, *rest.tolist()}), np.int64)
 
 
 def _alike(graph: TaskGraph, work: AtWork) -> Longs:
-    """Of each NPU the first that does the same at the same times."""
+    """For each NPU, the first with the same activity at the same times."""
     kind = graph.kind[work.task].astype(np.uint64)
     number = np.zeros(graph.npus, np.uint64)
     begin, end, odd = work.begin.astype(np.uint64), work.end.astype(np.uint64), [np.uint64(word) for word in _ODD]
@@ -249,14 +267,14 @@ def _alike(graph: TaskGraph, work: AtWork) -> Longs:
 
 
 def _timeline(graph: TaskGraph, work: AtWork, npus: Longs, until: int) -> Columns:
-    """Stretches of the chosen NPUs; where these are many, those with hardly a gap between them are one."""
-    mine = work.of(np.isin(work.npu, npus))
-    kind = graph.kind[mine.task]
+    """Intervals of some NPUs; above the limit, those with short gaps between them are merged."""
+    intervals = work.of(np.isin(work.npu, npus))
+    kind = graph.kind[intervals.task]
     classes = (kind == Kind.COMPUTE, kind == Kind.MEMORY, np.isin(kind, COMMUNICATION))
-    spans = [mine.of(which).spans(graph.npus) for which in classes]
+    spans = [intervals.of(which).spans(graph.npus) for which in classes]
     gap = 0
     while True:
-        tables = [_closed(*each, gap) for each in spans]
+        tables = [_merged(*each, gap) for each in spans]
         if sum(len(table[0]) for table in tables) <= MOST_SPANS:
             break
         gap = max(2 * gap, until // MOST_SPANS, 1)
@@ -265,8 +283,8 @@ def _timeline(graph: TaskGraph, work: AtWork, npus: Longs, until: int) -> Column
     return {"npu": npu.astype(np.int32), "doing": doing, "begin": begin, "end": end}
 
 
-def _closed(start: Longs, begin: Longs, end: Longs, gap: int) -> tuple[Longs, Longs, Longs]:
-    """NPU, begin and end of stretches whose gaps are longer than `gap`."""
+def _merged(start: Longs, begin: Longs, end: Longs, gap: int) -> tuple[Longs, Longs, Longs]:
+    """Merge intervals whose gaps are at most `gap`; returns NPU, begin and end."""
     npu = np.repeat(np.arange(len(start) - 1), np.diff(start))
     new = np.ones(len(begin), bool)
     new[1:] = (npu[1:] != npu[:-1]) | (begin[1:] - end[:-1] > gap)
@@ -276,7 +294,7 @@ def _closed(start: Longs, begin: Longs, end: Longs, gap: int) -> tuple[Longs, Lo
 
 
 def _kinds(graph: TaskGraph) -> tuple[list[str], NDArray[np.int16]]:
-    """What tasks do, a collective by its kind, and the number of that of each task."""
+    """The kinds of tasks, collectives by their own kind, and the code of each task."""
     kinds = [*(kind.name.lower() for kind in Kind), LATE]
     of_call = np.array([_number(kinds, call.kind) for call in graph.calls], np.int16)
     kind = graph.kind.astype(np.int16)
@@ -292,17 +310,17 @@ def _number(kinds: list[str], kind: str) -> int:
 
 
 def _path(graph: TaskGraph, steps: Sequence[Step], kinds: list[str], kind: NDArray[np.int16]) -> Columns:
-    """The steps as columns. What an NPU that had not begun would have done is told of the step after."""
+    """The steps as columns. A first step without a task has the NPU of the step after."""
     task = np.array([step.task for step in steps], np.int64)
     known = task >= 0
-    own = np.where(known, task, task[1] if len(task) > 1 else 0)
+    nearest = np.where(known, task, task[1] if len(task) > 1 else 0)
 
     def of(column: NDArray[Any], otherwise: int) -> NDArray[Any]:
-        return np.where(known, column[own], otherwise).astype(column.dtype)
+        return np.where(known, column[nearest], otherwise).astype(column.dtype)
 
     return {
         "task": task,
-        "npu": graph.npu[own],
+        "npu": graph.npu[nearest],
         "name": of(graph.name, -1),
         "layer": of(graph.layer, -1),
         "part": of(graph.part, 0),
@@ -330,5 +348,5 @@ def _tasks(graph: TaskGraph, times: TaskTimes, kind: NDArray[np.int16], critical
         "cause": times.cause,
         "critical": critical,
     }
-    # The arrays of a run go on changing where it does; those of the result do not.
+    # The arrays of a run may still change; those of the result do not.
     return {name: column[:MOST_ROWS].copy() for name, column in columns.items()}

@@ -177,7 +177,7 @@ def test_whatever_the_graph(drawn: Drawn, sharing: str, more: int) -> None:
         assert found.names[found.tasks["name"][task]] == graph.names[graph.name[task]]
     # The picture tells the same as the sums.
     table = found.timeline
-    shown = work.chosen(found.npus["like"], found.npus["idle"], found.path).tolist()
+    shown = work.representatives(found.npus["like"], found.npus["idle"], found.path).tolist()
     for npu in range(graph.npus):
         like = int(found.npus["like"][npu])
         assert like in shown

@@ -217,7 +217,7 @@ class _Run:
             return
         width = len(self.goal["values"])
         for number, row in enumerate(goals.rows(self.goal, self.points)):
-            after = goals.walk(self.goal, row).after
+            after = goals.search(self.goal, row).following
             if after is not None:
                 yield number * width + after
 
@@ -226,14 +226,14 @@ class _Run:
         if not self.goal:
             return set(self.keys)
         rows = goals.rows(self.goal, self.points)
-        return {row[number].key for row in rows for number in goals.walk(self.goal, row).tried}
+        return {row[number].key for row in rows for number in goals.search(self.goal, row).tried}
 
     def _total(self) -> int:
         """How many points there will be; of a search, about so many."""
         if not self.goal:
             return len(set(self.keys))
-        walks = [goals.walk(self.goal, row) for row in goals.rows(self.goal, self.points)]
-        return sum(len(walk.tried) + walk.left for walk in walks)
+        searches = [goals.search(self.goal, row) for row in goals.rows(self.goal, self.points)]
+        return sum(len(each.tried) + each.left for each in searches)
 
     # Running
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.analysis.goal import answer, rows, walk
+from pyxsim.analysis.goal import answer, rows, search
 from pyxsim.results.sweep import Number, Point
 
 LOADS = [round(0.1 * k, 1) for k in range(1, 11)]
@@ -33,12 +33,12 @@ def searched(goal: dict[str, Any], row: list[Point]) -> tuple[list[int], dict[st
     """The points in the order in which they are asked for, and what is found."""
     known = [Point(point.key, point.changed) for point in row]
     order: list[int] = []
-    while (after := walk(goal, known).after) is not None:
-        assert walk(goal, known).left >= 1
+    while (after := search(goal, known).following) is not None:
+        assert search(goal, known).left >= 1
         order.append(after)
         known[after] = row[after]
-    assert walk(goal, row).tried == order  # more points that are known change nothing
-    assert walk(goal, known).left == 0
+    assert search(goal, row).tried == order  # more points that are known change nothing
+    assert search(goal, known).left == 0
     return order, answer(goal, known)
 
 
