@@ -1,4 +1,4 @@
-"""The system layers of ASTRA-sim 1 and 2, event by event: see docs/compat.md."""
+"""The system layers of ASTRA-sim 1 and 2, event by event (docs/compat.md)."""
 
 from pyxsim.compat.astra.system.system import AstraSystem
 

@@ -1,8 +1,8 @@
-"""ASTRA-sim's shared bus: between an NPU and its endpoint, LogGP instead of a fixed delay.
+"""ASTRA-sim's shared bus between an NPU and its endpoint: LogGP instead of a fixed delay.
 
 Alexandrov et al., "LogGP: Incorporating Long Messages into the LogP Model", SPAA 1995. A bus has two *sides*, which
-send to each other, one at a time; what needs a reduction is processed at the side that receives it. In front of
-the side of the NPU lies a second bus of the same kind, to the memory: whatever enters or leaves there crosses it first.
+send to each other, one at a time; the receiving side carries out reductions. A second bus of the same kind connects
+the side of the NPU to the memory, and messages cross it first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyxsim.compat.astra.system.streams import Streams
     from pyxsim.system.options import SharedBus
 
-_IN_A_ROW = 8  # more sends of one side than this let the other side go first
+_IN_A_ROW = 8  # after more consecutive sends than this the other side goes first
 _MEMORY_G = 0.0038  # of the bus to the memory, cycles per byte
 
 
@@ -30,7 +30,7 @@ class _State(Enum):
 
 
 class _Request:
-    """Something that crosses a bus; `arrived` is called when it has."""
+    """A message that crosses a bus; `arrived` is called afterwards."""
 
     def __init__(self, size: int, pays: bool, back: bool, arrived: Callable[[], None]) -> None:
         self.size = size
@@ -73,7 +73,7 @@ class _Side:
         self._send()
 
     def _send(self) -> None:
-        """Send the next request if the bus is free on this side; after many in a row the other side goes first."""
+        """Send the next request if the bus is free; after many in a row the other side goes first."""
         if self.state != _State.FREE or not self.sends:
             return
         other = self.partner
@@ -125,7 +125,7 @@ class _Side:
         self._send()
 
     def _onward(self, request: _Request, waiting: deque[_Request]) -> None:
-        """What has been received and processed goes back to the other side, or has arrived."""
+        """Return a received and processed request to the other side, or finish it."""
         if request.back:
             request.back = False
             waiting.popleft()
@@ -141,7 +141,7 @@ class _Side:
             waiting.popleft()
 
     def _over_memory(self, request: _Request, back: bool, then: Callable[[_Request], None]) -> None:
-        """Across the bus to the memory, and back again if wanted."""
+        """Cross the bus to the memory, and back with `back`."""
         if self.memory is not None:
             self.memory.near.request(_Request(request.size, False, back, partial(then, request)))
 
@@ -184,13 +184,13 @@ class SharedBuses:
         self.streams = streams
         self.options = options
         self.now = 0
-        per_byte = float(np.float32(float(options.G)))  # ASTRA-sim keeps it in so many bits
+        per_byte = float(np.float32(float(options.G)))  # single precision, as in ASTRA-sim
         self._buses = [_Bus(npu, self, per_byte, _Bus(npu, self, _MEMORY_G)) for npu in range(npus)]
         self._events: dict[int, Callable[[], None]] = {}
         self._numbers = 0
 
     def request(self, npu: int, who: int, size: int, pays: bool, back: bool, outward: bool, now: int) -> None:
-        """A message of member `who` crosses the bus of its NPU, from it or to it."""
+        """Let a message of member `who` cross the bus of its NPU, outward or inward."""
         self.now = now
         bus = self._buses[npu]
         (bus.near if outward else bus.far).request(
@@ -198,16 +198,16 @@ class SharedBuses:
         )
 
     def event(self, number: int, now: int) -> None:
-        """Something that was asked for has come."""
+        """Run a scheduled action."""
         self.now = now
         self._events.pop(number)()
 
     def later(self, npu: int, delay: int, action: Callable[[], None]) -> None:
-        """Do something after a while."""
+        """Schedule an action after `delay` cycles."""
         self._events[self._numbers] = action
         self.streams.on_bus(npu, delay, self._numbers)
         self._numbers += 1
 
     def reduction(self, size: int) -> int:
-        """Cycles of a reduction."""
+        """Return the cycles of a reduction."""
         return int(size // 100 * self.options.reduction) + self.options.reduction_start

@@ -1,4 +1,4 @@
-"""From a collective to its chunks, and from a chunk to its phases."""
+"""Cutting of collectives into chunks, and of chunks into phases."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from pyxsim.system.options import ASTRA_SIM_1, Options
 
 @dataclass(frozen=True)
 class Step:
-    """One phase of a chunk: what a group does, along which dimension of the communicator, in which half of queues.
+    """One phase of a chunk.
 
-    `tree`: which of the two trees of the dimension it takes, -1 for other algorithms.
+    axis    dimension of the communicator
+    half    ANY, FIRST_HALF or SECOND_HALF of the queues
+    tree    which of the two trees it uses, -1 for other algorithms
     """
 
     kind: str
@@ -39,12 +41,12 @@ class Step:
 
 @dataclass(frozen=True)
 class CommGroup:
-    """Who does it: a communicator as ASTRA-sim takes it.
+    """A communicator as ASTRA-sim interprets it.
 
-    dims      the network's dimension of each axis: where its queues are
-    names     the algorithm of each axis
-    group     a communicator group: one ring of all its members, with endpoints of their own kind
-    involved  the axes along which something is done
+    dims      per axis: the dimension of the network, which has the queues
+    names     per axis: the algorithm
+    group     whether it is a communicator group: one ring of all members, with its own endpoint delay
+    involved  the axes with communication
     """
 
     members: tuple[int, ...]
@@ -56,23 +58,22 @@ class CommGroup:
 
     @property
     def over_all(self) -> bool:
-        """Whether its one axis goes over all dimensions."""
+        """Whether its only axis spans all dimensions."""
         return self.group or self.names[0].over_all
 
 
 def make_comm_group(
     kind: str, group: Communicator, shape: Sequence[int], options: Options, wanted: Sequence[str] | None, key: str
 ) -> CommGroup:
-    """ASTRA-sim's view of a communicator. Raises InputError.
+    """Return a communicator as ASTRA-sim interprets it. Raises InputError.
 
-    A list of NPUs is one ring, unless all are in it: with the algorithm that was asked for if that is one for the whole
-    network, else with ring.
+    A list of some NPUs is one ring, with the given algorithm if that spans all dimensions, else with ring.
     """
     if not group.is_grid and len(group) == math.prod(shape):
         group = Communicator.whole(shape)
     spelled = list(wanted) if wanted else list(options.algorithms(kind))
     chosen = [get_algorithm(name, key=key) for name in spelled]
-    if not group.dims:  # along no dimension at all, as some layers of version 1 do it
+    if not group.dims:  # no dimension at all, as in some layers of version 1
         axes = 1 if chosen[0].over_all else len(shape)
         return CommGroup(group.members, (1,) * axes, tuple(range(axes)), tuple(chosen[:axes]), False, ())
     if not group.is_grid:
@@ -93,7 +94,7 @@ def make_comm_group(
 
 
 def joined(comm: CommGroup, shape: Sequence[int]) -> CommGroup:
-    """All the groups along the dimensions of a comm, as one: what version 1 makes of them."""
+    """Return all groups along the dimensions of a communicator as one, as in version 1."""
     if comm.over_all:
         return replace(comm, members=tuple(range(math.prod(shape))))
     names = [comm.names[comm.dims.index(dim)] if dim in comm.dims else comm.names[0] for dim in range(len(shape))]
@@ -102,7 +103,7 @@ def joined(comm: CommGroup, shape: Sequence[int]) -> CommGroup:
 
 
 class Cut(NamedTuple):
-    """A chunk: its bytes, and its axes in the order in which it goes through them."""
+    """A chunk: its bytes, and the order of its axes."""
 
     size: int
     order: tuple[int, ...]
@@ -110,7 +111,7 @@ class Cut(NamedTuple):
 
 @dataclass
 class _Agreed:
-    """What was said of a stream, and how many NPUs know it."""
+    """The cut of a stream that NPU 0 decided, and the number of NPUs that have used it."""
 
     dims: Sequence[int]
     size: int
@@ -118,13 +119,13 @@ class _Agreed:
 
 
 class Cutter:
-    """Cuts collectives into chunks and these into phases; remembers what ASTRA-sim remembers from one to the next."""
+    """Cuts collectives into chunks and these into phases, with the state that ASTRA-sim keeps between collectives."""
 
     def __init__(self, shape: Sequence[int], options: Options) -> None:
         self.npus = math.prod(shape)
         self.shape = tuple(shape)
         self.options = options
-        self._turn = 0  # of the first dimension
+        self._first_axis = 0  # of the next chunk, with round-robin
         self.trees = TreeRotation(self.npus)
         self._themis = None
         if options.inter_dimension.startswith("themis"):
@@ -135,30 +136,30 @@ class Cutter:
     def chunks(
         self, kind: str, size: int, comm: CommGroup, key: str, first: int, takers: Sequence[int]
     ) -> Iterator[tuple[Cut, list[Step]]]:
-        """Each chunk of a collective, and its phases.
+        """Yield each chunk of a collective with its phases.
 
-        `takers`: the NPUs that begin it, and `first` the number of its first stream there.
+        `takers`: the NPUs that begin it; `first`: the number of its first stream there.
         """
         for cut in self._cut(kind, size, comm, key, first, len(takers)):
             yield cut, self._steps(kind, cut, comm, key, takers)
 
     def follow(self, kind: str, size: int, comm: CommGroup, key: str, first: int, planned: Sequence[Cut]) -> bool:
-        """Another NPU cuts what one has cut; whether it comes to the same, as it does if nothing was agreed upon."""
+        """Whether another NPU cuts a collective as planned; always true where Themis decides nothing."""
         if self._themis is None or kind == "all-to-all":
             return True
-        wanted: Sequence[Cut | None] = planned or [None]  # where nobody is involved it looks once
+        expected: Sequence[Cut | None] = planned or [None]  # without involved axes it asks once
         found = self._cut(kind, size, comm, key, first, 1)
-        return all(want is None or want == cut for want, cut in zip(wanted, found, strict=False))
+        return all(want is None or want == cut for want, cut in zip(expected, found, strict=False))
 
     def new_cycle(self, cycle: int) -> None:
-        """NPU 0 issues something in this cycle: loads are counted anew, once in a cycle."""
+        """Reset the loads of Themis once per cycle in which NPU 0 issues something."""
         if self._cycle != cycle:
             self._cycle = cycle
             if self._themis is not None:
                 self._themis.reset()
 
     def _cut(self, kind: str, size: int, comm: CommGroup, key: str, number: int, takers: int) -> Iterator[Cut]:
-        """The bytes of each chunk and the order of its axes."""
+        """Yield the bytes of each chunk and the order of its axes."""
         options, first = self.options, self.options.compat == ASTRA_SIM_1
         chunk, left = size // options.chunks, size
         if not first and kind != "all-gather" and chunk < self.npus:
@@ -177,17 +178,20 @@ class Cutter:
                 continue
             order = usual
             if options.inter_dimension == "round-robin":
-                order = usual[self._turn :] + usual[: self._turn]
-                self._turn = (self._turn + 1) % len(usual)
-            # Version 2 gives the last chunk the size of all others, whatever is left.
+                order = usual[self._first_axis :] + usual[: self._first_axis]
+                self._first_axis = (self._first_axis + 1) % len(usual)
+            # In version 2 the last chunk has the size of the others, whatever remains.
             yield Cut(min(chunk, left) if first else chunk, tuple(order))
             left -= chunk
 
     def _agree(
         self, themis: Themis, number: int, takers: int, kind: str, left: int, chunk: int, comm: CommGroup
     ) -> tuple[Sequence[int], int]:
-        """What NPU 0 says of the stream of this number, until all NPUs have asked. A collective in which nobody is
-        involved asks, too, and its NPUs come with the same number again: then they may get what was said to others."""
+        """Return the cut of a stream that the first NPU decided, until all NPUs have asked.
+
+        A collective without involved axes asks, too, without using up the number: its NPUs ask again with the same
+        number and may get the cut of another stream.
+        """
         agreed = self._agreed.get(number)
         if agreed is None:
             themis.involve({comm.dims[axis] for axis in comm.involved})
@@ -202,7 +206,7 @@ class Cutter:
     def _steps(self, kind: str, cut: Cut, comm: CommGroup, key: str, takers: Sequence[int]) -> list[Step]:
         axes = [axis for axis in cut.order if comm.shape[axis] > 1 and axis in comm.involved]
         steps, size = [], cut.size
-        for part, axis, half in self._ways(kind, axes):
+        for part, axis, half in self._phases_of(kind, axes):
             name, tree = comm.names[axis], -1
             if plain(name) == "double-binary-tree":
                 tree = self.trees.take(kind, comm.dims[axis], takers)
@@ -212,8 +216,8 @@ class Cutter:
             size = program.leaving
         return steps
 
-    def _ways(self, kind: str, axes: Sequence[int]) -> list[tuple[str, int, int]]:
-        """(kind, axis, half of the queues) of each phase."""
+    def _phases_of(self, kind: str, axes: Sequence[int]) -> list[tuple[str, int, int]]:
+        """Return (kind, axis, half of the queues) of each phase."""
         if kind != "all-reduce" or self.options.optimization == "baseline" or not axes:
             return [(kind, axis, ANY) for axis in axes]
         greedy = self.options.inter_dimension.startswith("themis")

@@ -1,10 +1,9 @@
-"""Collectives that are carried out message by message: those whose algorithm stands in a file (version 2 calls them
-custom), and the kinds that ASTRA-sim does not have.
+"""Collectives that are carried out message by message: those with an algorithm in a file (custom in version 2), and the
+kinds that ASTRA-sim does not have.
 
-As the original does it: whatever waits for nothing is begun at once, no endpoint lies between, nothing is cut into
-chunks, and no queue is asked. A message is done, at both ends, when it arrives; a step that an NPU does for itself
-takes what its file says; what is added to data of one's own costs a reduction. An NPU goes from phase to
-phase by itself.
+As in ASTRA-sim: messages without dependencies start at once, without endpoint delays, chunks and queues. A message
+ends, at both ends, when it arrives; a local step takes the time of its file; a reduction costs as elsewhere. Each NPU
+proceeds from phase to phase by itself.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ COLUMNS = 5  # ready, start, end, messages, network
 
 
 def is_custom(kind: str, names: Sequence[str]) -> bool:
-    """Whether a collective is carried out here."""
+    """Whether a collective is carried out message by message."""
     return kind not in ASTRA_KINDS or any(is_file(name) for name in names)
 
 
 def plan_of(
     kind: str, size: int, group: Communicator, names: Sequence[str], root: int, options: Options, key: str
 ) -> Plan:
-    """Its phases. A file is for all ranks of the group. Raises InputError."""
+    """Return the plan of a custom collective; a file covers all ranks of the group. Raises InputError."""
     if any(is_file(name) for name in names) or not group.is_grid:
         plan = make_plan(kind, size, (len(group),), names[:1], root=root, key=key)
     else:
@@ -53,8 +52,10 @@ def plan_of(
 
 @dataclass(frozen=True)
 class SystemServices:
-    """What a custom collective asks its system for: `post` services a message over and calls back when it has arrived,
-    `later` calls after so many cycles."""
+    """What a custom collective uses of its system layer.
+
+    `post` sends a message and calls back when it has arrived; `later` calls after a number of cycles.
+    """
 
     now: Callable[[], int]
     post: Callable[[int, int, int, int, Callable[[int], None]], None]
@@ -62,9 +63,11 @@ class SystemServices:
 
 
 class Custom:
-    """One collective. `rows`: int64[phases, members, 5], the columns of /chunks.
+    """A custom collective.
 
-    `number`: of the collective; `at_work`: for each position the phase that it is in, len(phases) at the end.
+    rows      int64[phases, members, 5], the columns of /chunks
+    number    of the collective
+    at_work   per position: its current phase, len(phases) at the end
     """
 
     def __init__(
@@ -81,26 +84,26 @@ class Custom:
 
     @property
     def total(self) -> int:
-        """Bytes that the network carries."""
+        """Bytes of all messages."""
         return sum(group.program.total for groups in self.phases for group in groups)
 
     def enter(self, position: int) -> None:
-        """A member begins, now."""
+        """Let a member begin now."""
         self.at_work[position] = 0
-        self.go_on(position)
+        self.advance(position)
 
     def enter_all(self) -> None:
-        """All members begin, now."""
+        """Let all members begin now."""
         for position in range(len(self.members)):
             self.enter(position)
 
     def ends(self) -> Longs:
-        """The cycle in which each member had ended, -1 before."""
+        """Return the end of each member, -1 before."""
         last: Longs = self.rows[:, :, 2].max(axis=0, initial=-1)
         return np.where(np.array(self.at_work) == len(self.phases), last, -1)
 
-    def go_on(self, position: int) -> None:
-        """A member comes to its next phase, or to the end."""
+    def advance(self, position: int) -> None:
+        """Let a member enter its next phase, or end."""
         phase = self.at_work[position]
         while phase < len(self.phases) and position not in self._of[phase]:
             phase += 1
@@ -113,13 +116,13 @@ class Custom:
         self._of[phase][position].begin(position)
 
     def ended(self, phase: int, position: int, now: int) -> None:
-        """A member has done its part of a phase."""
+        """Note that a member has finished its part of a phase."""
         self.rows[phase, position, 2] = now
         self.at_work[position] += 1
-        self.go_on(position)
+        self.advance(position)
 
     def traffic(self) -> Iterator[tuple[int, int, int, int]]:
-        """(source, destination, bytes, how many) of all messages."""
+        """Yield (source, destination, bytes, count) of all messages."""
         for group in (group for groups in self.phases for group in groups):
             program, npus = group.program, group.npus
             sent = program.src != program.dst
@@ -128,7 +131,7 @@ class Custom:
                 yield npus[src], npus[dst], int(size), int(count)
 
     def stuck(self) -> Iterator[str]:
-        """One line for each NPU that waits in the middle."""
+        """Yield one line for each NPU that waits within a phase."""
         for position, phase in enumerate(self.at_work):
             if 0 <= phase < len(self.phases):
                 where = f"phase {phase} ({self.plan.phases[phase].kind}) of the {self.collective.name}"
@@ -138,30 +141,32 @@ class Custom:
 
 
 class _Group:
-    """The members that carry out a phase together. `places`: the position of each of its ranks."""
+    """The members of one group in a phase. `places`: the position of each rank."""
 
     def __init__(self, custom: Custom, phase: int, places: list[int], program: Program) -> None:
         self.custom, self.phase, self.places, self.program = custom, phase, places, program
         self.npus = [custom.members[place] for place in places]
         self.rank = {place: rank for rank, place in enumerate(places)}
         self.left = (program.sends + program.receives).tolist()
-        self._closed = program.gate_size.tolist()  # of each gate: what it waits for
+        self._closed = program.gate_size.tolist()  # per gate: number of missing messages
         self._taken = [0] * program.n
         self._begun = [False] * program.n
-        self._ready: list[list[int]] = [[] for _ in range(program.n)]  # what waits for its rank, or its window, alone
+        self._ready: list[list[int]] = [
+            [] for _ in range(program.n)
+        ]  # messages that depend on their rank or window only
         for ptr, ids in ((program.free_ptr, program.free_ids), (program.held_ptr, program.held_ids)):
             for rank in range(program.n):
                 self._ready[rank] += ids[ptr[rank] : ptr[rank + 1]].tolist()
 
     def begin(self, place: int) -> None:
-        """A member begins."""
+        """Let a member begin."""
         rank = self.rank[place]
         self._begun[rank] = True
         self._send(rank)
-        self._ask(rank, self.custom.services.now())
+        self._check_end(rank, self.custom.services.now())
 
     def _send(self, rank: int) -> None:
-        """What may leave does, in the order of the program."""
+        """Send what is enabled, in the order of the program."""
         need, taken = self.program.need, self._taken[rank]
         leaves = sorted(each for each in self._ready[rank] if need[each] <= taken)
         self._ready[rank] = [each for each in self._ready[rank] if need[each] > taken]
@@ -190,7 +195,7 @@ class _Group:
             self.custom.services.later(cost, partial(self._take_in, message))
         else:
             self._take_in(message, now)
-        self._ask(src, now)
+        self._check_end(src, now)
 
     def _take_in(self, message: int, now: int) -> None:
         program = self.program
@@ -204,16 +209,16 @@ class _Group:
                 self._ready[dst] += behind.tolist()
         if self._begun[dst]:
             self._send(dst)
-            self._ask(dst, now)
+            self._check_end(dst, now)
 
-    def _ask(self, rank: int, now: int) -> None:
-        """Whether a member is through."""
+    def _check_end(self, rank: int, now: int) -> None:
+        """End a member that has sent and received everything."""
         if self._begun[rank] and not self.left[rank]:
-            self._begun[rank] = False  # which is told once
+            self._begun[rank] = False  # only once
             self.custom.ended(self.phase, self.places[rank], now)
 
     def missing(self, place: int) -> list[int]:
-        """The NPUs that a member has messages to come from; without those that have all arrived."""
+        """Return the NPUs whose messages a member still misses."""
         rank = self.rank[place]
         senders = np.unique(self.program.src[self.program.dst == rank])
         late = [each for each in senders.tolist() if each != rank and (self._ready[each] or not self._begun[each])]

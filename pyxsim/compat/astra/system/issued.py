@@ -1,4 +1,4 @@
-"""What has been issued to the system layer of ASTRA-sim, and its streams."""
+"""Issued collectives of ASTRA-sim's system layer, and their streams."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ Longs = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stream: its phases, and what is counted of them: int64[phases, members, 6].
+    """A stream: one chunk with its phases.
 
-    `owner`: for each member the number of its collective; `left`: when it was through with the last phase.
+    rows    int64[phases, members, 6]: ready, start, end, messages, network, awaited
+    owner   per member: the number of its collective
+    left    per member: the cycle in which it left the last phase
     """
 
     owner: Longs
@@ -32,25 +34,25 @@ class Chunk:
 
     @property
     def collective(self) -> int:
-        """The number of its collective; of several that are one, of the first."""
+        """The number of its collective; the first one of several that are one."""
         return int(self.owner.min())
 
 
 @dataclass
 class Issued:
-    """A collective, and what becomes of it.
+    """An issued collective and its progress.
 
     number    in the order of the calls
-    counts    its priority is the next one, not given
-    places    of one whose NPUs are told of: the position of each
-    turn      of an open one: how many of its kind there are before it on these NPUs
-    streams   None until it is planned; of those that are one in version 1, with the first
+    counts    whether its priority is the next one instead of a given one
+    places    with `joined`: the position of each NPU
+    turn      of an open one: number of equal collectives before it on these NPUs
+    streams   None until it is planned; of collectives that are one in version 1, the streams are with the first
     cuts      its chunks
-    shared    the streams that its NPUs are in
-    ranks     of an open one: each NPU's place in them
-    serial    of an open one: how many streams each of its NPUs has begun before it
-    left      members of streams that are not through
-    ends      of each NPU of the network: when it was through with the last chunk, -1 before
+    shared    the streams of its NPUs
+    ranks     of an open one: the rank of each NPU in them
+    serial    of an open one: number of streams that each of its NPUs has begun before it
+    left      members of streams that have not finished
+    ends      per NPU of the network: the end of its last chunk, -1 before
     """
 
     collective: Collective
@@ -70,8 +72,8 @@ class Issued:
     ends: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
-    def alike(self) -> tuple[object, ...]:
-        """What it has in common with those on other groups that are one collective with it in version 1."""
+    def equal_key(self) -> tuple[object, ...]:
+        """Key of the collectives on other groups that are one with it in version 1."""
         collective, comm = self.collective, self.comm
         when = (True, self.turn) if collective.is_open else (False, collective.start)
         return collective.kind, collective.size, when, comm.dims, comm.names, comm.involved

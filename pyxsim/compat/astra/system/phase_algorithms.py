@@ -1,12 +1,12 @@
-"""What one NPU does in one phase, in the numbers that streams.pyx works with: ASTRA-sim's four algorithms.
+"""ASTRA-sim's four algorithms of a phase, as the parameters of streams.pyx.
 
-    ring               everything goes to the neighbour; an all-to-all is passed on n (n - 1) / 2 times
-    direct             to each of the others; with a window, so many on their way at a time
-    halving-doubling   to the NPU whose place differs in one bit, the half of what is left each time
-    double-binary-tree the whole chunk up a tree of all, and down again; an all-reduce, whatever it is used for
+    ring               all messages go to the neighbour; an all-to-all is forwarded n (n - 1) / 2 times
+    direct             a message to each other NPU; a window limits those in flight
+    halving-doubling   to the NPU whose place differs in one bit, with half of the remaining bytes each time
+    double-binary-tree the whole chunk up a tree and down again; always an all-reduce
 
-A message that is taken in may cost a reduction. ASTRA-sim does not look at what it carries: it counts rounds of P
-messages that are free and Z that cost (see docs/compat.md).
+A received message may cost a reduction. ASTRA-sim does not consider its contents: it counts rounds of P messages
+without and Z messages with reduction (docs/compat.md).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _PAYS = {"all-reduce": EVERY_OTHER_ROUND, "reduce-scatter": ALWAYS, "all-gather"
 
 @dataclass(frozen=True)
 class Program:
-    """A phase on groups of `n`.
+    """The parameters of a phase on groups of `n` members.
 
     algorithm, kind   of streams.pyx
     pays            when a message costs a reduction
     sends           messages of each member
-    parallel        sent without waiting for an answer (P)
+    parallel        messages sent without waiting for others (P)
     others          messages of a round that may cost a reduction (Z)
-    slots           of each member's mail: who may send to it
-    size            of a message, where all are alike
-    entering, leaving   bytes of a member before and after
-    table           halving: (bytes, bit) for each message; tree: (parent, left, right) for each place, -1 for none
+    slots           mail slots of each member: the possible senders
+    size            of a message, where all are equal
+    entering, leaving   bytes of a member before and after the phase
+    table           halving: (bytes, bit) per message; tree: (parent, left, right) per place, -1 for none
     """
 
     algorithm: int
@@ -57,7 +57,7 @@ class Program:
 
     @cached_property
     def edges(self) -> Longs:
-        """Rows (place of the sender, place of the receiver, bytes, how many): all that a clockwise group sends."""
+        """int64[K, 4]: rows (place of the sender, place of the receiver, bytes, count) of a clockwise group."""
         n = self.n
         place = np.arange(n)
         if self.algorithm == TREE:
@@ -80,7 +80,7 @@ class Program:
         return min(self.table[0 : 2 * self.sends : 2]) if self.algorithm == HALVING else self.size
 
     def load(self, asking: int) -> int:
-        """Bytes that all members of a group send, with so many more for each message."""
+        """Return the bytes that all members of a group send, plus `asking` for each message."""
         messages = 2 * (self.n - 1) if self.algorithm == TREE else self.n * self.sends
         return self.total + messages * asking
 
@@ -95,16 +95,15 @@ class Program:
 
 
 def plain(algorithm: Algorithm) -> str:
-    """The name without what stands before and behind it."""
+    """Return the name without prefix and window."""
     return algorithm.name.removeprefix("one-").partition(":")[0]
 
 
 @lru_cache(maxsize=1024)
 def make_program(kind: str, algorithm: Algorithm, n: int, size: int, *, group: bool = False, tree: int = 0) -> Program:
-    """The program of a phase that n members enter with `size` bytes each.
+    """Return the program of a phase that n members enter with `size` bytes each.
 
-    `group`: they are a communicator group, whose direct messages are paid for in longer rounds. `tree`: which of the
-    two trees, for those algorithms that have some.
+    `group`: a communicator group, whose direct messages have longer rounds of reductions. `tree`: 0 or 1, for trees.
     """
     return _MAKERS[plain(algorithm)](kind, algorithm, n, size, group, tree)
 
@@ -152,7 +151,7 @@ def _halving(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tr
     sizes, message = [], size if kind == "all-gather" else size // 2
     for number in range(len(bits)):
         sizes.append(message)
-        # Cut to whole bytes at every step, so that what is doubled again may be less than what was halved.
+        # Truncated to whole bytes at every step, so doubling may give less than was halved.
         message = message * 2 if kind == "all-gather" or number >= rounds else message // 2
         if kind == "all-reduce" and number == rounds - 1:
             message *= 2
@@ -177,7 +176,7 @@ def _tree(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree:
     table = [-1] * (3 * n)
 
     def family(first: int, count: int, parent: int) -> int:
-        """The places first .. first + count - 1 as a tree, numbered from left to right; its top."""
+        """Arrange the places first .. first + count - 1 as a tree, from left to right; return its root."""
         top = first + count // 2
         table[3 * top] = parent
         if count > 1:
@@ -185,7 +184,7 @@ def _tree(kind: str, algorithm: Algorithm, n: int, size: int, group: bool, tree:
             table[3 * top + 2] = family(top + 1, count // 2, top)
         return top
 
-    # One place more than a full tree has: the last one, or in every second tree the first, is a root with one child.
+    # One place more than a full tree: the last one, in the second tree the first one, is a root with one child.
     root = 0 if tree % 2 else n - 1
     table[3 * root + (2 if tree % 2 else 1)] = family(1 if tree % 2 else 0, n - 1, root)
     return Program(TREE, ASTRA_KINDS.index("all-reduce"), NEVER, n, 0, 0, 0, 3, size, size, size, tuple(table))

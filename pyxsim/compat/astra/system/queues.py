@@ -1,4 +1,4 @@
-"""Which queue of its dimension a phase stands in, which way round it goes, and which tree it takes: all in turns."""
+"""Round-robin choice of the queue, the direction and the tree of a phase."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class QueueChoice:
 
 
 class QueueRotation:
-    """Queues are taken in turns, by each NPU for itself: by phases of any kind from all of them, or, in ASTRA-sim 2, by
-    those of a localBWAware all-reduce from the first half on the way out, and from the second half on the way back."""
+    """Round robin over the queues of a dimension, separately for each NPU.
+
+    Phases of any kind rotate over all queues; in ASTRA-sim 2 those of a localBWAware all-reduce use the first half on
+    the way out and the second half on the way back.
+    """
 
     def __init__(self, options: Options, npus: int) -> None:
         self._queues = [list(own) for own in options.queues]
@@ -34,21 +37,21 @@ class QueueRotation:
         for dim, own in enumerate(self._queues):
             self._next[SECOND_HALF, dim] = len(own) // 2
         planes = [queue.plane for own in self._queues for queue in own]
-        # Rings of their own go round as they are built; elsewhere any queue can go either way.
+        # With rings of its own a queue has a fixed direction; otherwise any queue can use both.
         self._fixed = len(set(planes)) == len(planes) > len(self._queues)
 
     @property
     def matter(self) -> bool:
-        """Whether there is a queue to choose anywhere."""
+        """Whether any dimension has several queues."""
         return any(len(own) > 1 for own in self._queues)
 
     def follow(self, dim: int, npu: int, half: int, place: QueueChoice) -> None:
-        """An NPU comes to a phase that another one has a queue for. Raises InputError if it would take another one."""
+        """Check that an NPU would choose the queue that others use. Raises InputError otherwise."""
         if len(self._queues[dim]) > 1 and self.take(dim, (npu,), half) != place:
             refuse_other_queue()
 
     def take(self, dim: int, members: Sequence[int], half: int) -> QueueChoice:
-        """The next queue of a dimension for these NPUs. Raises InputError if they do not agree on one."""
+        """Return the next queue of a dimension for these NPUs. Raises InputError if their rotations differ."""
         own = self._queues[dim]
         half = half if self._halves else ANY
         turns = self._next[half, dim]
@@ -67,7 +70,7 @@ class QueueRotation:
 
 
 class TreeRotation:
-    """The two trees of a dimension are taken in turns, by each NPU for itself, for each kind of collective."""
+    """Alternates between the two trees of a dimension, separately for each NPU and kind of collective."""
 
     def __init__(self, npus: int) -> None:
         self._npus = npus
@@ -75,11 +78,11 @@ class TreeRotation:
 
     @property
     def matter(self) -> bool:
-        """Whether one has been taken."""
+        """Whether a tree has been used."""
         return bool(self._next)
 
     def take(self, kind: str, dim: int, members: Sequence[int]) -> int:
-        """The next tree for these NPUs, 0 or 1. Raises InputError if they do not agree on one."""
+        """Return the next tree for these NPUs, 0 or 1. Raises InputError if they differ."""
         turns = self._next.setdefault((kind, dim), np.zeros(self._npus, np.int8))
         own = turns[list(members)]
         if (own != own[0]).any():
@@ -88,6 +91,6 @@ class TreeRotation:
         return int(own[0])
 
     def follow(self, kind: str, dim: int, npu: int, tree: int) -> None:
-        """An NPU comes to a phase that others are in. Raises InputError if it would take the other tree."""
+        """Check that an NPU would choose the tree that others use. Raises InputError otherwise."""
         if tree >= 0 and self.take(kind, dim, (npu,)) != tree:
             refuse_other_tree(kind)

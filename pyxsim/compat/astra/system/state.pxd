@@ -1,4 +1,4 @@
-"""What streams.pyx keeps in memory."""
+"""Records of streams.pyx."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
@@ -16,25 +16,25 @@ cdef enum Pays:
 
 
 cdef enum EventKind:
-    TAKEN_IN         # an endpoint delay is over; `size`: bytes that have to be reduced now, or 0
-    READY            # the machine has one message more in its services
-    RECEIVED         # a message that had come before it was expected
-    BUS              # something on the shared bus
-    OFFERED          # a message that had been asked for before
-    CALL             # of Python
+    TAKEN_IN         # end of an endpoint delay; `size`: bytes to reduce now, or -1
+    READY            # one more message has crossed the endpoint
+    RECEIVED         # a message that arrived before it was expected
+    BUS              # an event of the shared bus
+    OFFERED          # a message that was requested before
+    CALL             # a Python callback
 
 
 cdef enum State:     # of a tree
     BEGIN, SENDING_UP, FROM_PARENT, END, FROM_TWO, FROM_ONE, SENDING_DOWN
 
 
-cdef struct Row:         # what is counted per phase and member; times are -1 until then
+cdef struct Row:         # counters per phase and member; times are -1 until known
     int64_t ready
     int64_t start
     int64_t end
-    int64_t messages      # that arrived
-    int64_t network       # how long they were in the network, together
-    int64_t awaited       # how long they were expected, together
+    int64_t messages      # received
+    int64_t network       # their total time in the network
+    int64_t awaited       # their total time of being expected
 
 
 cdef enum Intra:     # the order in a queue
@@ -51,21 +51,21 @@ cdef struct Phase:
     int32_t queue         # of the NPU
     int32_t plane
     int32_t sends         # messages of a member
-    int32_t parallel      # sent without waiting (P), and rounds of so many
+    int32_t parallel      # messages sent without waiting (P)
     int32_t others        # (Z) messages of a round that may cost a reduction
     int32_t middle        # direct all-reduce: receptions before the second half
     int32_t slots         # of each member's mail
     int32_t fast          # endpoint delay of a communicator group
     int64_t size          # of a message
-    int64_t largest       # bytes: before or after the phase, whichever is more
+    int64_t largest       # maximum of the bytes before and after the phase
     int64_t table         # halving: (size, bit) of each message; tree: (parent, left, right) of each place
 
 
 cdef struct Mail:         # of one phase of one stream
-    int32_t* balance      # per slot: messages that arrived less those that were expected
-    int32_t* surplus      # per slot: messages that were sent less those that were expected
-    int64_t* first        # per slot, where messages are under way that are not expected: the first of them,
-    int64_t* last         # and the last
+    int32_t* balance      # per slot: messages arrived minus messages expected
+    int32_t* surplus      # per slot: messages sent minus messages expected
+    int64_t* first        # per slot: the first message in flight that is not expected,
+    int64_t* last         # and the last one
     int64_t left          # members that have left the phase
 
 
@@ -73,13 +73,13 @@ cdef struct Stream:
     int64_t first         # member
     int32_t members
     int32_t phases
-    int64_t step          # of the first phase: where its phases and mail stand
+    int64_t step          # index of its first phase and mail
     Row* rows             # per phase and member
-    bint told             # who is through is told at once, not after what is being done
-    int32_t passes        # the barrier: members that may go on,
+    bint at_once          # report finished members at once, not after the current event
+    int32_t passes        # the barrier: members that may proceed,
     int32_t finished      # have finished this phase,
     int32_t suspended     # and wait
-    int32_t* waiting      # the members that wait, from `waiting_first` on, in a circle
+    int32_t* waiting      # ring buffer of waiting members, from `waiting_first` on
     int32_t waiting_first
 
 
@@ -87,17 +87,17 @@ cdef struct Member:
     int32_t stream
     int32_t rank
     int32_t npu
-    int32_t tag           # whose traffic it sends
+    int32_t tag           # labels its traffic
     int64_t priority      # among the members of its NPU
     int32_t next          # in its queue
     int32_t previous
     int32_t phase         # number, -1 before the first
-    int8_t at_work        # its machine has begun
+    int8_t at_work        # its algorithm has started
     int8_t enabled
     int8_t toggle
     int8_t state
-    int32_t left          # messages still to be sent
-    int32_t free          # messages in hand
+    int32_t left          # messages to send
+    int32_t free          # messages that have crossed the endpoint
     int32_t unpaid        # of the present round
     int32_t payable
     int32_t inserted

@@ -15,7 +15,7 @@ cdef class Store:
     cdef Mail* mail
     cdef int32_t* steps           # phase of each step
     cdef ChunkQueue* chunk_queues
-    cdef Flight* flights          # in a circle: message m is flights[m & mask], from `oldest` to `messages` - 1
+    cdef Flight* flights          # ring buffer: message m is flights[m & mask], `oldest` <= m < `messages`
     cdef int64_t phase_count, phase_capacity, table_count, stream_count, stream_capacity, member_count, member_capacity
     cdef int64_t step_count, step_capacity, flight_capacity, oldest, messages, flushed, base
     cdef readonly int64_t now
@@ -24,16 +24,16 @@ cdef class Store:
     cdef int32_t npus, queues, intra
     cdef bint barrier, boost, rendezvous
     cdef int32_t* slots_per_queue            # per queue
-    cdef object outgoing          # int64[5, room]: source, destination, bytes, plane, tag
+    cdef object outgoing          # int64[5, capacity]: source, destination, bytes, plane, tag
     cdef int64_t[:, ::1] out
     cdef int64_t out_count
-    cdef list kept, ended         # rows; (stream, NPU) that have just gone through all phases
+    cdef list kept, ended         # rows; (stream, NPU) that have just finished all phases
     cdef public object bus
-    cdef dict asked               # rendezvous: per (step, slot of mail) requests that came before their messages,
-    cdef dict held                # messages that wait for one: what `hand_over` is to get,
-    cdef dict offered             # and those that leave in this cycle, by a number
+    cdef dict asked               # rendezvous: per (step, mail slot) requests that arrived before their messages,
+    cdef dict held                # messages that wait for a request: arguments of `hand_over`,
+    cdef dict offered             # and those that leave in this cycle, by number
     cdef int64_t offers
-    cdef object through           # called with (stream, rank, time) of who is through
+    cdef object through           # called with (stream, rank, time) of a finished member
 
     cdef Mail* mail_of(self, Member* m) except NULL
     cdef void drop_mail(self, Mail* mail) noexcept

@@ -1,4 +1,4 @@
-"""The arrays of all streams: made here, filled by whoever plans, and worked on by streams.pyx."""
+"""The arrays of all streams: allocated here, filled by the planning, processed by streams.pyx."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ cdef class Store:
                         <size_t> self.slots_per_queue):
             free(<void*> <size_t> pointer)
 
-    # -- what there is to do --
+    # -- phases and streams --
 
     def add_phase(self, int algorithm, int kind, int pays, int n, int stride, int direction, int queue, int plane,
                   int sends, int parallel, int others, int slots, bint fast, int64_t size, int64_t largest, table):
@@ -73,7 +73,7 @@ cdef class Store:
         self.phase_count += 1
         return self.phase_count - 1
 
-    def add_stream(self, npus, tags, phases, int64_t priority, rows, bint told=False):
+    def add_stream(self, npus, tags, phases, int64_t priority, rows, bint at_once=False):
         cdef int64_t[:, :, ::1] counted = rows
         cdef const int32_t[::1] who = npus, tag = tags
         cdef int64_t i, count = len(phases), m = who.shape[0]
@@ -92,7 +92,7 @@ cdef class Store:
         s = &self.streams[self.stream_count]
         s.waiting = <int32_t*> resized(NULL, m + 1, sizeof(int32_t)) if self.barrier else NULL
         s.first, s.members, s.phases, s.step = self.member_count, m, count, self.step_count
-        s.rows, s.told = <Row*> &counted[0, 0, 0], told
+        s.rows, s.at_once = <Row*> &counted[0, 0, 0], at_once
         s.passes, s.finished, s.suspended, s.waiting_first = 0, 0, 0, 0
         self.kept.append(rows)
         for i in range(count):
@@ -118,7 +118,7 @@ cdef class Store:
         return self.streams[stream].first + rank
 
     cdef Mail* mail_of(self, Member* m) except NULL:
-        """The mail of a member's phase, made when it is needed first."""
+        """The mail of a member's phase, allocated on first use."""
         cdef Stream* s = &self.streams[m.stream]
         cdef Mail* mail = &self.mail[s.step + m.phase]
         cdef int64_t count
@@ -145,20 +145,20 @@ cdef class Store:
 
     cdef int64_t hand_over(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int32_t tag, int32_t member,
                            int64_t slot, int64_t step) except -1:
-        """A message for the network; it gets it with all others of this cycle. Returns its number, from 0."""
+        """Queue a message for the network, which gets all messages of a cycle at once. Returns its number, from 0."""
         cdef Flight* f
-        cdef int64_t i, room, number = self.messages
+        cdef int64_t i, capacity, number = self.messages
         cdef Flight* fresh
         if number - self.oldest == self.flight_capacity:
             while self.oldest < number and self.flights[self.oldest & (self.flight_capacity - 1)].at < 0:
                 self.oldest += 1
         if number - self.oldest == self.flight_capacity:
-            room = max(1024, 2 * self.flight_capacity)
-            fresh = <Flight*> resized(NULL, room, sizeof(Flight))
+            capacity = max(1024, 2 * self.flight_capacity)
+            fresh = <Flight*> resized(NULL, capacity, sizeof(Flight))
             for i in range(self.oldest, number):
-                fresh[i & (room - 1)] = self.flights[i & (self.flight_capacity - 1)]
+                fresh[i & (capacity - 1)] = self.flights[i & (self.flight_capacity - 1)]
             free(self.flights)
-            self.flights, self.flight_capacity = fresh, room
+            self.flights, self.flight_capacity = fresh, capacity
         if self.out_count == self.out.shape[1]:
             self.outgoing = np.concatenate((self.outgoing, np.empty_like(self.outgoing)), axis=1)
             self.out = self.outgoing
@@ -182,15 +182,15 @@ cdef class Store:
         if self.base < 0:
             self.base = first
         if first - self.base != self.flushed:
-            raise RuntimeError("somebody else sends on this network")
+            raise RuntimeError("messages of another sender on this network")
         self.flushed += self.out_count
         self.out_count = 0
         return 0
 
-    # -- what there is to see --
+    # -- inspection --
 
     def unfinished(self):
-        """(stream, phase, rank, at work, slots that wait) of the members that have not gone through."""
+        """Return (stream, phase, rank, running, slots that miss a message) of unfinished members."""
         cdef int64_t i, j
         cdef Member* m
         cdef Stream* s
@@ -265,16 +265,16 @@ cdef class Store:
         self.mail = <Mail*> resized(NULL, max(self.step_count, 1), sizeof(Mail))
         for i, (balance, surplus, first, last, left) in enumerate(letters):
             mail = &self.mail[i]
-            mail.balance, mail.surplus = <int32_t*> wanted(balance), <int32_t*> wanted(surplus)
-            mail.first, mail.last, mail.left = <int64_t*> wanted(first), <int64_t*> wanted(last), left
+            mail.balance, mail.surplus = <int32_t*> copied(balance), <int32_t*> copied(surplus)
+            mail.first, mail.last, mail.left = <int64_t*> copied(first), <int64_t*> copied(last), left
         for i in range(self.stream_count):
             counted = self.kept[i]
             self.streams[i].rows = <Row*> &counted[0, 0, 0]
-            self.streams[i].waiting = <int32_t*> wanted(waiting[i])
+            self.streams[i].waiting = <int32_t*> copied(waiting[i])
         self.outgoing, self.out_count = state["out"]
         self.out = self.outgoing
 
 
-cdef void* wanted(bytes data) except? NULL:
-    """Memory of its own; none for nothing."""
+cdef void* copied(bytes data) except? NULL:
+    """A copy in C memory; NULL for no data."""
     return loaded(data) if data else NULL

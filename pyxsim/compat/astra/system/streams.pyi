@@ -9,17 +9,26 @@ from pyxsim.network.protocol import Backend
 REQUEST_BYTES: int
 
 class Bus(Protocol):
-    """What lies between an NPU and its endpoint, if not a fixed delay."""
+    """The connection between an NPU and its endpoint, if not a fixed delay."""
 
     def request(self, npu: int, who: int, size: int, pays: bool, back: bool, outward: bool, now: int) -> None: ...
     def event(self, number: int, now: int) -> None: ...
 
 class Streams:
-    """All streams of a network of `npus`. `room`: for each queue of an NPU, members at work at a time.
+    """All streams of a network of `npus`.
 
-    `rate`, `scale`: a reduction of b bytes takes `reduction_delay + 3 * trunc(b / rate * scale)` cycles (rate 0: the
-    delay alone). `together`: all members of a stream go into a phase at once. `boost`: only groups with NPU 0 work.
-    `rendezvous`: each message is asked for first, by whoever expects it.
+    Parameters
+    ----------
+    slots_per_queue
+        For each queue of an NPU: number of running members.
+    rate, scale
+        A reduction of b bytes takes `reduction_delay + 3 * trunc(b / rate * scale)` cycles (rate 0: the delay alone).
+    barrier
+        All members of a stream enter a phase together.
+    boost
+        Only groups with NPU 0 run.
+    rendezvous
+        The receiver requests each message.
     """
 
     bus: Bus | None
@@ -58,7 +67,7 @@ class Streams:
         largest: int,
         table: Sequence[int],
     ) -> int:
-        """A phase of groups of n members, `stride` ranks apart. Returns its number."""
+        """Add a phase of groups of n members, `stride` ranks apart. Returns its number."""
 
     def add_stream(
         self,
@@ -67,35 +76,35 @@ class Streams:
         phases: Sequence[int],
         priority: int,
         rows: NDArray[np.int64],
-        told: bool = False,
+        at_once: bool = False,
     ) -> int:
-        """A chunk that goes through these phases on these NPUs (in order of rank). Returns its number.
+        """Add a chunk with these phases on these NPUs (in order of rank). Returns its number.
 
-        `tags`: whose traffic each of them sends. `rows`: int64[phases, NPUs, 6], filled with ready, start, end,
-        messages, network (see /chunks), awaited: how long the messages were expected, together. `told`: `run` calls
-        `ended` while a member goes out, before it leaves its queue; else after what is being done then.
+        `tags`: label the traffic of each. `rows`: int64[phases, NPUs, 6], filled with ready, start, end, messages,
+        network (see /chunks) and awaited, the total time for which messages were expected. `at_once`: `run` calls
+        `ended` before a member leaves its queue, otherwise after the current event.
         """
 
     def member(self, stream: int, rank: int) -> int:
-        """The number of a member; those of a stream are consecutive."""
+        """Return the number of a member; those of a stream are consecutive."""
 
     def begin(self, members: NDArray[np.int64]) -> None:
-        """Let members go into their first phase, in this order, now."""
+        """Let members enter their first phase now, in this order."""
 
     def enter(self, members: NDArray[np.int64], priority: int) -> None:
-        """Let members of one NPU go into their first phases, with a priority of their own there."""
+        """Let members of one NPU enter their first phases, with a priority of its own."""
 
     def call_at(self, time: int, number: int, npu: int = -1) -> None:
-        """`run` will call `call(number, time)` then, among the things of an NPU, or by itself (-1)."""
+        """Let `run` call `call(number, time)`, among the events of an NPU, or by itself (-1)."""
 
     def post(self, src: int, dst: int, size: int, plane: int, number: int, tag: int = 0) -> None:
-        """A message from NPU to NPU now; `run` will call `arrived(number, time)`."""
+        """Send a point-to-point message now; `run` calls `arrived(number, time)`."""
 
     def on_bus(self, npu: int, delay: int, number: int) -> None:
-        """`bus.event(number, time)` is called after a while, among the things of an NPU."""
+        """Schedule `bus.event(number, time)` among the events of an NPU."""
 
     def across(self, who: int, size: int) -> None:
-        """The bus has brought a message to member `who`; `size`: bytes to be reduced, or -1."""
+        """Note that a message of member `who` has crossed the bus; `size`: bytes to reduce, or -1."""
 
     def run(
         self,
@@ -104,7 +113,7 @@ class Streams:
         ended: Callable[[int, int, int], Any],
         arrived: Callable[[int, int], Any],
     ) -> int:
-        """Until nothing is left to do; the last cycle. `ended(stream, npu, time)`: a member is through."""
+        """Run until nothing is left to do; return the last cycle. `ended(stream, npu, time)`: a member has finished."""
 
     def unfinished(self) -> list[tuple[int, int, int, bool, list[int]]]:
-        """(stream, phase, rank, at work, slots that messages are missing in) of members that are not through."""
+        """Return (stream, phase, rank, running, slots that miss a message) of unfinished members."""

@@ -1,8 +1,8 @@
-"""The streams of all NPUs, carried out event by event as ASTRA-sim does; docs/compat.md tells it in words.
+"""The streams of all NPUs, carried out event by event as in ASTRA-sim (docs/compat.md). streams.pyi has the interface.
 
-A *stream* is one chunk of a collective. Each NPU that takes part has a *member* of it, which goes through the phases by
-itself (ASTRA-sim 1: together with all others). In a phase it stands in a queue of its NPU; the first ones there are at
-work: a small machine per algorithm sends, and expects what the others send. streams.pyi describes the face.
+A *stream* is one chunk of a collective. Each participating NPU has a *member* of it, which passes the phases by itself
+(in ASTRA-sim 1 together with all others). In a phase it is in a queue of its NPU, whose first members run: a state
+machine per algorithm sends messages and expects those of the others.
 """
 
 import numpy as np
@@ -50,19 +50,19 @@ from pyxsim.compat.astra.system.state cimport (
 from pyxsim.compat.astra.system.store cimport Store, flight_of, phase_of, row_of
 
 cdef int32_t NONE = -1
-cdef int32_t REQUEST = -2  # the receiver of a flight that asks for a message
+cdef int32_t REQUEST = -2  # as the receiver: the message is a request
 
 
 cdef class Streams(Store):
     def begin(self, const int64_t[::1] members):
-        """Let members go into their first phases, in this order."""
+        """Let members enter their first phases, in this order."""
         cdef int64_t i
         for i in range(members.shape[0]):
             self.streams[self.members[members[i]].stream].passes += 1
             self.advance(members[i])
 
     def enter(self, const int64_t[::1] members, int64_t priority):
-        """The same for members of one NPU, with the priority that they have there."""
+        """The same for members of one NPU, with a priority of its own."""
         cdef int64_t i
         for i in range(members.shape[0]):
             self.members[members[i]].priority = priority
@@ -72,13 +72,13 @@ cdef class Streams(Store):
         schedule(&self.events, npu, time, CALL, number, 0)
 
     def post(self, int32_t src, int32_t dst, int64_t size, int32_t plane, int64_t number, int32_t tag=0):
-        """A message from NPU to NPU, handed over now."""
+        """Send a point-to-point message now."""
         self.hand_over(src, dst, size, plane, tag, NONE, number, NONE)
 
     # -- time --
 
     def run(self, network, call, ended, arrived):
-        """Until nothing is left to do; returns the last cycle in which something was done."""
+        """Run until nothing is left to do; return the cycle of the last event."""
         cdef const int64_t[::1] messages, cycles
         cdef int64_t i, until, count
         self.through = ended
@@ -114,7 +114,7 @@ cdef class Streams(Store):
         cdef list order, late = []
         for m in range(i + 1, last):
             if flight_of(self, messages[m]).turn < flight_of(self, messages[m - 1]).turn:
-                # What is expected late is asked for late: the order is not always that of the messages.
+                # A message that is expected late is ordered late: not always in the order of the messages.
                 order = sorted([(flight_of(self, messages[m]).turn, messages[m]) for m in range(i, last)])
                 messages = np.array([message for _, message in order], dtype=np.int64)
                 last -= i
@@ -206,10 +206,10 @@ cdef class Streams(Store):
             mail.last[slot] = number
         return 0
 
-    # -- rendezvous: who expects a message asks for it, and it leaves when it is ready and has been asked for --
+    # -- rendezvous: the receiver requests a message, which leaves when it is ready and requested --
 
     cdef int offer(self, int64_t step, int64_t slot, tuple way) except -1:
-        """A message is ready. If it has been asked for, it leaves in this cycle, after what is to be done before."""
+        """Offer a message that is ready. If it was requested, it leaves in this cycle, after the earlier events."""
         cdef object key = (step, slot)
         if not self.asked.get(key, 0):
             self.held.setdefault(key, []).append(way)
@@ -220,7 +220,7 @@ cdef class Streams(Store):
         return schedule(&self.events, NONE, self.now, OFFERED, self.offers - 1, 0)
 
     cdef int requested(self, int64_t step, int64_t slot) except -1:
-        """A request has come for a message into a slot."""
+        """Process a request for a message into a slot."""
         cdef object key = (step, slot), held = self.held.get(key)
         if held:
             return self.release(held.pop(0))
@@ -233,8 +233,8 @@ cdef class Streams(Store):
         return 0
 
     cdef int expect(self, Member* m, Phase* p, int64_t slot, int32_t whose) except -1:
-        """Be ready for a message of the member of a rank; if it is there already, it is taken in this cycle, after what
-        is to be done before. With rendezvous it is asked for.
+        """Expect a message of the member of a rank; if it has arrived, it is processed in this cycle, after the earlier
+        events. With rendezvous it is requested.
 
         ASTRA-sim 1 schedules the arrival when the message has been both sent and expected.
         """
@@ -261,7 +261,7 @@ cdef class Streams(Store):
     # -- the endpoint --
 
     cdef int bundle(self, Member* m, Phase* p, int64_t size, bint pays, bint back, bint outward) except -1:
-        """A message goes over the endpoint, and then is in the machine's services."""
+        """Let a message cross the endpoint; then the algorithm can use it."""
         cdef int64_t who = m - self.members
         if self.bus is not None and not p.fast:
             self.bus.request(m.npu, who, size, pays, back, outward, self.now)
@@ -270,11 +270,11 @@ cdef class Streams(Store):
                    size if pays else NONE)
 
     def on_bus(self, int32_t npu, int64_t delay, int64_t number):
-        """Tell the bus of its event `number` after a while."""
+        """Schedule event `number` of the bus."""
         schedule(&self.events, npu, self.now + delay, BUS, number, 0)
 
     def across(self, int64_t who, int64_t size):
-        """The bus has brought a message of a member across."""
+        """Note that a message of a member has crossed the bus."""
         self.taken_in(who, size)
 
     cdef int taken_in(self, int64_t who, int64_t size) except -1:
@@ -286,10 +286,10 @@ cdef class Streams(Store):
             cost += 3 * <int64_t> (<double> size / self.rate * self.scale)
         return schedule(&self.events, self.members[who].npu, self.now + cost, READY, who, 0)
 
-    # -- the machines --
+    # -- algorithms --
 
     cdef int start(self, Member* m) except -1:
-        """A member comes to the front of its queue."""
+        """Start a member at the front of its queue."""
         cdef Phase* p = phase_of(self, m)
         cdef int32_t _turn
         m.at_work = 1
@@ -309,8 +309,8 @@ cdef class Streams(Store):
         return self.insert(m, p)
 
     cdef int insert(self, Member* m, Phase* p) except -1:
-        """One message more goes over the endpoint. They come in rounds: the first ones cost no reduction, whatever
-        they are; for an all-reduce the others do in every second round."""
+        """Let one more message cross the endpoint. They come in rounds: the first ones cost no reduction; the others do,
+        in an all-reduce in every second round only."""
         cdef bint pays = False, outward = m.unpaid > 0 or m.payable == 0
         cdef bint back = False
         cdef int64_t size = p.size
@@ -346,7 +346,7 @@ cdef class Streams(Store):
         return 0
 
     cdef int step(self, Member* m, Phase* p) except -1:
-        """Send the next message, and expect the one that comes at the same time, if there is one in hand."""
+        """Send the next message and expect its counterpart, if one has crossed the endpoint."""
         cdef int32_t place = (m.rank // p.stride) % p.n, ahead, to, fro
         cdef int32_t origin = m.rank - place * p.stride
         cdef int64_t bit
@@ -369,7 +369,7 @@ cdef class Streams(Store):
         return 0
 
     cdef int tree(self, Member* m, Phase* p, bint message) except -1:
-        """The double binary tree. `message`: one has come; otherwise the machine begins or has one in hand.
+        """The double binary tree. `message`: one has arrived; otherwise it starts or one has crossed the endpoint.
 
         Slots: 0 from the left child, 1 from the right one, 2 from the parent.
         """
@@ -399,7 +399,7 @@ cdef class Streams(Store):
             m.state = END if leaf else SENDING_DOWN
             return self.bundle(m, p, p.size, not leaf, not leaf, False)
         if not leaf and not root and not m.free and not message:
-            m.free = 1  # the first of two children: the other one is still being added
+            m.free = 1  # the first of two children: the other one is still being reduced
             return 0
         if m.state == SENDING_UP:
             m.state = FROM_PARENT
@@ -420,7 +420,7 @@ cdef class Streams(Store):
     # -- phases and queues --
 
     cdef int leave(self, Member* m) except -1:
-        """A member has done its part of a phase."""
+        """End a member's part of a phase."""
         cdef Stream* s = &self.streams[m.stream]
         cdef Mail* mail = &self.mail[s.step + m.phase]
         row_of(self, m, m.phase).end = self.now
@@ -441,7 +441,7 @@ cdef class Streams(Store):
         s.suspended += 1
 
     cdef int advance(self, int64_t who) except -1:
-        """A member goes into its next phase, or out; with the barrier, when all of its stream may."""
+        """Let a member enter its next phase or end; with the barrier, when all of its stream may."""
         cdef Member* m = &self.members[who]
         cdef Stream* s = &self.streams[m.stream]
         cdef int32_t _turn, other
@@ -456,7 +456,7 @@ cdef class Streams(Store):
                     s.waiting_first = (s.waiting_first + 1) % (s.members + 1)
                     s.suspended -= 1
                     self.advance(other)
-                    s = &self.streams[self.members[who].stream]  # `move` may have told somebody
+                    s = &self.streams[self.members[who].stream]  # `move` may have called Python
         return self.move(who)
 
     cdef int move(self, int64_t who) except -1:
@@ -465,8 +465,8 @@ cdef class Streams(Store):
         cdef Phase* old
         cdef Phase* p = NULL
         cdef bint last = m.phase + 1 == s.phases, enabled = True
-        if last and s.told:
-            # Here the original's workload hears of it, and begins with others. So everything may have another place.
+        if last and s.at_once:
+            # ASTRA-sim calls the workload here, which may begin others: arrays may have moved.
             self.through(m.stream, m.rank, self.now)
             m = &self.members[who]
             s = &self.streams[m.stream]
@@ -500,7 +500,7 @@ cdef class Streams(Store):
         return 0
 
     cdef bint on_axis(self, Member* m, Phase* p, Stream* s) noexcept:
-        """Whether NPU 0 is in the member's group: boost carries out only those."""
+        """Whether NPU 0 is in the member's group: boost simulates only those."""
         cdef int32_t place = (m.rank // p.stride) % p.n
         if p.algorithm == TREE:
             return m.npu % p.stride == 0
@@ -510,7 +510,7 @@ cdef class Streams(Store):
         return &self.chunk_queues[<int64_t> m.npu * self.queues + p.queue]
 
     cdef int serve(self, Member* m, Phase* p) except -1:
-        """Start the first members of a queue, as many as there is room for."""
+        """Start the first members of a queue while slots are free."""
         cdef ChunkQueue* queue = self.queue_of(m, p)
         cdef int32_t _turn, at = queue.first
         for _turn in range(queue.running):
@@ -548,7 +548,7 @@ cdef class Streams(Store):
             self.members[before].previous = <int32_t> (m - self.members)
 
     cdef int32_t place(self, Member* m, Phase* p, int32_t at) noexcept:
-        """The member of a queue before which this one comes, seen from the member `at` on."""
+        """Return the member of a queue before which this one is inserted, searching from member `at` on."""
         cdef Member* other
         cdef int64_t priority = m.priority, theirs
         cdef int32_t to_go = self.streams[m.stream].phases - 1 - m.phase

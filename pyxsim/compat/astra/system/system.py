@@ -1,7 +1,4 @@
-"""The system layer of ASTRA-sim 1 and 2: what `compat` asks for. docs/compat.md says what it does, and why.
-
-It has the face of `pyxsim.system.System`; the work is done in streams.pyx.
-"""
+"""The system layer of ASTRA-sim 1 and 2, selected by `compat` (docs/compat.md). streams.pyx does the work."""
 
 from __future__ import annotations
 
@@ -45,35 +42,35 @@ Longs = NDArray[np.int64]
 
 
 def _act(action: Callable[[], None], now: int) -> None:
-    """Something that knows the time by itself."""
+    """Call an action that takes no time."""
     action()
 
 
 _GIGA = 10**9
-_GROUP_DELAY = 10  # ns: endpoints of communicator groups, whatever endpoint_delay is
+_GROUP_DELAY = 10  # ns: endpoint delay of communicator groups, whatever endpoint_delay is
 _COLUMNS = 6  # ready, start, end, messages, network, awaited
 
 
 class AstraSystem(SystemBase):
-    """Carries out collectives on a network of the given shape as ASTRA-sim does, `options.compat` says which."""
+    """Carries out collectives as the version of ASTRA-sim that `options.compat` names (see protocol.SystemLayer)."""
 
     def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         refuse_options(options)
         super().__init__(network, shape, options)
         self.chunks: list[Chunk] = []
-        self.chunks_of: tuple[int, dict[int, list[Chunk]]] = (0, {})  # each collective, of the first so many chunks
+        self.chunks_of: tuple[int, dict[int, list[Chunk]]] = (0, {})  # number of chunks, and those of each collective
         self.issued: dict[int, Issued] = {}  # by the number of the collective
         self.customs: list[Custom] = []
         first = options.compat == ASTRA_SIM_1
         # ASTRA-sim divides by the queues of dimension 0, whatever the dimension.
-        room = -(-options.active_chunks // len(options.queues[0]))
+        slots = -(-options.active_chunks // len(options.queues[0]))
         self._queues = np.cumsum([0, *map(len, options.queues)]).tolist()
         rate = float(options.reduction_bytes_per_cycle or 0)
-        # Version 2 works with bytes per second, and comes back to nanoseconds.
+        # Version 2 computes with bytes per second, then converts to nanoseconds.
         self._rate = (rate, 1.0) if first else (rate * _GIGA, float(_GIGA))
         self._streams = Streams(
             math.prod(self.shape),
-            [room] * self._queues[-1],
+            [slots] * self._queues[-1],
             endpoint_delay=options.endpoint_delay,
             group_delay=options.cycles_of_ns(_GROUP_DELAY),
             reduction_delay=options.reduction_delay,
@@ -84,23 +81,23 @@ class AstraSystem(SystemBase):
             boost=options.boost,
             rendezvous=options.rendezvous,
         )
-        self._asking = REQUEST_BYTES if options.rendezvous else 0  # bytes besides those of a message
+        self._request_bytes = REQUEST_BYTES if options.rendezvous else 0
         if options.shared_bus is not None:
             self._streams.bus = SharedBuses(self._streams, options.shared_bus, math.prod(self.shape))
         self._cutter = Cutter(self.shape, options)
         self._rotation = QueueRotation(options, math.prod(self.shape))
         self._phases: dict[tuple[object, ...], int] = {}
         self._later: dict[int, Callable[[int], None]] = {}
-        self._number = 0  # of what is called later
+        self._number = 0  # of scheduled calls
         self._issued: dict[Collective, Issued] = {}
         self._custom: dict[Collective, Custom] = {}
-        self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by numbers below 0
+        self._posted: dict[int, Callable[[int], None]] = {}  # messages of custom collectives, by negative numbers
         self._programs = Programs(self._reduction, options.cycles_of_ns, unsaid_ns=1)
         self._services = SystemServices(self._now, self._post_custom, self._call_later)
-        self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, which have priorities in turn
-        # Per group, by its identity, and NPU: streams. None is the network.
+        self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, for their priorities
+        # Per group, by its id, and NPU: number of streams. None is the whole network.
         self._serials: dict[int, tuple[Communicator | None, Longs]] = {}
-        self._kin: Counter[object] = Counter()
+        self._equal_issued: Counter[object] = Counter()
         self._running = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -109,10 +106,10 @@ class AstraSystem(SystemBase):
 
     @property
     def cycle(self) -> int:  # type: ignore[override]
-        """The present cycle."""
+        """The current cycle."""
         return self._streams.now
 
-    # -- what there is to do --
+    # -- work --
 
     @property
     def sends_planned_bytes(self) -> bool:
@@ -155,8 +152,11 @@ class AstraSystem(SystemBase):
         self.collectives.append(collective)
         self.issued[number] = issued
         if collective.is_open:
-            alike = (kind, size, comm.dims, comm.names, comm.members)
-            issued.turn, self._kin[alike] = self._kin[alike], self._kin[alike] + 1
+            key_of_equals = (kind, size, comm.dims, comm.names, comm.members)
+            issued.turn, self._equal_issued[key_of_equals] = (
+                self._equal_issued[key_of_equals],
+                self._equal_issued[key_of_equals] + 1,
+            )
             return
         self._begun[list(group.members)] = number + 1
         if self._running and collective.start <= self.cycle:
@@ -165,7 +165,7 @@ class AstraSystem(SystemBase):
             self._call_at(collective.start, partial(self._begin, number))
 
     def _issue_custom(self, collective: Collective, plan: Plan) -> None:
-        """One that is carried out message by message (custom.py)."""
+        """Issue a collective that is carried out message by message (custom.py)."""
         refuse_rendezvous(self.options, collective.kind)
         custom = Custom(collective, len(self.collectives), plan, self._programs, self._services)
         self._custom[collective] = custom
@@ -176,10 +176,9 @@ class AstraSystem(SystemBase):
             self.at(collective.start, custom.enter_all)
 
     def enter(self, collective: Collective, npu: int) -> None:
-        """An NPU issues an open collective: at once, and with the queues and the priority that come next there.
+        """Let an NPU issue an open collective, with the queues and the priority that are next at this NPU.
 
-        Raises ValueError for an NPU that is not in it, or has entered; InputError where the original would take it for
-        another one.
+        Raises ValueError as in SystemLayer; InputError where ASTRA-sim would mistake it for another collective.
         """
         position = collective.take_in(npu)
         if (custom := self._custom.get(collective)) is not None:
@@ -209,7 +208,7 @@ class AstraSystem(SystemBase):
             self._finished(issued.number, now)
 
     def _follow(self, issued: Issued, npu: int) -> None:
-        """An NPU enters what another one has planned. Raises InputError if its own turns say otherwise."""
+        """Let an NPU enter a planned collective. Raises InputError if its own rotation would choose differently."""
         collective, serials = issued.collective, self._serial_numbers(issued)
         if serials[npu] != issued.serial:
             refuse_other_order(npu, collective.name, collective.kind)
@@ -226,15 +225,12 @@ class AstraSystem(SystemBase):
                 self._cutter.trees.follow(collective.kind, chunk.comm.dims[step.axis], npu, step.tree)
 
     def _serial_numbers(self, issued: Issued) -> Longs:
-        """How many streams each NPU has begun: of the network, or of a communicator group, which counts its own."""
+        """Number of streams that each NPU has begun, counted separately for each communicator group."""
         group = issued.collective.communicator if issued.comm.group else None
         return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
 
     def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
-        """Call `action` in a cycle: among the things that `npu` does then, or by itself.
-
-        Raises ValueError for a cycle that is over.
-        """
+        """Call `action` in a cycle: among the events of `npu`, or by itself (see SystemLayer)."""
         self._check_time(cycle)
         self._call_at(cycle, partial(_act, action), npu)
 
@@ -255,9 +251,9 @@ class AstraSystem(SystemBase):
         open: bool = False,  # noqa: A002
         done: Callable[[PointToPoint], None] | None = None,
     ) -> PointToPoint:
-        """A message from NPU to NPU in cycle `at`, or, with `open`, when `hand_over` says so.
+        """Send a message in cycle `at`, or with `open` when `hand_over` is called (see SystemLayer).
 
-        It pays no endpoint delay, and is done when it arrives. Raises ValueError for an open one with a time.
+        It pays no endpoint delay and has ended when it arrives.
         """
         refuse_message(self.options, asked=open)
         number = len(self.messages)
@@ -269,7 +265,7 @@ class AstraSystem(SystemBase):
         return message
 
     def hand_over(self, message: PointToPoint) -> None:
-        """An open message leaves now. Raises ValueError for one that has left."""
+        """Send an open message now. Raises ValueError if it was already sent."""
         message.leave(self.cycle)
         self._post(message)
 
@@ -278,7 +274,7 @@ class AstraSystem(SystemBase):
         self._streams.post(src, dst, message.size, self.plane_between(src, dst), message.number, message.tag)
 
     def _begin(self, number: int, now: int) -> None:
-        """A collective begins, and with it all others that begin now: NPU by NPU, as each issues all of its own."""
+        """Begin a collective and all others of the same cycle, NPU by NPU: each issues all of its own."""
         at = self.collectives[number].start
         if self.issued[number].begun:
             return
@@ -298,12 +294,13 @@ class AstraSystem(SystemBase):
             self._streams.begin(every[2, np.lexsort((every[1], every[0]))])
         for index in together:
             if not self.issued[index].left:
-                self._finished(index, now)  # nothing to do: one NPU alone
+                self._finished(index, now)  # nothing to do with one NPU
 
     def _plan(self, number: int, npu: int | None = None) -> None:
-        """Cut a collective into streams; in version 1 all the groups along some dimensions together.
+        """Cut a collective into streams; in version 1 all groups along some dimensions together.
 
-        `npu`: the first that enters it, if it is open; others follow. A plain one takes the turns of all its NPUs.
+        `npu`: the first that enters an open collective; the others follow. Otherwise the rotations of all
+        its NPUs advance.
         """
         issued = self.issued[number]
         if issued.streams is not None:
@@ -327,7 +324,7 @@ class AstraSystem(SystemBase):
             owner[list(each.comm.members)] = index
             if npu is not None:
                 each.ranks = {member: rank for rank, member in enumerate(comm.members)}
-        told = collective.is_open or any(self.collectives[index].joined is not None for index in together)
+        at_once = collective.is_open or any(self.collectives[index].joined is not None for index in together)
         tags = np.array([self.collectives[index].tag for index in owner[npus].tolist()], np.int32)
         if npu is None:
             self._cutter.new_cycle(collective.start)
@@ -340,10 +337,12 @@ class AstraSystem(SystemBase):
             rows = np.full((len(steps), len(npus), _COLUMNS), -1, np.int64)
             rows[:, :, 3:] = 0
             phases = [self._phase(comm, step, place) for step, place in zip(steps, places, strict=True)]
-            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, rows, told))
+            streams.append(self._streams.add_stream(npus, tags, phases, collective.priority, rows, at_once))
             gone = np.full(len(npus), -1, np.int64)
             self.chunks.append(Chunk(owner[npus], cut.size, comm, steps, places, rows, gone))
-            self.bytes_planned += sum(step.program.load(self._asking) * self._groups(comm, step) for step in steps)
+            self.bytes_planned += sum(
+                step.program.load(self._request_bytes) * self._groups(comm, step) for step in steps
+            )
         issued.streams = streams
         serials[list(takers)] += len(streams)
         for index in together:
@@ -353,28 +352,28 @@ class AstraSystem(SystemBase):
                 each.collective.to_go = [len(streams)] * len(each.comm.members)
 
     def _is_joined(self, comm: CommGroup) -> bool:
-        """Whether all the groups along its dimensions are one collective."""
+        """Whether all groups along its dimensions are one collective."""
         return self.options.compat == ASTRA_SIM_1 and len(comm.members) < math.prod(self.shape)
 
     def _all_groups(self, number: int) -> list[int]:
-        """The collectives that are one with this one: the same on all other groups along its dimensions."""
+        """The equal collectives on all groups along its dimensions, which are one collective in version 1."""
         first = self.issued[number]
         found: dict[tuple[int, ...], int] = {}
         for index, each in self.issued.items():
-            if each.streams is None and each.alike == first.alike:
+            if each.streams is None and each.equal_key == first.equal_key:
                 found.setdefault(each.comm.members, index)
         refuse_missing_groups(list(found), math.prod(self.shape), first.key)
         return list(found.values())
 
     def _groups(self, comm: CommGroup, step: Step) -> int:
-        """How many groups carry a phase out: with boost, that of NPU 0 (of a tree: all that begin at its rank)."""
+        """Number of groups of a phase; with boost only that of NPU 0 (for a tree: all that begin at its rank)."""
         n, stride = step.program.n, math.prod(comm.shape[: step.axis])
         if not self.options.boost:
             return len(comm.members) // n
         return len(comm.members) // (n * stride) if step.program.algorithm == TREE else 1
 
     def _phase(self, comm: CommGroup, step: Step, place: QueueChoice) -> int:
-        """The number of a phase in `streams`."""
+        """The number of a phase in `_streams`."""
         program, dim = step.program, comm.dims[step.axis]
         stride = math.prod(comm.shape[: step.axis])
         key = (program, stride, dim, place, comm.group)
@@ -402,10 +401,7 @@ class AstraSystem(SystemBase):
     # -- time --
 
     def run(self) -> int:
-        """Carry out everything that was issued; returns the cycle in which the last of it ended.
-
-        Raises StuckError when that can never happen, and what the network raises.
-        """
+        """Carry out everything that was issued (see SystemLayer)."""
         self._running = True
         try:
             self._streams.run(self.network, self._call, self._member_ended, self._arrived)
@@ -422,7 +418,7 @@ class AstraSystem(SystemBase):
         issued = self.issued[number]
         npu = chunk.comm.members[rank]
         chunk.left[rank] = now
-        issued.ends[npu] = now  # in the end the time of the last chunk
+        issued.ends[npu] = now  # finally the end of the last chunk
         issued.left -= 1
         if issued.collective.to_go:
             issued.collective.member_finished(issued.places[npu])
@@ -443,7 +439,7 @@ class AstraSystem(SystemBase):
     # -- collectives message by message --
 
     def _reduction(self, size: int) -> int:
-        """Cycles of adding up so many bytes: what a message pays in streams.pyx."""
+        """Cycles of a reduction, as in streams.pyx."""
         rate, scale = self._rate
         return self.options.reduction_delay + (3 * int(size / rate * scale) if rate else 0)
 
@@ -462,28 +458,28 @@ class AstraSystem(SystemBase):
         self._posted[number] = arrived
         self._streams.post(src, dst, size, self.plane_between(src, dst), number, tag)
 
-    # -- what there is to see --
+    # -- inspection --
 
     def ends(self, collective: Collective) -> Longs:
-        """The cycle in which each member had finished a collective, int64[members]."""
+        """Return the cycle in which each member finished a collective, int64[members]."""
         if (custom := self._custom.get(collective)) is not None:
             return custom.ends()
         issued = self._issued[collective]
         return issued.ends[list(issued.comm.members)]
 
     def plan_all(self) -> None:
-        """Plan everything that was issued, in the order in which it begins: queues are taken in turns.
+        """Plan everything that was issued in the order of the starts, which decides the queues.
 
-        Open collectives have a plan when they have been entered.
+        Open collectives are planned when the first NPU enters.
         """
         for number in sorted(self.issued, key=lambda index: self.collectives[index].start):
             if not self.collectives[number].is_open:
                 self._plan(number)
 
     def schedules(self) -> Iterator[Phase]:
-        """The phases that will be carried out; of those with the same schedule, one.
+        """Yield one phase for each different schedule (see SystemLayer).
 
-        A tree all-reduces whatever it is used for, and is proved to do that.
+        A tree always carries out an all-reduce, and is proved to do that.
         """
         self.plan_all()
         seen = set()
@@ -512,7 +508,7 @@ class AstraSystem(SystemBase):
         return np.concatenate([np.zeros((0, 5), np.int64), *rows, *(message_rows(self, messages))])
 
     def chunk_table(self) -> dict[str, Longs]:
-        """One row per chunk, phase and NPU that takes part: the columns of /chunks."""
+        """The columns of /chunks (see SystemLayer)."""
         return chunk_table(self)
 
     def phase_kinds(self) -> Iterator[tuple[int, int, str]]:

@@ -1,4 +1,4 @@
-"""What there is to see of ASTRA-sim's system layer: its phases as a table, all that it sends, who waits for whom."""
+"""Tables of ASTRA-sim's system layer: its phases with their times, all messages, the stuck report."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 Longs = NDArray[np.int64]
 _COUNTED = ("ready", "start", "end", "messages", "network")
 FULL = (
-    "queues are full of chunks that wait for other NPUs, as they get in ASTRA-sim 2 (docs/compat.md); with more "
-    'active_chunks, mostly with scheduling = "FIFO", and always without compat, they are not'
+    "queues are full of chunks that wait for other NPUs, as in ASTRA-sim 2 (docs/compat.md); more active_chunks, "
+    'usually scheduling = "FIFO", and always no compat avoid it'
 )
 Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
 
 
 def chunk_table(system: AstraSystem) -> dict[str, Longs]:
-    """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
+    """Return one row per chunk, phase and member NPU (`rank`); `chunk` counts over all collectives."""
     parts: dict[str, list[Longs]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
     for number, chunk in enumerate(system.chunks):
         npus = np.array(chunk.comm.members, np.int64)
@@ -69,10 +69,8 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
 
 
 def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
-    """Rows (source, destination, plane, bytes, how many), int64[K, 5], sorted; each of the first four once.
-
-    Of all that was issued, or of one collective.
-    """
+    """Return the messages of everything issued, or of one collective: int64[K, 5], rows (source, destination, plane,
+    bytes, count), sorted and unique in the first four columns."""
     alike: Counter[Hashable] = Counter()
     example: dict[Hashable, tuple[Chunk, int]] = {}
     for chunk in system.chunks if collective is None else _chunks_of(system, collective):
@@ -85,7 +83,7 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
         sent = _messages(*example[phase], boost=system.options.boost)
         sent[:, 4] *= times
         rows.append(sent)
-        if system.options.rendezvous:  # the same the other way round, of another size
+        if system.options.rendezvous:  # a request in the other direction
             rows.append(np.column_stack([sent[:, [1, 0, 2]], np.full(len(sent), REQUEST_BYTES), sent[:, 4]]))
     rows += message_rows(system, system.messages if collective is None else ())
     for custom in system.customs:
@@ -127,7 +125,7 @@ def queue_times(system: AstraSystem, own: dict[str, Longs]) -> tuple[Longs, Long
 
 
 def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
-    """The chunks that some NPU works on for a collective. Who asks for one asks for many: all are found at once."""
+    """The chunks of a collective. Cached for all collectives, since callers ask for many."""
     if system.chunks_of[0] != len(system.chunks):
         found: dict[int, list[Chunk]] = {}
         for chunk in system.chunks:
@@ -138,7 +136,7 @@ def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
 
 
 def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
-    """Rows (source, destination, plane, bytes, how many) of a phase."""
+    """Rows (source, destination, plane, bytes, count) of a phase."""
     step, comm, place = chunk.steps[number], chunk.comm, chunk.places[number]
     program, stride = step.program, math.prod(comm.shape[: step.axis])
     members, ranks = np.array(comm.members), np.arange(len(comm.members))
@@ -147,7 +145,7 @@ def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
         first = first[members[first] % stride == 0 if program.algorithm == TREE else members[first] == 0]
     src, dst, size, count = program.edges.T
     if place.direction < 0 and program.algorithm not in (TREE, HALVING):
-        # Seen in a mirror, the ring goes the other way round.
+        # The mirrored ring has the other direction.
         src, dst = program.n - 1 - src, program.n - 1 - dst
     ends = [members[(first[:, None] + stride * place).ravel()] for place in (src, dst)]
     rest = [np.full(len(ends[0]), place.plane), np.tile(size, len(first)), np.tile(count, len(first))]
@@ -155,10 +153,7 @@ def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
 
 
 def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
-    """One line for each NPU and phase that waits, those first that wait for messages, and why where queues are full.
-
-    Empty when all is done.
-    """
+    """Return one line for each NPU and phase that waits, those that wait for messages first; empty if all has ended."""
     lines = [unfinished_message(message) for message in system.messages if message.end < 0]
     lines += not_entered(system.collectives)
     for custom in system.customs:
@@ -169,7 +164,7 @@ def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
         lines = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
     more = len(lines) - MOST
     lines = [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
-    # Some have a place and no data, others no place. Version 1, where all go on together, knows no such case.
+    # Some chunks have a slot and no data, others have no slot. Not in version 1, where all proceed together.
     full = system.options.compat != ASTRA_SIM_1 and {bool(at_work) for *_, at_work, _ in waiting} == {True, False}
     return [*lines, FULL] if full else lines
 
@@ -199,7 +194,7 @@ def _line(system: AstraSystem, each: Waiting) -> str:
 
 
 def _senders(chunk: Chunk, number: int, place: int, slots: Iterable[int]) -> list[int]:
-    """The places whose messages go into these slots of a member's mail."""
+    """The places whose messages belong into these mail slots of a member."""
     program = chunk.steps[number].program
     if program.algorithm == DIRECT:
         return list(slots)

@@ -173,13 +173,13 @@ class Npu:
 
         def over() -> None:
             if not pays:
-                stream.machine.run("ready")
+                stream.algorithm.run("ready")
                 return
             rate = float(options.reduction_bytes_per_cycle or 0)
             cost = 0
             if rate:
                 cost = 3 * (int(size / rate) if self.world.first else int(size / (rate * 10**9) * 10**9))
-            self.later(options.reduction_delay + cost, lambda: stream.machine.run("ready"))
+            self.later(options.reduction_delay + cost, lambda: stream.algorithm.run("ready"))
 
         self.later(10 if stream.chunk.comm.group else options.endpoint_delay, over)
 
@@ -242,12 +242,12 @@ class Npu:
     def serve(self, key: tuple[int, int]) -> None:
         queue = self.queues.setdefault(key, [])
         self.running.setdefault(key, 0)
-        room = -(-self.world.options.active_chunks // len(self.world.options.queues[0]))
+        slots = -(-self.world.options.active_chunks // len(self.world.options.queues[0]))
         place = self.running[key]
-        while place < len(queue) and self.running[key] < room:
+        while place < len(queue) and self.running[key] < slots:
             queue[place].initialized = True
             queue[place].note()
-            queue[place].machine.run("init")
+            queue[place].algorithm.run("init")
             self.running[key] += 1
             place += 1
 
@@ -255,7 +255,7 @@ class Npu:
 class Stream:
     """A chunk at one NPU."""
 
-    machine: Any
+    algorithm: Any
 
     def __init__(self, npu: Npu, number: int, chunk: Any, priority: int) -> None:
         self.npu = npu
@@ -283,7 +283,7 @@ class Stream:
         index = rank // stride % comm.shape[step.axis]
         ring = [comm.members[rank + (other - index) * stride] for other in range(comm.shape[step.axis])]
         window = int(step.algorithm.partition(":")[2] or len(ring))
-        self.algorithm = MACHINES[name](self, step, ring, index, place.direction, window)
+        self.algorithm = ALGORITHMS[name](self, step, ring, index, place.direction, window)
         self.note()
         return self.queue
 
@@ -303,7 +303,7 @@ class Stream:
 
 
 class Ring:
-    """The machine of a ring; the others differ in parts."""
+    """The state machine of a ring; the others differ in parts."""
 
     def __init__(self, stream: Stream, step: Any, ring: list[int], index: int, direction: int, window: int) -> None:
         n = len(ring)
@@ -371,8 +371,8 @@ def exchange(stream: Stream, to: int | None, fro: int | None, size: int) -> None
     if to is not None:
         world.send((stream.number, me, to, size))
     if fro is not None:
-        machine = stream.machine
-        world.expect((stream.number, fro, me, size), lambda: machine.run("received"))
+        algorithm = stream.algorithm
+        world.expect((stream.number, fro, me, size), lambda: algorithm.run("received"))
 
 
 class Direct(Ring):
@@ -466,4 +466,4 @@ class Tree:
         self.stream.leave()
 
 
-MACHINES: dict[str, Any] = {"ring": Ring, "direct": Direct, "halving-doubling": Halving, "double-binary-tree": Tree}
+ALGORITHMS: dict[str, Any] = {"ring": Ring, "direct": Direct, "halving-doubling": Halving, "double-binary-tree": Tree}
