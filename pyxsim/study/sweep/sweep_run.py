@@ -14,7 +14,8 @@ from typing import Any
 from pyxsim import library
 from pyxsim.analysis import goal as goals
 from pyxsim.errors import InputError, raise_all
-from pyxsim.network.backends import backend_class, backends
+from pyxsim.network.backends import backend_class
+from pyxsim.plugins import backends
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
