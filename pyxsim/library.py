@@ -30,7 +30,7 @@ from pyxsim import registry
 from pyxsim.errors import InputError
 
 SHIPPED = ("topologies", "patterns", "collectives", "readers")
-EXTENSIONS = ("backends", "checks", "datasets", "panels")  # shelves in libraries of users only
+EXTENSIONS = ("routings", "backends", "checks", "datasets", "panels")  # shelves in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent

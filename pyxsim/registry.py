@@ -129,6 +129,7 @@ class Registry(Generic[T]):
 
 topologies: Registry[Callable[..., Any]] = Registry("topology")
 blocks: Registry[Callable[..., Any]] = Registry("block")
+routings: Registry[Callable[..., Any]] = Registry("routing")
 patterns: Registry[Callable[..., Any]] = Registry("traffic pattern")
 collectives: Registry[Callable[..., Any]] = Registry("collective algorithm")
 readers: Registry[Callable[..., Any]] = Registry("workload reader")

@@ -21,6 +21,7 @@ FLOORS = {
     "core": 1,
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,
+    "reference": 3.5,  # the readable router, a backend
     "collective": 4,
     "system": 5,
     "models": 5.5,  # layers and what they cost: of this, workloads are made

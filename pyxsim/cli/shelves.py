@@ -18,7 +18,7 @@ from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
 from pyxsim.plugins import backends
-from pyxsim.registry import Entry, blocks, collectives, patterns, readers, topologies
+from pyxsim.registry import Entry, blocks, collectives, patterns, readers, routings, topologies
 from pyxsim.results.dataset import Dataset, every
 
 
@@ -73,6 +73,7 @@ def list_shelves(
         ],
         "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
         "readers": [_item(entry, ("name", "context")) for entry in readers.entries],
+        "routings": [_item(entry, ("wires",)) for entry in routings.entries],
         "backends": [_backend(entry) for entry in backends.entries],
         "datasets": [_dataset(spec) for spec in every()],
     }
@@ -158,6 +159,7 @@ _TITLES = {
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
+    "routings": "routings from libraries: [network.router] routing = ...; every topology has more of its own",
     "backends": "backends: pyxsim run --backend ...",
     "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyxsim.errors import InputError
 
+KEY = "network.router.routing"
+
 # type of an option -> what a value of another type is, and what is allowed
 _WORDS = {
     bool: ("is neither true nor false", "true or false"),

@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.registry import routings
 from pyxsim.routing.relation import Ints, Longs, Relation
 from pyxsim.topology.block import Block
-from pyxsim.topology.options import checked_options
+from pyxsim.topology.options import KEY, checked_options
 from pyxsim.topology.place import Points
+from pyxsim.topology.wires import Wires
 
 Routing = Callable[..., Relation]
-
-KEY = "network.router.routing"
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,7 @@ class Topology:
         options = {key: value for key, value in (options or {}).items() if value is not None}
         name = name or self.routing
         if name not in self.routings:
-            known = list(self.routings)
-            raise InputError(f"{self.name} has no routing '{name}'", key=KEY, allowed=known, given=name)
+            return self._routed_by(name, options)
         if name == self.routing and not options:
             return self
         build = self.routings[name]
@@ -195,6 +194,17 @@ class Topology:
         if name != next(iter(self.routings)) and not self.confined:
             queues = tuple(tuple(replace(queue, plane=-1) for queue in own) for own in queues)
         return replace(self, relation=relation, queues=queues, routing=name)
+
+    def _routed_by(self, name: str, options: Mapping[str, Any]) -> Topology:
+        """Return the network with a routing of the registry, which serves all pairs on one plane. Raises InputError."""
+        if name not in routings:
+            known = [*self.routings, *routings]
+            raise InputError(f"{self.name} has no routing '{name}'", key=KEY, allowed=known, given=name)
+        wires = Wires(self.routers, self.home, self.link_src, self.link_dst, self.link_name)
+        build = partial(routings.get(name), wires)
+        relation = build(**checked_options(build, options, f"{KEY}_options"))
+        queues = tuple(tuple(replace(queue, plane=-1) for queue in own) for own in self.queues)
+        return replace(self, relation=relation, queues=queues, routing=name, confined=False)
 
     def to_networkx(self) -> Any:
         """A networkx.MultiDiGraph with the attributes that GraphML can hold: one node per router, one edge per link.

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.errors import InputError
 from pyxsim.routing.graph import distances
 from pyxsim.routing.relation import ALWAYS, FIRST_SET, LEAST, NONE, RANDOM, TWO, Flags, Ints, Relation
+from pyxsim.topology.options import KEY
 from pyxsim.topology.size import check_size
-from pyxsim.topology.topology import KEY
 
 WiresRouting = Callable[..., Relation]  # of the Wires, and options
 

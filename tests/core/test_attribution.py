@@ -1,6 +1,6 @@
 """What holds of every attribution of latency (docs/attribution.md), and what it says of small cases.
 
-The engine against the oracle, number by number: tests/oracle/test_attribution.py.
+The engine against the oracle, number by number: tests/reference/test_attribution.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import CAUSES, CUT_THROUGH, MOST_TAGS, STORE_AND_FORWARD, WORMHOLE
 from tests.examples import part_of
-from tests.oracle.cases import Case, adaptive_nets, cases, risky_nets
-from tests.oracle.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style
+from tests.reference.cases import Case, adaptive_nets, cases, risky_nets
+from tests.reference.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style
 
 FAR = 6_000
 NOBODY = -1

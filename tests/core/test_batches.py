@@ -19,8 +19,8 @@ from pyxsim.core.engine import Engine
 from pyxsim.core.options import RouterOptions
 from tests.core.test_invariants import engine_of, run
 from tests.examples import part_of
-from tests.oracle.cases import Case, cases, plain_nets, risky_nets
-from tests.oracle.networks import Style, grid, options
+from tests.reference.cases import Case, cases, plain_nets, risky_nets
+from tests.reference.networks import Style, grid, options
 
 FAR = 50_000
 

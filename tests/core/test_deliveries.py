@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from tests.core.test_oracle import FAR, counts, oracle_of
 from tests.examples import part_of
-from tests.oracle.cases import Case, cases
+from tests.reference.cases import Case, cases
 
 few = settings(max_examples=part_of(60), suppress_health_check=list(HealthCheck))
 Row = tuple[int, ...]

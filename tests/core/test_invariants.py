@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from tests.examples import part_of
 from tests.network.machines import packet_network
-from tests.oracle.cases import Case, cases, risky_nets
+from tests.reference.cases import Case, cases, risky_nets
 
 FAR = 50_000
 few = settings(max_examples=part_of(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

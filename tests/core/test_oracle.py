@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine, build_info
 from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
+from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
-from tests.oracle.cases import (
+from tests.reference.cases import (
     Case,
     adaptive_nets,
     cases,
@@ -23,8 +24,7 @@ from tests.oracle.cases import (
     speculative_options,
     whole_options,
 )
-from tests.oracle.machine import Oracle
-from tests.oracle.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
+from tests.reference.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
 
 FAR = 8_000  # whoever is not done by then goes round in circles (relations at random), and is compared up to here
 AFTER = 40  # cycles after a deadlock in which the oracle must not move either
@@ -38,8 +38,8 @@ def engine_of(case: Case) -> Engine:
     return Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True)
 
 
-def oracle_of(case: Case) -> Oracle:
-    return Oracle(case.net.routers, case.net.links(), case.net.routes(), case.options, every=20)
+def oracle_of(case: Case) -> ReferenceEngine:
+    return ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, every=20)
 
 
 def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
@@ -52,7 +52,7 @@ def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
             return stop.reason, delivered
 
 
-def counts(machine: Engine | Oracle, messages: int) -> dict[str, Any]:
+def counts(machine: Engine | ReferenceEngine, messages: int) -> dict[str, Any]:
     """All that is counted or timed, as plain lists."""
     counters: Mapping[str, Any] = machine.counters()
     return {
@@ -63,20 +63,20 @@ def counts(machine: Engine | Oracle, messages: int) -> dict[str, Any]:
     }
 
 
-def agree(engine: Engine, oracle: Oracle, messages: int, reason: str) -> None:
+def agree(engine: Engine, oracle: ReferenceEngine, messages: int, reason: str) -> None:
     """Bring the oracle to the engine's cycle and compare all counts.
 
     The engine stops after the arrivals of its present cycle, so that a message may start in the cycle in which another
     is delivered; except at the end of a window, to which these arrivals do not belong.
     """
-    oracle.run(engine.now)
+    oracle.step_to(engine.now)
     if reason != "window":
         oracle.arrive()
     assert counts(engine, messages) == counts(oracle, messages)
     engine.check()
 
 
-def same_launches(engine: Engine, oracle: Oracle) -> None:
+def same_launches(engine: Engine, oracle: ReferenceEngine) -> None:
     trace = [tuple(row) for row in engine.trace().tolist()]
     # The first launch that differs says more than all that follows from it.
     for mine, other in zip(trace, sorted(oracle.launches), strict=False):
@@ -84,7 +84,7 @@ def same_launches(engine: Engine, oracle: Oracle) -> None:
     assert len(trace) == len(oracle.launches)
 
 
-def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], oracle: Oracle) -> None:
+def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], oracle: ReferenceEngine) -> None:
     times = {m.number: m.last_arrival for m in oracle.messages if m.last_arrival >= 0}
     assert sorted(delivered) == sorted(times.items())
     if reason == "until":
@@ -94,9 +94,12 @@ def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], 
         return
     assert reason == "deadlock"
     # Messages that start later cannot undo it.
-    oracle.cancel()
+    for message in oracle.messages:
+        if message.at >= oracle.now:
+            message.at = -1
+    oracle._starts.clear()
     before = len(oracle.launches)
-    oracle.run(oracle.now + AFTER)
+    oracle.step_to(oracle.now + AFTER)
     assert len(oracle.launches) == before
     assert oracle.deadlocked
     stuck = sorted(oracle.waiting(), key=lambda row: (row["link"], row["vc"]))
@@ -109,7 +112,7 @@ def whole_run(case: Case) -> None:
     for send in case.messages:
         assert engine.send(*send) == oracle.send(*send)
     reason, delivered = run_to(engine, FAR)
-    oracle.run(engine.now)
+    oracle.step_to(engine.now)
     same_launches(engine, oracle)
     agree(engine, oracle, len(case.messages), reason)
     same_verdict(engine, reason, delivered, oracle)
@@ -155,7 +158,7 @@ def watched_run(case: Case, which: int) -> None:
     packet = which % case.messages[message][4]
     engine.watch(message, packet)
     run_to(engine, FAR)
-    oracle.run(engine.now)
+    oracle.step_to(engine.now)
     oracle.arrive()
     rows = engine.watched()
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)

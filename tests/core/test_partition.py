@@ -14,7 +14,7 @@ from pyxsim.core.engine import Engine
 from pyxsim.core.state.record_dtypes import DERIVED
 from tests.core.test_oracle import FAR, counts
 from tests.examples import part_of
-from tests.oracle.cases import Case, adaptive_nets, cases, nets, ranked_options, risky_nets, whole_options
+from tests.reference.cases import Case, adaptive_nets, cases, nets, ranked_options, risky_nets, whole_options
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 few = settings(max_examples=part_of(60), deadline=None, suppress_health_check=EVERYWHERE)

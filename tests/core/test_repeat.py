@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine, build_info
 from pyxsim.core.state.record_dtypes import COUNTERS
 from tests.examples import part_of
-from tests.oracle.cases import (
+from tests.reference.cases import (
     Case,
     adaptive_nets,
     cases,
@@ -22,7 +22,7 @@ from tests.oracle.cases import (
     speculative_options,
     whole_options,
 )
-from tests.oracle.networks import BOOKSIM, options, ring, style
+from tests.reference.networks import BOOKSIM, options, ring, style
 
 DEBUG = build_info["kind"] == "debug"  # proves every cycle, which takes its time
 FAR = 1000 if DEBUG else 60_000

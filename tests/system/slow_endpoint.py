@@ -11,8 +11,8 @@ from math import ceil
 from typing import Any
 
 from pyxsim.system.options import Endpoint, Options
-from tests.oracle.system import Action, Oracle, Time
-from tests.oracle.system_parts import Chunk, Collective, Part, Task
+from tests.system.oracle import Action, Oracle, Time
+from tests.system.oracle_parts import Chunk, Collective, Part, Task
 
 UNITS = 65536
 

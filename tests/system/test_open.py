@@ -19,9 +19,9 @@ from pyxsim.system import Collective, System
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.table import COLUMNS
 from tests.examples import part_of
-from tests.oracle.system import Oracle
 from tests.system.ideal import Ideal, system
 from tests.system.ideal import options as plain
+from tests.system.oracle import Oracle
 from tests.system.test_oracle import STRANGE, Times, issues, options, strange_data, strange_waits
 from tests.system.walk import Walk, Walkers, walks
 

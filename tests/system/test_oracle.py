@@ -34,9 +34,9 @@ from pyxsim.system.options import SharedBus
 from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
 from tests.examples import part_of
-from tests.oracle.system import Oracle
 from tests.system.ideal import Ideal
 from tests.system.ideal import options as plain
+from tests.system.oracle import Oracle
 
 library.load_all()
 

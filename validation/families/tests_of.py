@@ -20,14 +20,14 @@ _EXAMPLES = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing")
 CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "engine": (
         "The engine launches every flit in the cycle in which the oracle does, the second reading of docs/router.md",
-        "tests/oracle",
+        "tests/reference",
         ("tests/core/test_oracle.py",),
         300,
     ),
     "order": (
         "The order in which routers and lanes are visited changes nothing, and no slot is lost or made",
-        "tests/oracle",
-        ("tests/oracle/test_order.py",),
+        "tests/reference",
+        ("tests/reference/test_order.py",),
         100,
     ),
     "machine": (
@@ -38,7 +38,7 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     ),
     "system": (
         "The system layer hands over every message in the cycle in which the second reading of docs/system.md does",
-        "tests/oracle, tests/system",
+        "tests/reference, tests/system",
         ("tests/system/test_oracle.py", "tests/system/test_no_deadlock.py"),
         60,
     ),

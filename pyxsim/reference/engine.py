@@ -1,7 +1,7 @@
-"""The oracle: a second implementation of docs/router.md, slow and readable.
+"""The reference engine: docs/router.md in plain Python, slow and readable. Start reading here.
 
-It steps every cycle, visits every link, lane and router in it, and proves the credit invariant after each one.
-`Oracle` takes the same arguments as `pyxsim.core.engine.Engine` and must agree with it flit for flit.
+`ReferenceEngine` steps every cycle and visits every link, lane and router in it. It takes the same arguments as
+`pyxsim.core.engine.Engine` and must agree with it flit for flit.
 """
 
 from __future__ import annotations
@@ -11,19 +11,39 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from pyxsim.core.options import STORE_AND_FORWARD, Links, RouterOptions, Routes
-from tests.oracle.lane import Lane
-from tests.oracle.parts import CAUSES, Event, Flit, InputVC, Kind, Launch, Link, Message, OutputVC, Packet, Pool
-from tests.oracle.router import Router
-from tests.oracle.routing import Routing
+from pyxsim.reference.components import (
+    CAUSES,
+    Event,
+    Flit,
+    InputVC,
+    Kind,
+    Launch,
+    Link,
+    Message,
+    OutputVC,
+    Packet,
+    Pool,
+)
+from pyxsim.reference.lane import Lane
+from pyxsim.reference.router import Router
+from pyxsim.reference.routing import Routing
 
 Part = TypeVar("Part")
 
 
-class Oracle:
-    """One network. Results: `launches`, `message_times`, `counters`, `buffer_max`, `finished` and `deadlocked`.
+class ReferenceEngine:
+    """One network of routers, links and injection lanes.
 
-    `shuffle`, if given, is asked to put the lanes and the routers into another order before every visit to them.
-    `every`: cycles between two proofs of the invariants; a slot that is lost stays lost.
+    Parameters
+    ----------
+    routers, links, routes, options
+        As of `pyxsim.core.engine.Engine`.
+    shuffle
+        Called with the lanes and the routers before every visit to them, to change their order: it must not matter.
+    every
+        Cycles between two checks of the credit invariant; 0: none.
+    record
+        Keep every launch and event, and the state of every VC in every cycle.
     """
 
     def __init__(
@@ -35,8 +55,13 @@ class Oracle:
         *,
         shuffle: Callable[[list[Any]], None] | None = None,
         every: int = 1,
+        record: bool = True,
     ) -> None:
         self.now = 0
+        self.record = record
+        self.delivered: list[tuple[int, int]] = []  # (cycle, message), not yet reported by `advance`
+        self._starts: dict[int, list[Message]] = {}  # messages by the cycle in which they start
+        self._window = -1  # the cycle of the last stop at the end of a window
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
         self.in_network = 0
@@ -55,7 +80,7 @@ class Oracle:
         self.links = [self._link(links, i) for i in range(everything)]
         injection = self.links[links.network : links.network + links.injection]
         flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
-        self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds) for link in injection]
+        self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds, record) for link in injection]
         routing = Routing(routers, routes, self.links, self.links[links.network + links.injection :], flow)
         self._routers = [
             Router(
@@ -64,6 +89,7 @@ class Oracle:
                 [link for link in self.links if link.src == r],
                 options,
                 routing,
+                record,
             )
             for r in range(routers)
         ]
@@ -93,7 +119,7 @@ class Oracle:
             pool=pool,
             inputs=[InputVC(v, whole) for v in range(vcs)],
             outputs=[OutputVC(v, depth, bool(options.drained), pool, depth) for v in range(vcs)],
-            log=self.launches,
+            log=self.launches if self.record else None,
         )
 
     def send(
@@ -113,12 +139,13 @@ class Oracle:
         if at < self.now:
             raise ValueError(f"cycle {at} is over, it is now {self.now}")
         kind, number, seed = self._kinds[klass], len(self.messages), int(self.options.seed)
-        self.messages.append(
-            Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed, tag=tag)
-        )
+        message = Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed, tag=tag)
+        message.record = self.record
+        self.messages.append(message)
+        self._starts.setdefault(at, []).append(message)
         return number
 
-    def run(self, until: int) -> None:
+    def step_to(self, until: int) -> None:
         """Step to the beginning of cycle `until`."""
         while self.now < until:
             self.step()
@@ -128,10 +155,9 @@ class Oracle:
         t, m = self.now, int(self.options.speedup)
         self.arrive()
         changed = False
-        for message in self.messages:
-            if message.at == t:
-                self.lanes[message.inject].join(message, t)
-                changed = True
+        for message in self._starts.pop(t, ()):
+            self.lanes[message.inject].join(message, t)
+            changed = True
         for lane in self._in_any_order(self.lanes):
             opened, flit = lane.step(t)
             if flit is not None:
@@ -148,7 +174,7 @@ class Oracle:
         for link in self.links:
             if link.queue:
                 link.stalls["serial"] += 1
-            if t % self._every == 0:
+            if self._every and t % self._every == 0:
                 link.check()
         if changed:
             self.last_change = t
@@ -200,8 +226,9 @@ class Oracle:
         self.in_network -= 1
         if message.arrived == message.total:
             message.last_arrival = t
+            self.delivered.append((t, message.number))
 
-    def counters(self) -> dict[str, list[int]]:
+    def counters(self) -> dict[str, Any]:
         """Totals per link, named as the engine names them."""
         totals = {f"stall_{cause}": [link.stalls[cause] for link in self.links] for cause in CAUSES}
         return {"flits": [link.flits for link in self.links], **totals}
@@ -215,10 +242,17 @@ class Oracle:
             "flits": sum(m.arrived for m in self.messages),
             "latency_sum": sum(end - packet.message.at for packet, end in self.done),
             "network_latency_sum": sum(end - packet.first_launch for packet, end in self.done),
+            "router_visits": self.router_visits,
             "hops_sum": sum(packet.hops for packet, _ in self.done),
         }
 
-    def buffer_max(self) -> list[int]:
+    @property
+    def router_visits(self) -> int:
+        """Flits times routers passed."""
+        return sum(router.visits for router in self._routers)
+
+    def buffer_max(self) -> Any:
+        """Return the most flits that each input VC ever held, link by link."""
         return [vc.most for link in self.links for vc in link.inputs]
 
     def message_times(self, message: int) -> tuple[int, int, int]:
@@ -256,15 +290,39 @@ class Oracle:
     def finished(self) -> bool:
         return all(m.last_arrival >= 0 for m in self.messages)
 
-    def cancel(self) -> None:
-        """Messages that have not started never will."""
-        for message in self.messages:
-            if message.at >= self.now:
-                message.at = -1
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do: no message, no flit, and no credit on its way."""
+        return not (self._starts or self.in_network or any(lane.busy for lane in self.lanes)) and not self.timed
+
+    @property
+    def timed(self) -> bool:
+        """Whether a flit or a credit is on its way on a link."""
+        return any(link.busy for link in self.links)
+
+    def advance(self, until: int, slack: int, window: int) -> str:
+        """Step to cycle `until`, or stop earlier; the reasons are those of `Engine.run`, without "repeats".
+
+        The arrivals of the cycle in which it stops are dealt with, but at the end of a window.
+        """
+        while True:
+            if self._arrived < self.now:
+                if window and self.now % window == 0 and self.now > self._window:
+                    self._window = self.now
+                    return "window"
+                self.arrive()
+            if self.delivered:
+                until = min(until, self.delivered[0][0] + slack)
+            if self.now >= until:
+                return "delivered" if self.delivered else "until"
+            self.step()
+            if self.idle:
+                return "idle"
+            if self.deadlocked:
+                return "deadlock"
 
     @property
     def deadlocked(self) -> bool:
         """Flits are in the network, nothing is timed, and nothing has happened for longer than RC and VA take."""
-        timed = any(link.busy for link in self.links)
         quiet = self.now - 1 - self.last_change > self._patience
-        return self.in_network > 0 and quiet and not timed
+        return self.in_network > 0 and quiet and not self.timed

@@ -24,8 +24,8 @@ from pyxsim.core.options import (
     WORMHOLE,
     RouterOptions,
 )
-from tests.oracle.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
-from tests.oracle.relations import Manner, cut, digraph, give_ways, loosen
+from tests.reference.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
+from tests.reference.relations import Manner, cut, digraph, give_ways, loosen
 
 Send = tuple[int, int, int, int, int, int, int, int, int]  # the arguments of `send`
 

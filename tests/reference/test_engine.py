@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
-from tests.oracle.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, ring, star, style
+from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
+from tests.reference.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, ring, star, style
 
 DEEP = 1000  # slots that never run out
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
@@ -347,7 +347,7 @@ def test_ring_deadlock(datelines: bool) -> None:
     machine = oracle(net, BOOKSIM)
     for node in range(4):
         machine.send(node, (node + 2) % 4, (node + 2) % 4, 0, 1, 6, 6, 0)
-    machine.run(500)
+    machine.step_to(500)
     # Each packet holds the only VC of its first link and waits for that of the next packet.
     assert machine.finished == datelines
     assert machine.deadlocked != datelines
@@ -364,7 +364,7 @@ def test_switches_route_by_destination() -> None:
 
 def test_the_past_cannot_be_changed() -> None:
     machine = oracle(short(2, BOOKSIM), BOOKSIM)
-    machine.run(5)
+    machine.step_to(5)
     with pytest.raises(ValueError, match="cycle 4 is over"):
         machine.send(0, 1, 1, 0, 1, 1, 1, 4)
 

@@ -18,7 +18,7 @@ from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.plan import Phase, dimension_order, make_plan
 from pyxsim.collective.themis import Themis
 from pyxsim.system.options import Options
-from tests.oracle.system_parts import NEVER, Chunk, Collective, Line, Npu, Part, PointToPoint, Row, Task
+from tests.system.oracle_parts import NEVER, Chunk, Collective, Line, Npu, Part, PointToPoint, Row, Task
 
 Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
 Action = Callable[[], None]

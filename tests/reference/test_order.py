@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
-from tests.oracle.cases import Case, cases, free_nets
-from tests.oracle.machine import Oracle
+from tests.reference.cases import Case, cases, free_nets
 
 LIMIT = 3000
 
 
 def outcome(case: Case, **how: Any) -> dict[str, Any]:
-    machine = Oracle(case.net.routers, case.net.links(), case.net.routes(), case.options, **how)
+    machine = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, **how)
     for send in case.messages:
         machine.send(*send)
     while not (machine.finished or machine.deadlocked or machine.now > LIMIT):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyxsim.core.options import AGE, INPUT_FIRST, ROTATING, RouterOptions
-from tests.oracle.allocators import Matrix, Rank, best, rotate
-from tests.oracle.draws import TIE
-from tests.oracle.parts import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
-from tests.oracle.routing import Routing, least
+from pyxsim.reference.allocators import Matrix, Rank, best, rotate
+from pyxsim.reference.components import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
+from pyxsim.reference.draws import TIE
+from pyxsim.reference.routing import Routing, least
 
 Place = tuple[int, int]  # (input port, VC) of a router
 
@@ -67,6 +67,8 @@ class Router:
     outputs: list[Link]
     options: RouterOptions
     routing: Routing
+    record: bool = True  # whether the state of every VC in every cycle is kept
+    visits: int = 0  # flits that have left it
     causes: set[tuple[int, str]] = field(default_factory=set)  # (link number, cause) of the present cycle
     turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
     states: dict[Place, State] = field(default_factory=dict)  # of the present tick, of who moved or stalled
@@ -96,7 +98,7 @@ class Router:
         for place, vc in used:
             state = self.states.get(place, PIPELINE)
             vc.lacking = -1 if state.what != "credit" else t if vc.lacking < 0 else vc.lacking
-            if (u + 1) % self.options.speedup == 0:
+            if self.record and (u + 1) % self.options.speedup == 0:
                 vc.states[t] = state if vc.lacking < 0 else replace(state, since=vc.lacking)
         return changed
 
@@ -139,7 +141,7 @@ class Router:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
             if not front.flit.head or front.vc.granted >= 0 or u < due:
                 continue
-            older = self.older_head(front) if self.options.ordered else None
+            older = self.older(front, front.vc.candidates[0].link, heads=True) if self.options.ordered else None
             if older is not None:
                 self.stall(front, front.vc.candidates[0].link, "arbitration", culprit=older)
                 continue
@@ -288,25 +290,17 @@ class Router:
             return None
         return Bid(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
 
-    def older_head(self, front: Front) -> Packet | None:
-        """The oldest head without a VC at the same input port that wants the same output, if that is another one."""
+    def older(self, front: Front, link: Link, heads: bool = False) -> Packet | None:
+        """The oldest packet at the same input port that wants the same output, if that is another one.
+
+        `heads`: only heads without a VC count.
+        """
         rivals = {
             (other.vc.front_time, other.vc.number): other.flit.packet
             for other in self.fronts()
             if other.place[0] == front.place[0]
-            and other.flit.head
-            and other.vc.granted < 0
-            and other.vc.candidates[0].link is front.vc.candidates[0].link
-        }
-        first = rivals[min(rivals)]
-        return None if first is front.flit.packet else first
-
-    def older(self, front: Front, link: Link) -> Packet | None:
-        """The oldest packet at the same input port that wants the same output, if that is another one."""
-        rivals = {
-            (other.vc.front_time, other.vc.number): other.flit.packet
-            for other in self.fronts()
-            if other.place[0] == front.place[0] and (other.vc.output or other.vc.candidates[0].link) is link
+            and (other.vc.output or other.vc.candidates[0].link) is link
+            and not (heads and (not other.flit.head or other.vc.granted >= 0))
         }
         first = rivals[min(rivals)]
         return None if first is front.flit.packet else first
@@ -396,6 +390,7 @@ class Router:
             target.outputs[bid.vc].hold(bid.front.flit.packet)
         granted = vc.granted
         flit = vc.take(u)
+        self.visits += 1
         flit.packet.note(t, "switched", target.number, granted, flit.index)
         source.return_credit(number, t)
         target.outputs[granted].spend(flit, self.options.flow, u)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
-from tests.oracle import draws
-from tests.oracle.allocators import Matrix, Pair, best, rotate
+from pyxsim.reference import draws
+from pyxsim.reference.allocators import Matrix, Pair, best, rotate
 
 EVERYONE = {(i, o): (0,) for i in range(3) for o in range(3)}
 

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pyxsim.core.options import CAUSES, STORE_AND_FORWARD
-from tests.oracle.lane import Lane
-from tests.oracle.machine import Oracle
-from tests.oracle.parts import Event, InputVC, Message, Packet, State, Visit
+from pyxsim.reference.components import Event, InputVC, Message, Packet, State, Visit
+from pyxsim.reference.engine import ReferenceEngine
+from pyxsim.reference.lane import Lane
 
 HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
 NOBODY = -1
@@ -62,7 +62,7 @@ class Tail:
 class Attribution:
     """What a machine's packets that have arrived spent their time on."""
 
-    def __init__(self, machine: Oracle) -> None:
+    def __init__(self, machine: ReferenceEngine) -> None:
         self.machine = machine
         options = machine.options
         self.whole = options.flow == STORE_AND_FORWARD

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.oracle.allocators import rotate
-from tests.oracle.parts import IDLE, MOVING, Flit, Kind, Link, Message, Packet, State
+from pyxsim.reference.allocators import rotate
+from pyxsim.reference.components import IDLE, MOVING, Flit, Kind, Link, Message, Packet, State
 
 
 @dataclass(eq=False)
@@ -19,6 +19,7 @@ class Lane:
     interleaved: bool
     ordered: bool
     kinds: Sequence[Kind]
+    record: bool
     queues: list[deque[Message]] = field(init=False)
     opening_pointers: list[int] = field(init=False)  # by virtual network
     open: dict[int, Packet] = field(default_factory=dict)  # by VC
@@ -30,6 +31,11 @@ class Lane:
     def __post_init__(self) -> None:
         self.queues = [deque() for _ in self.kinds]
         self.opening_pointers = [classes[0].start for classes in self.link.ranges]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a packet is open, or a message waits."""
+        return bool(self.open) or any(self.queues)
 
     def join(self, message: Message, t: int) -> None:
         """Step 2 of a message."""
@@ -44,15 +50,19 @@ class Lane:
         """Step 3: whether a packet was opened, and the flit that was launched. Notes what the lane did."""
         available = self.link.available(t)
         if not self.open and not any(self.queues):
-            self.lacking, self.states[t] = -1, IDLE if available else MOVING
+            self.lacking = -1
+            if self.record:
+                self.states[t] = IDLE if available else MOVING
             return False, None
         opened, flit = self.open_packet(t), self.launch_flit(t)
-        state = MOVING if flit is not None or not available else self.silence(t)
-        self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking
-        self.states[t] = state if self.lacking < 0 else replace(state, since=self.lacking)
         for queue in self.queues:
             if queue and queue[0].first < 0:
                 queue[0].first = t + 1
+        if not self.record:
+            return opened, flit
+        state = MOVING if flit is not None or not available else self.silence(t)
+        self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking
+        self.states[t] = state if self.lacking < 0 else replace(state, since=self.lacking)
         return opened, flit
 
     def silence(self, t: int) -> State:

@@ -1,7 +1,7 @@
-"""The things that move and the things they move through: flits, packets, messages, virtual channels, links.
+"""Flits, packets and messages, and the hardware that they pass: virtual channels and links.
 
-Written from docs/router.md alone and for reading alone. The engine in `pyxsim/core` is the fast
-implementation of the same page; nothing here knows how it works.
+Written from docs/router.md alone, for reading. The engine in `pyxsim/core` is the fast implementation of the same page;
+nothing here knows how it works.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pyxsim.core.options import WORMHOLE
-from tests.oracle import draws
+from pyxsim.reference import draws
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
 
@@ -51,6 +51,7 @@ class Message:
     first_launch: int = -1
     last_arrival: int = -1
     sent: list[Packet] = field(default_factory=list)
+    record: bool = True  # whether events and flits of its packets are kept
 
     @property
     def total(self) -> int:
@@ -63,7 +64,8 @@ class Message:
 
     def next_packet(self) -> Packet:
         packet = Packet(self, self.opened, self.next_size, self.plane)
-        self.sent.append(packet)
+        if self.record:
+            self.sent.append(packet)
         self.opened += 1
         return packet
 
@@ -86,12 +88,14 @@ class Packet:
     flits: list[Flit] = field(default_factory=list)  # those that have been launched on its lane
 
     def note(self, t: int, what: str, link: int, vc: int = -1, flit: int = -1) -> None:
-        self.events.append((t, what, link, vc, flit))
+        if self.message.record:
+            self.events.append((t, what, link, vc, flit))
 
     def next_flit(self) -> Flit:
         flit = Flit(self, self.launched)
         self.launched += 1
-        self.flits.append(flit)
+        if self.message.record:
+            self.flits.append(flit)
         return flit
 
     def draw(self, a: int, purpose: int) -> int:
@@ -312,7 +316,7 @@ class Link:
     pool: Pool
     inputs: list[InputVC]
     outputs: list[OutputVC]
-    log: list[Launch]
+    log: list[Launch] | None
     clear: Fraction = Fraction(0)  # `free` in the text: when the next flit can start
     queue: deque[tuple[Flit, int]] = field(default_factory=deque)
     traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
@@ -345,7 +349,8 @@ class Link:
         self.flying.append((flit, vc))
         self.flits += 1
         flit.packet.note(t, "launched", self.number, vc, flit.index)
-        self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
+        if self.log is not None:
+            self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
     def accept(self, flit: Flit, vc: int, t: int, enters: int) -> None:
         """Take a flit from the switch in cycle `t`. With an output queue it may have to wait behind others.
@@ -364,6 +369,8 @@ class Link:
 
     def enter(self, flit: Flit, t: int) -> None:
         message = flit.packet.message
+        if self.log is None:
+            return
         self.entries.append((t, message, all(other.packet.message is not message for other, _ in self.queue)))
 
     def launch_queued(self, t: int) -> bool:

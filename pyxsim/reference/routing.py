@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyxsim.core.options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, WORMHOLE, Routes
-from tests.oracle.draws import OTHER, SELECT, VIA, WAY
-from tests.oracle.parts import Candidate, Link, Packet
+from pyxsim.reference.components import Candidate, Link, Packet
+from pyxsim.reference.draws import OTHER, SELECT, VIA, WAY
 
 ALWAYS = -1  # own digit of a router that always decides
 SKIP = -2  # own digit of a router that never does

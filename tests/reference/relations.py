@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from pyxsim.core.options import EACH, RANDOM, VIA_ANY, VIA_BOX, VIA_NONE
-from tests.oracle.networks import ALWAYS, SKIP, Entry, Net, Plane, Row, Turn, Way, Wire, crowd
+from tests.reference.networks import ALWAYS, SKIP, Entry, Net, Plane, Row, Turn, Way, Wire, crowd
 
 Coordinates = list[tuple[int, ...]]
 

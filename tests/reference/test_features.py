@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from pyxsim.core.options import AGE, CUT_THROUGH, INPUT_FIRST, ISLIP, ROTATING, STORE_AND_FORWARD, WAVEFRONT, WORMHOLE
-from tests.oracle.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
-from tests.oracle.machine import Oracle
-from tests.oracle.networks import BOOKSIM, Stages, crowd, garnet, hub, line, style
+from pyxsim.reference.engine import ReferenceEngine
+from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
+from tests.reference.networks import BOOKSIM, Stages, crowd, garnet, hub, line, style
 
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 
 
-def holds(machine: Oracle) -> list[int]:
+def holds(machine: ReferenceEngine) -> list[int]:
     """The output VCs that the front flits hold, by the lanes that they came by."""
     return [row["holds"] for row in sorted(machine.waiting(), key=lambda row: row["link"])]
 
@@ -74,9 +74,9 @@ def test_va(allocator: int, iterations: int, starts: tuple[int, int], held: list
     for node in (0, 1):
         machine.send(node, 2, 2, 0, 1, 2, 2, starts[node])
     # Sent at 0, there at 2, RC in 2, VA in 3; all later by the cycle by which the other one started later.
-    machine.run(3 + max(starts))
+    machine.step_to(3 + max(starts))
     assert holds(machine) == [-1, -1]
-    machine.run(4 + max(starts))
+    machine.step_to(4 + max(starts))
     assert holds(machine) == held
 
 
@@ -244,11 +244,11 @@ def test_priority_in_va(allocator: int) -> None:
     machine = oracle(net, BOOKSIM, va_allocator=allocator, class_vnet=(0, 0), class_priority=(0, 1))
     for node in (0, 1):
         machine.send(node, 2, 2, 0, 1, 3, 3, 0, node)
-    machine.run(4)
+    machine.step_to(4)
     assert holds(machine) == [-1, 0]
 
 
-def classes(priorities: tuple[int, int], vnets: int, vcs: int) -> Oracle:
+def classes(priorities: tuple[int, int], vnets: int, vcs: int) -> ReferenceEngine:
     """Two message classes at one lane: each in a virtual network of its own, if there are two."""
     net = hub(2)
     net.vnets = vnets
