@@ -1,6 +1,6 @@
-"""How many bytes and how many steps a collective takes, and how few it could take. docs/collectives.md derives these.
+"""How many bytes and steps a collective takes, and lower bounds. docs/collectives.md derives them.
 
-Bytes only: what time they take depends on a network, which this floor does not know. Bounds are exact Fractions.
+Bytes only: their time depends on a network, which this package does not know. Bounds are exact Fractions.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.plan import Phase, Plan, whole_bytes
 
-# How often each byte of a group's whole must cross from one rank to another, per rank beyond the first. A byte of an
-# all-reduce needs n-1 crossings to be summed up and n-1 to be known everywhere.
+# How often each byte of the buffer must cross from one rank to another, per rank beyond the first. A byte of an
+# all-reduce needs n-1 crossings to be summed and n-1 to reach all ranks.
 _CROSSINGS = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1, "all-to-all": 1}
 
 
 def lower_bound_bytes(kind: str, n: int, size: int, *, in_network: bool = False) -> Fraction:
-    """Bytes that the busiest of n NPUs must send at least, or receive at least, whatever the algorithm.
+    """Return the bytes that the busiest of n NPUs must send or receive, for any algorithm.
 
-    `size` as the user says it: the buffer; for all-gather and gather the shard of one NPU. All-reduce: 2(n-1)/n * size;
-    reduce-scatter, all-to-all and scatter (by the root): (n-1)/n * size; all-gather and gather (to the root):
-    (n-1) * size; broadcast (everybody else gets it) and reduce (everybody else gives it): size; barrier: 1. Where the
-    network adds up on the way (`in_network`), an all-reduce takes as little as sending and receiving everything once.
+    `size`: the buffer; for all-gather and gather the shard of one NPU. All-reduce: 2(n-1)/n * size; reduce-scatter,
+    all-to-all and scatter (by the root): (n-1)/n * size; all-gather and gather (to the root): (n-1) * size; broadcast
+    (every other rank gets it) and reduce (every other rank gives it): size; barrier: 1. With `in_network` reduction an
+    all-reduce needs to send and receive everything only once.
     """
     whole = whole_bytes(get_kind(kind).name, size, n)
-    largest = Fraction(-(-whole // n))  # what a root keeps for itself at most
+    largest = Fraction(-(-whole // n))  # the most that a root keeps
     return _busiest(kind, n, whole, largest, in_network)
 
 
 def phase_bytes(phase: Phase) -> Fraction:
-    """Bytes that an NPU must send at least, or receive at least, in a phase.
+    """Return the bytes that an NPU must send or receive in a phase.
 
-    With a rooted kind that is the root of the plan, on which everything depends; else the average over all NPUs.
+    For a rooted kind those of the root of the plan; otherwise the mean over all NPUs.
     """
     schedule = phase.schedule()
     if schedule.given_bytes is not None:
-        return Fraction(0)  # who knows what they are for
+        return Fraction(0)  # of unknown purpose
     n, in_network = phase.npus, bool((schedule.join >= 0).any())
     if get_kind(phase.kind).rooted:
         own = Fraction(int(phase.own_block()[phase.root]))
@@ -52,7 +52,7 @@ def phase_bytes(phase: Phase) -> Fraction:
 
 
 def _busiest(kind: str, n: int, whole: int, own: Fraction, in_network: bool) -> Fraction:
-    """The bound for a group that works on `whole` bytes, of which `own` belong to its root."""
+    """The bound for a group that works on `whole` bytes, `own` of which belong to its root."""
     if kind in _CROSSINGS:
         once = in_network and kind == "all-reduce" and n > 1
         return Fraction(whole) if once else Fraction(_CROSSINGS[kind] * (n - 1) * whole, n)
@@ -62,10 +62,11 @@ def _busiest(kind: str, n: int, whole: int, own: Fraction, in_network: bool) -> 
 
 
 def dim_bytes(plan: Plan) -> tuple[Fraction, ...]:
-    """`phase_bytes` added up for each dimension of the network.
+    """Return the sums of `phase_bytes` per dimension of the network.
 
-    Divided by what the links of one NPU carry in that dimension it is the least time that the plan keeps them busy: the
-    largest over the dimensions bounds the plan, however its chunks overlap. Phases over several dimensions are in none.
+    Divided by the bandwidth of one NPU in that dimension this is the least time that the plan keeps it busy: the
+    largest over the dimensions bounds the plan, however its chunks overlap. Phases over several dimensions count in
+    none.
     """
     total = [Fraction(0)] * len(plan.shape)
     for phase in plan.phases:
@@ -75,7 +76,7 @@ def dim_bytes(plan: Plan) -> tuple[Fraction, ...]:
 
 
 def sent_bytes(plan: Plan) -> I64:
-    """Bytes that each NPU sends in each phase with the algorithms of the plan: int64[NPUs, phases]."""
+    """Return the bytes that each NPU sends in each phase with the algorithms of the plan: int64[NPUs, phases]."""
     sent = np.zeros((plan.npus, len(plan.phases)), dtype=np.int64)
     for number, phase in enumerate(plan.phases):
         pieces = phase.pieces[phase.groups[:, 0]]
@@ -89,16 +90,16 @@ def sent_bytes(plan: Plan) -> I64:
 
 @lru_cache(maxsize=1024)
 def rounds(schedule: CompiledSchedule) -> int:
-    """Steps when every message takes one: in each step all messages go that need not wait for one of the same step.
+    """Return the number of steps if every message takes one and leaves as soon as it may.
 
-    The number of message times after which the collective can be over, links free: the latency term of a bound. Ring
-    all-reduce: 2(n-1), direct: 2, halving-doubling: 2 log2 n. Local steps take no time.
+    The collective takes at least that many message times: the latency term of a bound. Ring all-reduce: 2(n-1), direct:
+    2, halving-doubling: 2 log2 n. Local steps take no time.
     """
     return sum(1 for _ in waves(schedule))
 
 
 def waves(schedule: CompiledSchedule) -> Iterator[I64]:
-    """The messages of each of these steps, in order."""
+    """Yield the messages of each of these steps, in order."""
     run = _Run(schedule)
     while len(run.waiting):
         while len(own := run.leave(schedule.local)):
@@ -113,7 +114,7 @@ def waves(schedule: CompiledSchedule) -> Iterator[I64]:
 
 
 class _Run:
-    """A schedule being executed: which messages may leave, and what the arrival of others changes."""
+    """The execution of a schedule: which messages may leave, and what arrivals release."""
 
     def __init__(self, s: CompiledSchedule) -> None:
         self.s = s
@@ -124,7 +125,7 @@ class _Run:
         self._held: I64 = np.zeros(0, dtype=np.int64)  # messages of joins that are not complete
 
     def leave(self, which: Bools) -> I64:
-        """Those of `which` that may leave now do."""
+        """Send those of `which` that may leave now, and return them."""
         s, waiting = self.s, self.waiting
         gate = s.gate[waiting]
         closed = (gate >= 0) & (self._gate_left[gate] > 0) if len(self._gate_left) else np.zeros(len(waiting), bool)

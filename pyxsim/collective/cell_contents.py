@@ -1,8 +1,8 @@
-"""Which messages can be at all, and whose data they carry.
+"""Which messages are possible, and whose data they carry.
 
-A rank has cells: 0 to blocks-1, where cell b is the place of block b, and scratch cells behind them. Mostly messages
-bring block b from cell b to cell b; where they do not, the content of every cell is followed in the order of the
-schedule, since a message has the bytes of the blocks whose data it carries.
+A rank has cells 0 to blocks-1, where cell b is the place of block b, followed by scratch cells. Usually messages carry
+block b from cell b to cell b. Otherwise the content of every cell is followed in the order of the schedule, because a
+message has the bytes of the blocks whose data it carries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:
-    """Refuse messages that no group of n ranks can exchange. Raises ScheduleError for the first one."""
+    """Raise ScheduleError for the first message that n ranks cannot exchange."""
     lengths = np.diff(s.block_ptr)
     ranks = f"ranks 0 to {s.n - 1}"
     cells = f"blocks 0 to {s.blocks - 1}" if s.cells == s.blocks else f"cells 0 to {s.cells - 1}"
@@ -32,7 +32,7 @@ def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:
         (_beyond(s, s.block_ids) | _beyond(s, s.put_ids), "there is no such block", cells),
         (_twice(s, s.block_ids), "it carries a block twice", "every block once"),
         (_twice(s, s.put_ids), "it writes a cell twice", "every cell once"),
-        (_apart(s), "its join is not in one piece", "messages of a join one after the other, with equally many blocks"),
+        (_apart(s), "its join is not contiguous", "consecutive messages with equally many blocks"),
     ):
         if wrong.any():
             m = int(np.argmax(wrong))
@@ -58,7 +58,7 @@ def _twice(s: CompiledSchedule, ids: I32) -> Bools:
 
 
 def _apart(s: CompiledSchedule) -> Bools:
-    """Messages of a join that do not stand side by side with the others, or are not as long as the one before."""
+    """Messages of a join that are not next to its others, or not as long as the previous one."""
     wrong = np.zeros(len(s), dtype=bool)
     joined = np.flatnonzero(s.join >= 0)
     if not len(joined):
@@ -72,7 +72,7 @@ def _apart(s: CompiledSchedule) -> Bools:
 
 
 def contents(s: CompiledSchedule) -> I32:
-    """The block whose data each carried cell holds: int32, in the places of `block_ids`. Raises ScheduleError."""
+    """Return the block whose data each carried cell holds, int32, in the order of `block_ids`. Raises ScheduleError."""
     if s.simple:
         _check_joins(s, s.block_ids)
         return s.block_ids
@@ -87,7 +87,7 @@ def contents(s: CompiledSchedule) -> I32:
             for place in range(ptr[end], ptr[end + 1]):
                 found[place] = held.get((src[end], cells[place]), cells[place])
                 if found[place] >= s.blocks:
-                    _refuse(s, end, f"sends cell {cells[place]}, in which there is nothing", src[end])
+                    _refuse(s, end, f"sends cell {cells[place]}, which is empty", src[end])
             end += 1
         for m in range(begin, end):
             for place in range(ptr[m], ptr[m + 1]):
@@ -95,7 +95,7 @@ def contents(s: CompiledSchedule) -> I32:
                 old = held.get(cell, puts[place])
                 if reduce[m] and old != block:
                     there = f"block {old}" if old < s.blocks else "nothing"
-                    _refuse(s, m, f"adds block {block} to cell {puts[place]}, in which there is {there}", dst[m])
+                    _refuse(s, m, f"adds block {block} to cell {puts[place]}, which holds {there}", dst[m])
                 held[cell] = block
         begin = end
     _check_joins(s, found)
@@ -103,7 +103,7 @@ def contents(s: CompiledSchedule) -> I32:
 
 
 def _check_joins(s: CompiledSchedule, content: I32) -> None:
-    """The network can only add up what belongs together: the same blocks from all senders of a join."""
+    """All senders of a join must contribute the same blocks."""
     for m in np.flatnonzero((s.join[1:] >= 0) & (s.join[1:] == s.join[:-1])).tolist():
         one, other = (content[s.block_ptr[i] : s.block_ptr[i + 1]] for i in (m, m + 1))
         if not np.array_equal(one, other):

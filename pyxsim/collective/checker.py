@@ -1,20 +1,19 @@
-"""The proof that a schedule does what its kind says, whatever the network does to its messages.
+"""The proof that a schedule computes its collective, in any order of arrival.
 
-A block is followed on its own, from rank to rank, as a set of contributions (a bit mask of ranks). The messages that
-carry it are executed in the order of the schedule, and in every cell (the block at one rank) each access is compared
-with those before it: a read and a write, or two writes that are not both additions, must be in an order that the
-schedule enforces. Message a is enforced to be before b when b waits for a, or for a message that a is before. Then
-every order of arrival gives the same result as the order of the schedule.
+Each block is followed from rank to rank as a set of contributions (a bit mask of ranks). The messages that carry it are
+executed in the order of the schedule. In every cell (the block at one rank) each access is compared with the earlier
+ones: a read and a write, or two writes that are not both additions, must be ordered by the schedule. Message a is
+ordered before b if b waits for a, or for a message that a is ordered before. Then every order of arrival gives the same
+result as the order of the schedule.
 
-The messages of a join arrive together, so what must be before one of them leaves is before all of them arrive, and all
-of them have left before one arrives. A local step reads before it writes. Where contributions may count twice, an
-addition that comes early does no harm to those who read.
+The messages of a join arrive together: what is before one of them leaves is before all of them arrive, and all of them
+have left before one arrives. A local step reads before it writes. Where contributions may count twice, an early
+addition does not harm readers.
 
-Only waits between messages that carry the block count, so the proof also holds for every schedule that is left when
-other blocks have no bytes. Where blocks share cells, or waits are the schedule's own, all messages stay for any size;
-then all blocks are followed at once, and all waits count. Windows are not needed for the proof: they only delay, and
-cannot lock up (`window_needs`). Of messages with given sizes nobody knows the data: that they cannot wait for each
-other is all there is to prove.
+Only waits between messages that carry the block count, so the proof also holds for every schedule that remains when
+other blocks are empty. Where blocks share cells, or waits are explicit, all messages stay for any size; then all blocks
+are followed at once, and all waits count. The proof does not need windows: they only delay, and cannot deadlock
+(`window_needs`). The data of messages with given sizes are unknown: only the absence of circular waits is proved.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from pyxsim.collective.compiled import CompiledSchedule, StepOrigin, compiled
 from pyxsim.collective.ordering import Lists, enforced, first_unordered
 from pyxsim.collective.schedule import Schedule, ScheduleError
 
-_LARGE = 2**15  # blocks in messages: of fewer a proof is made sooner than it is found among others
+_LARGE = 2**15  # blocks in messages: below, a proof takes less time than a cache lookup
 _CODE = ("arrays", "checker", "compiled", "kinds", "ordering", "schedule")
 _PROOFS = Proofs(
     "schedules", "proved: this schedule is its kind\n", [Path(__file__).with_name(f"{name}.py") for name in _CODE]
@@ -41,7 +40,7 @@ Pairs = list[tuple[int, int, int]]  # what a message carries: (cell that it read
 
 
 def prove(schedule: Schedule | CompiledSchedule) -> None:
-    """Raise ScheduleError unless every rank of the goal ends with every contribution exactly once, in any order."""
+    """Raise ScheduleError unless every goal rank ends with every contribution exactly once, in any order of arrival."""
     s = compiled(schedule)
     _check_waits(s)
     if s.given_bytes is not None:
@@ -56,8 +55,8 @@ def prove(schedule: Schedule | CompiledSchedule) -> None:
 
 
 def _key(s: CompiledSchedule) -> str:
-    """The name of the proof."""
-    # Of the kind what it asks for counts, and not how it is called; what users wrote is only for people.
+    """The name of the proof in the cache."""
+    # Of the kind only starts and goals count, not its name; the origins of steps are only for messages.
     others = ("kind", "written", "_variants")
     told = {field.name: getattr(s, field.name) for field in fields(s) if field.name not in others}
     asked = [(s.starts(block), s.goals(block)) for block in range(s.blocks)]
@@ -65,7 +64,7 @@ def _key(s: CompiledSchedule) -> str:
 
 
 def _prove_data(s: CompiledSchedule) -> None:
-    """What is to be proved of where contributions get to."""
+    """Prove where contributions end."""
     lists = Lists(s)
     if s.keeps_empty:
         _prove_together(s, lists)
@@ -82,7 +81,7 @@ def _prove_data(s: CompiledSchedule) -> None:
 
 
 def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
-    """The proof for all blocks at once, over all waits."""
+    """Prove all blocks at once, with all waits."""
     lengths = np.diff(s.block_ptr)
     reads = s.block_ids.astype(np.int64) * s.n + np.repeat(s.src, lengths)
     writes = s.put_ids.astype(np.int64) * s.n + np.repeat(s.dst, lengths)
@@ -96,9 +95,9 @@ def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
 
 
 def _check_waits(s: CompiledSchedule) -> None:
-    """Each message may only wait for messages that come before it, and before its join, and arrive at its sender."""
+    """Each message may only wait for messages that come before it and its join, and that arrive at its sender."""
     waiting = np.flatnonzero(s.gate >= 0)
-    # Of the messages of one rank behind one gate the first will do.
+    # Of the messages of one rank behind one gate the first is enough.
     _, at = np.unique(s.gate[waiting] * np.int64(s.n) + s.src[waiting], return_index=True)
     first = waiting[at]
     lengths = np.diff(s.gate_ptr)[s.gate[first]]

@@ -1,7 +1,7 @@
-"""Times of the packet backend in closed form: one message, and a ring all-reduce, to the cycle. Plain numbers only.
+"""Closed-form times of the packet backend: one message, and a ring all-reduce, exact to the cycle.
 
-docs/router.md says what a flit does; docs/collectives.md derives these formulas from it and says when they hold: one
-message at a time on every link, buffers that cover the credit loop, and VCs that never hold a packet back (`is_exact`).
+docs/router.md defines what a flit does; docs/collectives.md derives these formulas and states when they hold: one
+message at a time on every link, buffers that cover the credit loop, and VCs that never delay a packet (`is_exact`).
 Otherwise they are lower bounds.
 """
 
@@ -16,7 +16,7 @@ from pyxsim.collective.arrays import I64
 
 
 def packet_flits(size: int, *, flit: int, packet: int, header: int = 0) -> list[int]:
-    """Flits of every packet of a message of `size` bytes: at most `packet` bytes of data and a header in each."""
+    """Return the flits of every packet of a message of `size` bytes: up to `packet` bytes of data and a header each."""
     full, rest = divmod(size, packet)
     return [-(-(data + header) // flit) for data in [packet] * full + ([rest] if rest else [])]
 
@@ -24,14 +24,15 @@ def packet_flits(size: int, *, flit: int, packet: int, header: int = 0) -> list[
 def message_time(
     flits: Sequence[int], s: Sequence[Fraction | int], delays: Sequence[int], rc_va: int | Sequence[int]
 ) -> int:
-    """Cycles from the launch of the first flit of a message to the arrival of its last, nothing else being in the way.
+    """Return the cycles from the launch of the first flit of a message to the arrival of its last, without other
+    traffic.
 
-    `flits`: flits of each of its packets. Per link of the way (injection lane, network links, ejection lane): `s`, the
-    cycles that a flit holds it, and `delays`, the D of the link with the stages that every flit pays: + st after a
+    `flits`: flits of each packet. Per link of the path (injection lane, network links, ejection lane): `s`, the cycles
+    that a flit occupies it, and `delays`, the D of the link plus the stages that every flit passes: + st after a
     router, + bw + sa - 1 before a router, + serdes where s > 1. `rc_va`: rc + va of the routers between (one number, or
-    one for each), which only heads wait for. Raises ValueError when the lengths do not fit.
+    one each), which only heads wait for. Raises ValueError if the lengths do not fit.
 
-    Flit j comes to a link in the cycle arrival(j) and is ready in arrival(j), or arrival(j) + rc_va if it is a head. In
+    Flit j reaches a link in cycle arrival(j) and is ready in arrival(j), or arrival(j) + rc_va if it is a head. In
     the order of the flits, start(j) = max(ready(j), start(j-1) + s): the launch rule max(t, free) with the cycle
     t = max(ready(j), floor(free)) and free = start(j-1) + s. Solved at once for all j,
     start(j) = j*s + max over i <= j of (ready(i) - i*s).
@@ -46,7 +47,7 @@ def message_time(
     ready: I64 = np.zeros_like(number)
     arrival = ready
     for hop, (each, delay) in enumerate(zip(map(Fraction, s), delays, strict=True)):
-        # In units of 1/q cycle everything is a whole number.
+        # In units of 1/q cycle all times are whole numbers.
         q, step = each.denominator, each.numerator
         start = number * step + np.maximum.accumulate(ready * q - number * step)
         arrival = -(-(start + step) // q) + delay
@@ -57,13 +58,13 @@ def message_time(
 
 
 def is_exact(flits: Sequence[int], s: Fraction | int, rc_va: int, vcs: int = 2) -> bool:
-    """Whether VCs never hold a packet of a message back, on links of equal `s` with `vcs` VCs in the packet's class.
+    """Return whether VCs never delay a packet of a message, on links of equal `s` with `vcs` VCs in the packet's class.
 
-    `flits`: flits of each packet, all alike but the last. VCs are handed out in turn, so a packet gets the one of the
-    `vcs`-th packet before it. That one's tail has left the next router's buffer when this head comes, and RC and VA
-    begin at once, if ((vcs - 1) * n + 1) * s >= rc + va + 1 for packets of n flits (one cycle more for a fraction s,
-    as arrivals are whole cycles). Where heads do not wait (rc + va = 0) nothing is lost in any case. With va = 0 a head
-    takes the lowest free VC, mostly the one just freed: count one VC then.
+    `flits`: flits of each packet, equal but for the last. VCs are allocated in turn, so a packet gets the VC of the
+    `vcs`-th packet before it. The tail of that packet has left the next router's buffer when this head arrives, and RC
+    and VA begin at once, if ((vcs - 1) * n + 1) * s >= rc + va + 1 for packets of n flits (one cycle more for a
+    fraction s, because arrivals are whole cycles). If heads do not wait (rc + va = 0), it is always exact. With va = 0
+    a head takes the lowest free VC, usually the one just freed: count one VC then.
     """
     if len(flits) <= vcs or rc_va == 0:
         return True
@@ -88,10 +89,10 @@ def neighbour_time(
     serdes: int = 0,
     lane_s: Fraction | int | None = None,
 ) -> int:
-    """`message_time` of `size` bytes between neighbours: injection lane, router, link, router, ejection lane.
+    """Return `message_time` of `size` bytes between neighbours: injection lane, router, link, router, ejection lane.
 
-    `s`: cycles per flit on the link; on the lanes, too, unless `lane_s` says otherwise. The stages of the router are by
-    default those of the "booksim" pipeline.
+    `s`: cycles per flit on the link, and on the lanes unless `lane_s` is given. The default router stages are those of
+    the "booksim" pipeline.
     """
     lane = s if lane_s is None else lane_s
     before, after = bw + sa - 1, st
@@ -101,7 +102,7 @@ def neighbour_time(
     return message_time(packet_flits(size, flit=flit, packet=packet, header=header), per_link, delays, rc + va)
 
 
-# Messages that every rank sends one after the other, and how many of those that it receives it must add up.
+# Messages that every rank sends one after the other, and how many of those it receives it must add up.
 _RING_STEPS: dict[str, Callable[[int], tuple[int, int]]] = {
     "all-reduce": lambda n: (2 * (n - 1), n - 1),
     "reduce-scatter": lambda n: (n - 1, n - 1),
@@ -111,12 +112,12 @@ _RING_STEPS: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def ring_time(kind: str, n: int, size: int, hop: Callable[[int], int], *, endpoint: int = 0, reduction: int = 0) -> int:
-    """Cycles of a collective in one chunk on a ring of n ranks, with the algorithm "ring".
+    """Return the cycles of a collective in one chunk on a ring of n ranks, with the algorithm "ring".
 
     endpoint + steps * (hop(block) + endpoint) + reducing * reduction, where `hop(bytes)` is the time of one message to
     the neighbour (`neighbour_time`) and `block` the largest block: ceil(size / n) bytes, for all-gather all of `size`,
-    which is one rank's shard. The endpoint delay is paid before the first message and after each, the reduction delay
-    after each that is added up. All-to-all needs equal blocks: ValueError where n does not divide the size.
+    the shard of one rank. The endpoint delay is paid before the first message and after each, the reduction delay after
+    each that is added up. All-to-all needs equal blocks: ValueError unless n divides the size.
     """
     if kind == "all-to-all" and size % n:
         raise ValueError(f"{size} bytes are not {n} equal blocks")
@@ -128,5 +129,5 @@ def ring_time(kind: str, n: int, size: int, hop: Callable[[int], int], *, endpoi
 
 
 def ring_all_reduce_time(n: int, size: int, hop: Callable[[int], int], *, endpoint: int = 0, reduction: int = 0) -> int:
-    """endpoint + 2(n-1) * (hop(ceil(size/n)) + endpoint) + (n-1) * reduction; see `ring_time`."""
+    """Return endpoint + 2(n-1) * (hop(ceil(size/n)) + endpoint) + (n-1) * reduction; see `ring_time`."""
     return ring_time("all-reduce", n, size, hop, endpoint=endpoint, reduction=reduction)

@@ -1,4 +1,4 @@
-"""Who takes part in a collective: NPUs in the order of their ranks, and how they lie in the network's dimensions."""
+"""The NPUs of a collective in rank order, and their grid in the dimensions of the network."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ NO_GRID = (-1,)
 
 @dataclass(frozen=True)
 class Communicator:
-    """NPUs `members` in the order of their ranks: a grid of `shape`, the first dimension counting fastest.
+    """NPUs in the order of their ranks.
 
-    `dims`: the dimension of the network along which each dimension of the grid lies; (-1,) where the NPUs form no grid:
-    they are one group then, over all dimensions.
+    Attributes
+    ----------
+    members
+        The NPU of each rank.
+    shape
+        Their grid; the first dimension varies fastest.
+    dims
+        The dimension of the network along each dimension of the grid; (-1,) for NPUs that form no grid and are one
+        group.
     """
 
     members: tuple[int, ...]
@@ -30,20 +37,20 @@ class Communicator:
 
     @property
     def is_grid(self) -> bool:
-        """Whether the plan may go along the network's dimensions."""
+        """Whether the plan may use the dimensions of the network."""
         return self.dims != NO_GRID
 
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Communicator:
-        """All NPUs of a network of this shape."""
+        """Return all NPUs of a network of `shape`."""
         return cls(tuple(range(math.prod(shape))), tuple(shape), tuple(range(len(shape))))
 
     @classmethod
     def of(cls, members: Sequence[int], shape: Sequence[int]) -> Communicator:
-        """Some NPUs of a network of this shape. Raises InputError for what is no list of different NPUs.
+        """Return some NPUs of a network of `shape`. Raises InputError for repeated or unknown NPUs.
 
-        They are a grid if they are all combinations of some coordinates in each dimension, in the order in which the
-        network counts; a list in any other order, or with gaps, is not.
+        They form a grid if they are all combinations of some coordinates in each dimension, in the order of the
+        network.
         """
         npus, own = math.prod(shape), tuple(members)
         if not own:
@@ -53,7 +60,7 @@ class Communicator:
                 raise InputError(f"there is no NPU {npu}", allowed=f"NPUs 0 to {npus - 1}")
         if len(set(own)) < len(own):
             twice = next(npu for npu in own if own.count(npu) > 1)
-            raise InputError(f"NPU {twice} stands in the group twice", allowed="every NPU once")
+            raise InputError(f"NPU {twice} is in the group twice", allowed="every NPU once")
         at = [coordinates(npu, shape) for npu in own]
         used = [sorted({place[dim] for place in at}) for dim in range(len(shape))]
         full = math.prod(len(places) for places in used) == len(own)
@@ -64,7 +71,7 @@ class Communicator:
 
     @classmethod
     def along(cls, dims: Sequence[int], shape: Sequence[int]) -> list[Communicator]:
-        """All groups of NPUs that differ in the coordinates `dims` only, in the order of their first NPUs."""
+        """Return all groups of NPUs that differ only in the coordinates `dims`, in the order of their first NPUs."""
         inside = sorted(set(dims))
         fixed = [range(1) if dim in inside else range(size) for dim, size in enumerate(shape)]
         free = [range(size) if dim in inside else range(1) for dim, size in enumerate(shape)]
@@ -76,7 +83,7 @@ class Communicator:
 
 
 def coordinates(npu: int, shape: Sequence[int]) -> Dims:
-    """Where an NPU is in a network of this shape."""
+    """Return the coordinates of an NPU in a network of `shape`."""
     return tuple(npu // math.prod(shape[:dim]) % size for dim, size in enumerate(shape))
 
 

@@ -18,9 +18,9 @@ from pyxsim.collective.schedule import Schedule
 
 
 class StepOrigin(NamedTuple):
-    """The step of a user's program that a message or a local step was made from.
+    """The step of a user's program from which a message or local step was made.
 
-    `part`: of which part of the rank, as errors begin its name: "threadblock 2 of ". `file`: file and line.
+    `part`: the part of the rank, as error messages begin: "threadblock 2 of ". `file`: file and line.
     """
 
     step: int
@@ -28,7 +28,7 @@ class StepOrigin(NamedTuple):
     file: str
 
 
-UNKNOWN_NS = -1  # ns of a computation of which a file does not say how long it takes
+UNKNOWN_NS = -1  # ns of a computation without a duration in its file
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,45 +38,44 @@ class CompiledSchedule:
     Message m goes from rank src[m] to dst[m] with the cells block_ids[block_ptr[m] : block_ptr[m + 1]] of the sender,
     which are added to the cells put_ids[...] of the receiver (reduce[m]) or stored there. It may leave as soon as
 
-    - every message of its gate g = gate[m] has been taken in at src[m]: gate_ids[gate_ptr[g] : gate_ptr[g + 1]], none
-      where the gate is -1; and
-    - src[m] has taken in need[m] messages of others, whichever they are (0 everywhere unless there is a window).
+    - every message of its gate g = gate[m] has arrived at src[m]: gate_ids[gate_ptr[g] : gate_ptr[g + 1]], none where
+      the gate is -1; and
+    - src[m] has received need[m] messages, of any kind (0 everywhere without a window).
 
-    Where src[m] == dst[m] it is a *local step*, which the rank does for itself: nothing is sent. The messages of a
-    *join* (join[m] >= 0; they follow each other) are handed to their receivers together, when the last of them has
-    arrived, and each receiver gets the sum of what all of them carry.
+    Where src[m] == dst[m] it is a *local step*: nothing is sent. The messages of a *join* (join[m] >= 0, consecutive)
+    are delivered together when the last of them has arrived, and each receiver gets the sum of all of them.
 
-    A rank is through when it has sent all its messages and taken in all that go to it.
+    A rank has finished when it has sent all its messages and received all messages for it.
     """
 
     kind: Kind
     algorithm: str
     n: int
     blocks: int
-    cells: int  # cells 0 .. blocks-1 are the blocks, the rest is scratch room
+    cells: int  # cells 0 .. blocks-1 are the blocks, the rest is scratch space
     window: int | None
     src: I32
     dst: I32
     reduce: Bools
     way: I8  # -1: goes round the other way
     join: I32
-    step: I32  # messages of one step are written side by side; never decreases
+    step: I32  # independent messages written together share a step; never decreases
     block_ptr: I64
     block_ids: I32
-    put_ids: I32  # most often the same array as block_ids
-    content: I32  # the blocks whose data the cells hold; most often the same array, too
+    put_ids: I32  # usually the same array as block_ids
+    content: I32  # the blocks whose data the cells hold; usually the same array, too
     gate: I32
     gate_ptr: I64
     gate_ids: I32
     need: I32
-    empty: Bools  # bool[blocks]: blocks without bytes, which no message carries any more
+    empty: Bools  # bool[blocks]: blocks without bytes, which no message carries
     root: int = 0
-    summed: Bools | None = None  # stored, but only until the receiver adds it to what it has
-    written: tuple[StepOrigin | None, ...] = ()  # the steps that the messages were made from, if they were
-    explicit_waits: bool = False  # the waits are not derived from the data, but came with the schedule
-    extra_ns: I64 | None = None  # what local steps cost besides, in ns: computation in their middle, or UNKNOWN_NS
-    given_bytes: I64 | None = None  # bytes of messages that a file fixed: no blocks, and nothing to prove about data
-    unproved: str = ""  # why nothing is proved about data
+    summed: Bools | None = None  # bool[M]: the receiver stores it, then adds it to its data
+    written: tuple[StepOrigin | None, ...] = ()  # origins of the messages, if they have one
+    explicit_waits: bool = False  # waits are given, not derived from the data
+    extra_ns: I64 | None = None  # int64[M], extra ns of local steps that compute, or UNKNOWN_NS
+    given_bytes: I64 | None = None  # int64[M], bytes from a file: no blocks, and no proof about data
+    unproved: str = ""  # why there is no proof about data
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,40 +96,40 @@ class CompiledSchedule:
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether all messages stay whatever blocks are empty: their waits, or the sharing of cells, need them."""
+        """Whether messages of empty blocks stay: explicit waits or shared cells need them."""
         return self.explicit_waits or not self.simple
 
     @cached_property
     def local(self) -> Bools:
-        """bool[M]: steps that a rank does for itself."""
+        """bool[M]: local steps."""
         return np.equal(self.src, self.dst)
 
     @cached_property
     def adds(self) -> Bools:
-        """bool[M]: what the message brings is added to what is at its receiver."""
+        """bool[M]: the receiver adds the message to its data."""
         adds = self.reduce | (self.join >= 0)
         return adds if self.summed is None else adds | self.summed
 
     def starts(self, block: int) -> Sequence[int]:
-        """The ranks that hold the block, or contribute to it, at the start."""
+        """Return the ranks that hold the block, or contribute to it, at the start."""
         return self.kind.start(self.n, block // (self.blocks // self.kind.units(self.n)), self.root)
 
     def goals(self, block: int) -> Sequence[int]:
-        """The ranks that must have the block complete at the end."""
+        """Return the ranks that must have the complete block at the end."""
         return self.kind.goal(self.n, block // (self.blocks // self.kind.units(self.n)), self.root)
 
     def blocks_of(self, message: int) -> I32:
-        """The cells of its sender that a message carries: mostly the blocks of these numbers."""
+        """Return the cells of the sender that a message carries; usually the blocks of the same numbers."""
         return self.block_ids[self.block_ptr[message] : self.block_ptr[message + 1]]
 
     def waits_for(self, message: int) -> I32:
-        """The messages that must have arrived at the sender before this one may leave."""
+        """Return the messages that must arrive at the sender before this one may leave."""
         gate = self.gate[message]
         return self.gate_ids[self.gate_ptr[gate] : self.gate_ptr[gate + 1]] if gate >= 0 else self.gate_ids[:0]
 
     @cached_property
     def deps(self) -> tuple[I64, I32]:
-        """CSR over messages: `waits_for` of each. Large where many sends share a gate: gates are cheaper."""
+        """CSR over messages: `waits_for` of each. Large where many sends share a gate; gates are cheaper."""
         waiting = self.gate >= 0
         lengths = np.zeros(len(self), dtype=np.int64)
         lengths[waiting] = np.diff(self.gate_ptr)[self.gate[waiting]]
@@ -139,13 +138,13 @@ class CompiledSchedule:
 
     @cached_property
     def opens(self) -> tuple[I64, I32]:
-        """CSR over messages: the gates that wait for the arrival of each message."""
+        """CSR over messages: the gates that wait for each message."""
         members = np.repeat(np.arange(len(self.gate_ptr) - 1, dtype=np.int32), np.diff(self.gate_ptr))
         return _grouped(self.gate_ids, members, len(self))
 
     @cached_property
     def behind(self) -> tuple[I64, I32]:
-        """CSR over gates: the messages that may leave (as far as data go) when each gate is open, in order."""
+        """CSR over gates: the messages that each gate releases, in order."""
         waiting = np.flatnonzero(self.gate >= 0).astype(np.int32)
         return _grouped(self.gate[waiting], waiting, len(self.gate_ptr) - 1)
 
@@ -161,14 +160,14 @@ class CompiledSchedule:
 
     @cached_property
     def order(self) -> I32:
-        """int32[M]: which send of its rank a message is, from 0."""
+        """int32[M]: index of a message among the sends of its rank, from 0."""
         ptr, ids = self.sends
         order = np.empty(len(self), dtype=np.int32)
         order[ids] = ranges(np.zeros(self.n, dtype=np.int64), np.diff(ptr))
         return order
 
     def message_bytes(self, block_sizes: npt.NDArray[np.integer]) -> I64:
-        """Bytes of every message (int64[M]) when block b has block_sizes[b] bytes."""
+        """Return the bytes of every message, int64[M], if block b has block_sizes[b] bytes."""
         if self.given_bytes is not None:
             return self.given_bytes
         if len(block_sizes) != self.blocks:
@@ -177,10 +176,10 @@ class CompiledSchedule:
         return cast(I64, total[self.block_ptr[1:]] - total[self.block_ptr[:-1]])
 
     def without_empty(self, block_sizes: npt.NDArray[np.integer]) -> CompiledSchedule:
-        """The schedule for blocks of these sizes: blocks of no bytes are not sent and nothing waits for them.
+        """Return the schedule for blocks of these sizes: empty blocks are not sent, and nothing waits for them.
 
-        Messages that carried nothing else are gone, so messages are numbered anew. Cached by which blocks are empty.
-        Where the schedule `keeps_empty`, a message without bytes is done at once instead.
+        Messages without blocks are removed and the rest renumbered. Cached by the set of empty blocks. With
+        `keeps_empty` an empty message completes at once instead.
         """
         empty = np.asarray(block_sizes) == 0
         if self.keeps_empty or not empty.any():
@@ -188,14 +187,14 @@ class CompiledSchedule:
         return self.variant(empty.tobytes(), lambda: _pruned(self, empty))
 
     def variant(self, key: object, build: Callable[[], CompiledSchedule]) -> CompiledSchedule:
-        """A schedule made from this one, built once for every key."""
+        """Return a schedule derived from this one, built once per key."""
         if key not in self._variants:
             self._variants[key] = build()
         return self._variants[key]
 
 
 def compiled(schedule: Schedule | CompiledSchedule, algorithm: str = "this schedule") -> CompiledSchedule:
-    """The arrays of a schedule. Raises ScheduleError for messages that cannot be."""
+    """Return the arrays of a schedule. Raises ScheduleError for impossible messages."""
     if isinstance(schedule, CompiledSchedule):
         return schedule
     steps = schedule.steps
@@ -241,7 +240,7 @@ def _with_waits(s: CompiledSchedule) -> CompiledSchedule:
 
 
 def _needs(s: CompiledSchedule, kept: Bools) -> I32:
-    """What the window demands when only the `kept` messages are sent. Local steps neither send nor receive."""
+    """The needs of the window if only the `kept` messages are sent. Local steps neither send nor receive."""
     if s.window is None:
         return s.need
     sent = ~s.local
@@ -279,7 +278,7 @@ def _joined(parts: list[I64]) -> I32:
 
 
 def _grouped(group: npt.NDArray[np.integer], values: I32, groups: int) -> tuple[I64, I32]:
-    """CSR: the values of each group, in the order in which they stand."""
+    """CSR: the values of each group, in their order."""
     order = np.argsort(group, kind="stable")
     ptr, ids = pointers(np.bincount(group, minlength=groups)), values[order]
     frozen(ptr)

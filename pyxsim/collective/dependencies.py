@@ -1,11 +1,10 @@
 """What every message of a schedule must wait for, derived from the order in which the messages are written.
 
 A *cell* is one block at one rank. A send reads its cells when it leaves, a message writes its cells when it arrives.
-A read waits for the writes of the same cell that stand before it in the schedule, back to the last one that stores
-(and does not add). The messages of one step stand side by side: none of them comes before another. A local step (of a
-rank for itself) does not get ahead of what was to be written into its target cells before it either.
+A read waits for the earlier writes of the same cell, back to the last one that stores (and does not add). The messages
+of one step are independent. A local step also waits for earlier writes into its target cells.
 
-All is done with sorted keys, not with a table of cells: an all-to-all on 256 ranks has 16 million of them.
+Sorted keys replace a table of cells: an all-to-all on 256 ranks has 16 million of them.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from pyxsim.collective.arrays import I32, I64, Bools, pointers, ranges
 
 @dataclass(frozen=True)
 class Gates:
-    """What messages wait for. A gate is a set of messages that must have arrived; it may open for several messages.
+    """What messages wait for. A gate is a set of messages that must have arrived; several messages may share it.
 
-    `of`: int32[M], the gate of each message, -1 where it need not wait; `ptr`, `ids`: the messages of each gate (CSR).
+    `of`: int32[M], the gate of each message, -1 for none; `ptr`, `ids`: the messages of each gate (CSR).
     """
 
     of: I32
@@ -31,7 +30,7 @@ class Gates:
 
 
 def slots(step: I32) -> tuple[I64, I64]:
-    """Places in one order of all reads and all writes, 0 .. 2M-1: int64[M] of the reads and of the writes.
+    """Return the positions of all reads and all writes in one order, 0 .. 2M-1, int64[M] each.
 
     In each step, all reads come before all writes. `step` (int32[M]) must not decrease.
     """
@@ -44,7 +43,7 @@ def slots(step: I32) -> tuple[I64, I64]:
 def gates(
     src: I32, dst: I32, reduce: Bools, step: I32, block_ptr: I64, block_ids: I32, put_ids: I32, cells: int
 ) -> Gates:
-    """The gate of every message. Sends that wait for the same arrivals at the same cell share one."""
+    """Return the gate of every message. Sends that wait for the same arrivals at the same cell share one."""
     count = len(src)
     carried = np.diff(block_ptr)
     message = np.repeat(np.arange(count, dtype=np.int32), carried)
@@ -66,7 +65,7 @@ def gates(
     cell = keys >> bits
     event, writes = at_slot[slot], writes_at[slot]
     writers = event[writes]
-    # `last`: how many writes there are before a place. `first`: the number of the write from which on they count.
+    # `last`: number of writes before a position. `first`: the first write that counts.
     last = np.cumsum(writes, dtype=np.int32) - writes
     begins = np.empty(len(cell), dtype=bool)
     begins[:1] = True
@@ -81,14 +80,14 @@ def _shared(reader: I32, first: I64, last: I64, writers: I32, carried: I64) -> G
     """Gates from reads: message reader[i] waits for writers[first[i]:last[i]]; carried: blocks per message."""
     count = len(carried)
     of = np.full(count, -1, dtype=np.int32)
-    # One block: reads that follow each other in a cell and see the same writes share a gate.
+    # One block: consecutive reads of a cell that see the same writes share a gate.
     single = carried[reader] == 1
     who, low, high = reader[single], first[single], last[single]
     new = np.ones(len(who), dtype=bool)
     new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
     of[who] = np.cumsum(new) - 1
     low, lengths = low[new], (high - low)[new]
-    # Several blocks: the union over the blocks, a gate of its own.
+    # Several blocks: a gate of its own, the union over the blocks.
     who, lengths_many = reader[~single], (last - first)[~single]
     pairs = np.repeat(who.astype(np.int64), lengths_many) * count + writers[ranges(first[~single], lengths_many)]
     pairs = np.unique(pairs)
@@ -100,7 +99,7 @@ def _shared(reader: I32, first: I64, last: I64, writers: I32, carried: I64) -> G
 
 
 def explicit_gates(src: Sequence[int], waits: Sequence[Collection[int]]) -> Gates:
-    """Gates for waits that are given message by message; those of a rank that wait for the same share one."""
+    """Return gates for waits given per message; equal waits of a rank share one."""
     numbers: dict[tuple[int, tuple[int, ...]], int] = {}
     of = [
         numbers.setdefault((rank, tuple(sorted(set(awaited)))), len(numbers)) if awaited else -1
@@ -112,11 +111,11 @@ def explicit_gates(src: Sequence[int], waits: Sequence[Collection[int]]) -> Gate
 
 
 def window_needs(src: I32, dst: I32, step: I32, n: int, window: int, kept: Bools) -> I32:
-    """How many messages a rank must have received, whichever they are, before each of its sends: int32[M].
+    """Return how many messages a rank must have received before each of its sends: int32[M].
 
-    The k-th send waits for k - window + 1 receptions, but never for more than stand before it in the schedule: so
-    sending in that order is always possible, and no window can lock a schedule up. Messages that are not `kept` (they
-    have no bytes) do not count: of the receptions that a send would wait for, those that remain.
+    The k-th send waits for k - window + 1 receptions, but never for more than precede it in the schedule: so sending in
+    that order is always possible, and no window can deadlock a schedule. Of the receptions that a send would wait for,
+    only the `kept` messages count; the others have no bytes.
     """
     count = len(src)
     read_slot, write_slot = slots(step)
@@ -128,13 +127,13 @@ def window_needs(src: I32, dst: I32, step: I32, n: int, window: int, kept: Bools
     is_send = (keys & 1) == 0
     rank, slot = keys >> (bits + 1), keys >> 1 & ((1 << bits) - 1)
     begin = np.searchsorted(rank, np.arange(n))[rank]
-    arrived = np.cumsum(~is_send) - ~is_send  # receptions before, of all ranks together: keys are sorted by rank
+    arrived = np.cumsum(~is_send) - ~is_send  # earlier receptions of all ranks: keys are sorted by rank
     received = arrived - arrived[begin]
     sent = np.arange(len(keys)) - begin - received
     wanted = np.clip(np.minimum(sent - window + 1, received), 0, None)[is_send]
     message = np.empty(2 * count, dtype=np.int32)
     message[read_slot] = message[write_slot] = np.arange(count)
-    real = np.concatenate([[0], np.cumsum(kept[message[slot[~is_send]]])])  # those that are kept, among the first ...
+    real = np.concatenate([[0], np.cumsum(kept[message[slot[~is_send]]])])  # prefix sums of the kept ones
     base = arrived[begin][is_send]
     need = np.empty(count, dtype=np.int32)
     need[message[slot[is_send]]] = real[base + wanted] - real[base]

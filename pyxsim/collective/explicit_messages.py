@@ -1,4 +1,4 @@
-"""Schedules that bring their own waits: for readers of formats in which these are written down."""
+"""Schedules with explicit waits, for readers of formats that state them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,22 @@ from pyxsim.collective.kinds import Kind, get_kind
 
 
 class Message(NamedTuple):
-    """One message, or one local step (src == dst), of a schedule that brings its own waits.
+    """One message, or one local step (src == dst), with explicit waits.
 
-    `cells` of the sender are stored in the cells `puts` of the receiver (None: in the same ones), or added there.
-    `waits`: earlier messages that must have been taken in at the sender before this one may leave. `nbytes`: its size,
-    where the format has no data; then there are no cells. `extra_ns`: what a local step costs besides, or UNKNOWN_NS.
-    `summed`: a local step at the receiver adds what is stored to what was there. `written`: the step that this was made
-    from.
+    Attributes
+    ----------
+    cells, puts
+        Cells of the sender, and those of the receiver in which they are stored or added; None for the same.
+    waits
+        Earlier messages that must have arrived at the sender before this one may leave.
+    nbytes
+        Its size, in formats without data; then it has no cells.
+    extra_ns
+        Extra time of a local step, or UNKNOWN_NS.
+    summed
+        The receiver adds what is stored to its data in a local step.
+    written
+        The step of the program that it was made from.
     """
 
     src: int
@@ -49,15 +58,15 @@ def compile_messages(
     cells: int | None = None,
     unproved: str = "",
 ) -> CompiledSchedule:
-    """The schedule of these messages, which stand in an order in which they could be executed one by one.
+    """Return the schedule of messages in an order in which they could be executed one by one.
 
-    `blocks`, `cells`: as in `Schedule`. With `nbytes` all messages have them, and `unproved` says why nothing is proved
-    about data. Raises ScheduleError for messages that cannot be.
+    `blocks`, `cells`: as in `Schedule`. All messages have `nbytes`, or none; if they do, `unproved` states why there is
+    no proof about data. Raises ScheduleError for impossible messages.
     """
     kind = get_kind(kind)
     sizes = [message.nbytes for message in messages if message.nbytes is not None]
     if sizes and len(sizes) < len(messages):
-        raise ValueError("either all messages have their size, or none")
+        raise ValueError("either all messages have a size, or none")
     extra = [message.extra_ns for message in messages]
     written = tuple(message.written for message in messages)
     blocks = kind.default_blocks(n) if blocks is None else blocks

@@ -1,7 +1,7 @@
-"""What a collective must achieve: which ranks hold a block at the start, and which must hold it at the end.
+"""The kinds of collectives: which ranks hold a block at the start, and which must hold it at the end.
 
-A rank that holds a block at the start has one contribution to it. At the end the ranks of the goal must have the block
-with every contribution exactly once. That is all the checker knows of a kind; how it is done is up to the algorithm.
+A rank that holds a block at the start has one contribution to it. At the end the goal ranks must have the block with
+every contribution exactly once. The checker needs to know nothing else; the algorithm decides the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyxsim.settings.algorithms import ROOTED
 
 
 class Ranks(Protocol):
-    """(n, unit) or (n, unit, root) -> some ranks of a group of n; the root is rank 0 unless it is said otherwise."""
+    """(n, unit) or (n, unit, root) -> some ranks of a group of n; the root is rank 0 by default."""
 
     def __call__(self, n: int, unit: int, root: int = 0, /) -> Sequence[int]: ...
 
@@ -28,32 +28,35 @@ class Ranks(Protocol):
 class Kind:
     """A collective operation on a group of n ranks.
 
-    `homes` says how many ranks a block is named after: 0 (a cut of the buffer that may be anywhere: any number of
-    blocks), 1 (block r belongs to rank r: n blocks) or 2 (block i*n+j goes from rank i to rank j: n*n blocks). An
-    algorithm may cut each of these units further, into the same number of consecutive blocks.
-
-    A `rooted` kind has one rank that all data come from or go to. Algorithms write it down for rank 0; a schedule for
-    another root is the same one renamed. In an `idempotent` kind a contribution may be added more than once: only
-    whether it is there counts.
+    Attributes
+    ----------
+    homes
+        How many ranks identify a unit of data: 0 (any cut of the buffer), 1 (unit r belongs to rank r: n units) or 2
+        (unit i*n+j goes from rank i to rank j: n*n units). An algorithm may cut units further, into equally many
+        consecutive blocks each.
+    rooted
+        All data come from one rank or go to it. Algorithms write rank 0; another root is the same schedule renamed.
+    idempotent
+        A contribution may be added more than once.
     """
 
     name: str
     homes: int
-    start: Ranks  # the ranks that hold the unit, or contribute to it, at the start
-    goal: Ranks  # the ranks that must have it complete at the end
+    start: Ranks  # ranks that hold the unit, or contribute to it, at the start
+    goal: Ranks  # ranks that must have it complete at the end
     rooted: bool = False
     idempotent: bool = False
 
     def units(self, n: int) -> int:
-        """In how many pieces the meaning of the operation cuts the data of a group of n ranks."""
+        """Return the number of units of a group of n ranks."""
         return int(n**self.homes)
 
     def default_blocks(self, n: int) -> int:
-        """In how many blocks an algorithm cuts the data unless it says otherwise."""
+        """Return the default number of blocks of a group of n ranks."""
         return 1 if self.idempotent else int(n ** max(self.homes, 1))
 
     def moved(self, rank: I64) -> I64:
-        """Where the units go when rank r is renamed to rank[r]: int64[units]."""
+        """Return where the units go when rank r is renamed to rank[r]: int64[units]."""
         unit = np.zeros(1, dtype=np.int64)
         for _ in range(self.homes):
             unit = (unit[:, None] * len(rank) + rank[None, :]).ravel()
@@ -97,7 +100,7 @@ KINDS = {
 
 
 def get_kind(name: str | Kind) -> Kind:
-    """The kind of that name; a Kind of one's own is passed through. Raises InputError."""
+    """Return the kind of that name; a Kind is returned unchanged. Raises InputError."""
     if isinstance(name, Kind):
         return name
     if name not in KINDS:

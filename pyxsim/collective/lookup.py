@@ -1,8 +1,8 @@
-"""From the name of an algorithm to its schedule: "ring", "direct:4", ASTRA-sim's spellings, and files of the user's.
+"""From the name of an algorithm to its schedule: "ring", "direct:4", ASTRA-sim's names, and files.
 
-A number behind a name goes to the third parameter of the algorithm's function: a window, segments, rings, the size of
-a group, whatever it calls it. `one-` before a name means: one group over all dimensions together ("one-ring",
-ASTRA-sim's oneRing). That is a matter of the plan; the schedule is the one of the plain algorithm.
+A number after a name goes to the third parameter of the algorithm's function: a window, segments, rings, group size.
+`one-` before a name combines all dimensions into one group ("one-ring", ASTRA-sim's oneRing); that concerns the plan,
+the schedule is that of the plain algorithm.
 
 A path is a name, too: `FILE.py`, `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et` (see `custom`).
 """
@@ -33,16 +33,16 @@ _FILE = re.compile(rf"(one-)?([^:]+\.(?:{'|'.join(READERS)}))(?::([^\d:][^:]*))?
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A name, understood. `function(kind, n)` or, with a number, `function(kind, n, number)` gives the schedule."""
+    """A parsed name. `function(kind, n)` or, with a number, `function(kind, n, number)` returns the schedule."""
 
-    name: str  # the name proper: "one-halving-doubling", "direct:4"
+    name: str  # canonical name: "one-halving-doubling", "direct:4"
     function: Callable[..., Schedule | CompiledSchedule]
     number: int | None
     over_all: bool  # one group over all dimensions
     kinds: tuple[str, ...]
 
     def check(self, kind: str, *, key: str | None = None) -> None:
-        """Raise InputError unless the algorithm can do this kind of collective."""
+        """Raise InputError unless the algorithm supports this kind of collective."""
         if kind not in self.kinds:
             raise InputError(
                 f"{self.name} cannot do {kind}", key=key, allowed=f"{', '.join(self.kinds)} with {self.name}"
@@ -50,10 +50,10 @@ class Algorithm:
 
 
 def get_algorithm(name: str, *, key: str | None = None) -> Algorithm:
-    """The algorithm of that name, from the shelf or from a file. Raises InputError with the closest match.
+    """Return the algorithm of that name, from the shelf or from a file. Raises InputError with the closest match.
 
-    The shelf must have been loaded (pyxsim.library.load_all). A registered name always means itself; otherwise a
-    number at the end goes to the function, and a leading `one-` (or `one` before a capital letter) over all dimensions.
+    The shelf must have been loaded (pyxsim.library.load_all). A registered name has priority; otherwise a number at the
+    end goes to the function, and a leading `one-` (or `one` before a capital letter) combines all dimensions.
     """
     if name not in collectives and (match := _FILE.fullmatch(name)):
         return _of_file(name, *match.groups(), key=key)
@@ -90,14 +90,14 @@ def _check_number(function: Callable[..., Any], plain: str, number: int | None, 
     if not parameters:
         raise InputError(f"{plain} takes no number", key=key, allowed=plain, given=name)
     if number == 0:
-        what = f"'{name}': 0 is no {parameters[0].replace('_', ' ')}"
+        what = f"'{name}': {parameters[0].replace('_', ' ')} is 0"
         raise InputError(what, key=key, allowed=f"{plain}:1 and more")
 
 
 def located(name: str, folder: Path) -> str:
-    """The name of an algorithm as a file in `folder` means it: a path in it is made absolute, others stay as they are.
+    """Return the name of an algorithm with a path relative to `folder` made absolute; other names stay as they are.
 
-    No name of an algorithm has a suffix, so what ends with one of ours is a path.
+    Names of algorithms have no suffix, so a name that ends with a known suffix is a path.
     """
     match = _FILE.fullmatch(name)
     if match is None or name in collectives:
@@ -107,9 +107,9 @@ def located(name: str, folder: Path) -> str:
 
 
 def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> CompiledSchedule:
-    """The schedule of an algorithm for one group of n ranks; cached. Raises InputError, ScheduleError.
+    """Return the schedule of an algorithm for one group of n ranks; cached. Raises InputError, ScheduleError.
 
-    `mirror`: the same with the ranks in the other direction round (see `mirrored`).
+    `mirror`: with the ranks in the opposite direction (see `mirrored`).
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
@@ -127,11 +127,11 @@ def _build(function: Callable[..., Any], name: str, number: int | None, kind: st
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
         raise InputError(what, file=_place(error)) from error
     if not isinstance(schedule, Schedule | CompiledSchedule):
-        raise InputError(f"the collective algorithm '{name}' gave {type(schedule).__name__}", allowed="a Schedule")
+        raise InputError(f"the collective algorithm '{name}' returned {type(schedule).__name__}", allowed="a Schedule")
     if (schedule.kind.name, schedule.n) != (kind, n):
         raise InputError(
-            f"the collective algorithm '{name}' was asked for {kind} on {n} ranks "
-            f"and gave {schedule.kind.name} on {schedule.n}"
+            f"the collective algorithm '{name}' was to return {kind} on {n} ranks "
+            f"and returned {schedule.kind.name} on {schedule.n}"
         )
     return compiled(schedule, name)
 

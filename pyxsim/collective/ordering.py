@@ -1,8 +1,8 @@
-"""What a schedule enforces to be before what, and whether accesses to shared cells are in such an order.
+"""The order that a schedule enforces on its messages, and whether accesses to shared cells have one.
 
-Sets of messages are bit masks. For the messages that carry one block they are short. Where blocks share cells, or waits
-are the schedule's own, any wait may put any two messages in order; but mostly they wait for each other directly, or
-over messages that carry the block. Only for the pairs that are left all messages are gone through.
+Sets of messages are bit masks, short ones for the messages that carry one block. Where blocks share cells, or waits are
+explicit, any wait may order any two messages; but usually they wait for each other directly, or through messages that
+carry the block. Only the remaining pairs need a search through all messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT_ONCE = 4096  # bits of the masks over all messages
 
 
 class Lists:
-    """The arrays of a schedule as lists: single elements of these are read many times."""
+    """The arrays of a schedule as lists: single elements are read many times."""
 
     def __init__(self, s: CompiledSchedule) -> None:
         self.schedule = s
@@ -34,15 +34,15 @@ class Lists:
         self.waits: list[list[int]] = [ids[a:b] for a, b in pairwise(ptr)]  # of each gate
 
     def steps(self, messages: Sequence[int]) -> list[range]:
-        """The places of messages that stand in order, those of one step together."""
+        """Return the positions of ordered messages, those of one step together."""
         step = self.step
         ends = [i for i in range(1, len(messages)) if step[messages[i]] != step[messages[i - 1]]]
         return [range(a, b) for a, b in pairwise([0, *ends, len(messages)])] if messages else []
 
 
 class Enforced(NamedTuple):
-    """For each message, by its place, three sets: those enforced to have arrived before it leaves; those before it
-    arrives; and those enforced to have left before it arrives, itself included."""
+    """Three sets for each message, by position: messages that have arrived before it leaves; messages that have arrived
+    before it arrives; messages that have left before it arrives, itself included."""
 
     before: list[int]
     arrived: list[int]
@@ -50,11 +50,12 @@ class Enforced(NamedTuple):
 
 
 def enforced(lists: Lists, messages: Sequence[int], place: Mapping[int, int], bit: Mapping[int, int]) -> Enforced:
-    """Over the waits between these messages, which have these places; those that have a bit are told of."""
+    """Return the order enforced by the waits between `messages`, at these positions; `bit` numbers the ones to
+    report."""
     gate, join = lists.gate, lists.join
     found = Enforced([], [], [])
     before, arrived, left = found
-    behind = {-1: (0, 0)}  # gate -> the messages that have arrived, and those that have left, when it opens
+    behind = {-1: (0, 0)}  # gate -> messages that have arrived, and have left, when it opens
     for side_by_side in lists.steps(messages):
         for i in side_by_side:
             m = messages[i]
@@ -86,8 +87,10 @@ def _one(bit: Mapping[int, int], message: int) -> int:
 
 
 class Unordered(NamedTuple):
-    """A message and an earlier one that both access a cell, at least one to change it, in no order. `block` is what the
-    first has there."""
+    """A message and an earlier one that access a cell without an order, at least one of them to change it.
+
+    `block`: what the first has in the cell.
+    """
 
     message: int
     other: int
@@ -96,16 +99,16 @@ class Unordered(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """What must be in order, and is not yet known to be: `other` in the set number `which` of `Enforced`."""
+    """A pair not yet known to be ordered: `other` must be in set number `which` of `Enforced`."""
 
     access: Unordered
     which: int
 
 
 def first_unordered(lists: Lists, reads: I64, writes: I64) -> Unordered | None:
-    """The first access to a cell, of any message, that is not in order.
+    """Return the first unordered access to a cell; None if all are ordered.
 
-    `reads`, `writes`: the numbers of the cells, rank included, in the places of `block_ids`.
+    `reads`, `writes`: numbers of cells, rank included, in the order of `block_ids`.
     """
     open_ = _Accesses(lists, reads, writes).open
     sources = sorted({pair.access.other for pair in open_})
@@ -124,7 +127,7 @@ def first_unordered(lists: Lists, reads: I64, writes: I64) -> Unordered | None:
 
 
 class _Accesses:
-    """All accesses of a schedule, in order. `open`: pairs neither in order directly nor over messages of the block."""
+    """All accesses of a schedule. `open`: pairs ordered neither directly nor through messages of the block."""
 
     def __init__(self, lists: Lists, reads: I64, writes: I64) -> None:
         self.lists = lists
@@ -141,7 +144,7 @@ class _Accesses:
     def _walk(self, reads: list[int], writes: list[int]) -> None:
         s, adds = self.lists.schedule, self.lists.reduce
         ptr, content = s.block_ptr.tolist(), s.content.tolist()
-        # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
+        # Per cell: the last message that stored; the writers since, that one included; the readers since.
         stored, wrote, read = dict[int, set[int]](), dict[int, set[int]](), dict[int, set[int]]()
         none = set[int]()
         for side_by_side in self.lists.steps(range(len(s))):
@@ -174,7 +177,7 @@ class _Accesses:
                 self.open.append(_Pair(Unordered(m, other, cell, block), which))
 
     def _over(self, block: int) -> tuple[dict[int, int], Enforced]:
-        """What is enforced over the messages that carry a block."""
+        """The order enforced by the messages that carry a block."""
         if block not in self._known:
             # A message may carry copies of a block in several cells.
             messages = list(dict.fromkeys(self._carry[block].tolist()))

@@ -1,13 +1,12 @@
 """A collective on a network of several dimensions as a sequence of phases, each on groups along one dimension.
 
 A reduce-scatter along dimension 0 leaves every NPU with one block of the buffer; the reduce-scatter along dimension 1
-cuts that block again, and so on; all-gathers put the blocks together in the reverse order. So in every phase a group
+cuts that block again, and so on; all-gathers reassemble the blocks in the reverse order. So in every phase a group
 works on a *piece*: the whole buffer, cut along the dimensions that were scattered before. Cuts are exact for any size:
 NPUs with different coordinates may own pieces that differ by a byte.
 
-From a root, data spread: after a phase along a dimension all NPUs have them that differ from the root in this and the
-earlier dimensions only. To a root they are collected in the same way backwards. Groups in which nobody has data, or
-which have given theirs away, take no part in a phase.
+Data from a root spread: after a phase along a dimension all NPUs have them that differ from the root only in this and
+earlier dimensions. Data to a root are collected in the reverse order. Groups without data take no part in a phase.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Phase:
-    """One collective on every group of NPUs that differ in the coordinates `dims` only (mostly one dimension).
+    """One collective on every group of NPUs that differ only in the coordinates `dims` (usually one dimension).
 
-    The group of an NPU works on its piece of `whole` bytes, which were cut before this phase along `cuts`, in that
-    order; with all-to-all, `copies` NPUs have sent theirs, and as many pieces travel together. With a rooted kind the
-    member that shares the coordinates of NPU `root` along `dims` is the root of each group, and only those groups take
-    part that share its coordinates along `at_root`.
+    The group of an NPU works on its piece of `whole` bytes, cut before this phase along `cuts`, in that order. In an
+    all-to-all, `copies` NPUs have sent theirs, and as many pieces travel together. With a rooted kind, the member that
+    shares the coordinates of NPU `root` along `dims` is the root of each group, and only groups that share its
+    coordinates along `at_root` take part.
     """
 
     kind: str
@@ -52,34 +51,34 @@ class Phase:
 
     @cached_property
     def npus(self) -> int:
-        """NPUs in one group."""
+        """NPUs per group."""
         return math.prod(self.shape[d] for d in self.dims)
 
     @cached_property
     def root_rank(self) -> int:
-        """The rank of the root in each group."""
+        """Rank of the root in each group."""
         return int(self.ranks[self.root])
 
     def schedule(self, *, mirror: bool = False) -> CompiledSchedule:
-        """What one group does, with the root in its place; see `get_schedule`."""
+        """Return the schedule of one group, with the root in its place; see `get_schedule`."""
         return rooted_at(get_schedule(self.kind, self.algorithm, self.npus, mirror=mirror), self.root_rank)
 
     def block_sizes(self, piece: int) -> I64:
-        """Bytes of the blocks of the schedule for a group that works on a piece of these bytes (read-only)."""
+        """Return the bytes of each block for a group that works on a piece of `piece` bytes (read-only)."""
         return _block_sizes(self.kind, self.npus, self.schedule().blocks, piece, self.copies)
 
     def messages(self, piece: int, *, mirror: bool = False) -> tuple[CompiledSchedule, I64]:
-        """What a group really sends that works on a piece of these bytes; cached.
+        """Return what a group sends for a piece of `piece` bytes; cached.
 
-        The schedule without the messages that would be empty, and the bytes of each message (int64[M], read-only).
+        The schedule without empty messages, and the bytes of each message (int64[M], read-only).
         """
         return _messages(self.schedule(mirror=mirror), piece, self.copies)
 
     @cached_property
     def groups(self) -> I32:
-        """int32[groups, npus]: the NPUs of each group that takes part, in the order of their ranks."""
+        """int32[groups, npus]: the NPUs of each group that takes part, in rank order."""
         npu = np.arange(math.prod(self.shape), dtype=np.int32).reshape(self.shape[::-1])
-        # Dimension d is axis -1-d. The first of `dims` counts fastest, so it comes last.
+        # Dimension d is axis -1-d. The first of `dims` varies fastest, so it comes last.
         axes = [len(self.shape) - 1 - d for d in reversed(self.dims)]
         others = [axis for axis in range(len(self.shape)) if axis not in axes]
         groups = npu.transpose(others + axes).reshape(-1, self.npus)
@@ -91,22 +90,22 @@ class Phase:
 
     @cached_property
     def ranks(self) -> I64:
-        """int64[NPUs]: the rank of every NPU in its group."""
+        """int64[NPUs]: rank of each NPU in its group."""
         return positions(self.shape, self.dims)
 
     @cached_property
     def pieces(self) -> I64:
-        """int64[NPUs]: bytes of the piece that the group of each NPU works on."""
+        """int64[NPUs]: bytes of the piece of each NPU's group."""
         return cut(self.shape, self.cuts, self.whole)[1]
 
     @cached_property
     def bytes_in(self) -> I64:
-        """int64[NPUs]: bytes that each NPU brings into the phase."""
+        """int64[NPUs]: bytes of each NPU before the phase."""
         return self._shares(_SHARES[self.kind][0])
 
     @cached_property
     def bytes_out(self) -> I64:
-        """int64[NPUs]: bytes that each NPU has at the end of the phase."""
+        """int64[NPUs]: bytes of each NPU after the phase."""
         return self._shares(_SHARES[self.kind][1])
 
     def _shares(self, share: Callable[[Phase], I64]) -> I64:
@@ -116,7 +115,7 @@ class Phase:
         return bytes_
 
     def own_block(self) -> I64:
-        """int64[NPUs]: bytes of the part of the piece that belongs to the NPU itself."""
+        """int64[NPUs]: bytes of the part of the piece that belongs to each NPU."""
         n = self.npus
         return boundary(self.pieces, n, self.ranks + 1) - boundary(self.pieces, n, self.ranks)
 
@@ -129,7 +128,7 @@ def _piece_of_root(phase: Phase) -> I64:
     return np.where(phase.ranks == phase.root_rank, phase.pieces, 0)
 
 
-# What an NPU of a group that takes part has before and after: reads as in `Kind`.
+# What an NPU has before and after, by kind; see `Kind`.
 _SHARES: dict[str, tuple[Callable[[Phase], I64], Callable[[Phase], I64]]] = {
     "all-reduce": (_piece, _piece),
     "reduce-scatter": (_piece, Phase.own_block),
@@ -155,7 +154,7 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
 
 @lru_cache(maxsize=1024)
 def _messages(schedule: CompiledSchedule, piece: int, copies: int) -> tuple[CompiledSchedule, I64]:
-    # By the schedule itself and not by the name of the algorithm: what a file says may change under its name.
+    # By schedule, not by name: the content of a file may change under its name.
     sizes = _block_sizes(schedule.kind.name, schedule.n, schedule.blocks, piece, copies)
     real = schedule.without_empty(sizes)
     carried = real.message_bytes(sizes)
@@ -164,9 +163,9 @@ def _messages(schedule: CompiledSchedule, piece: int, copies: int) -> tuple[Comp
 
 
 def positions(shape: Dims, dims: Dims) -> I64:
-    """int64[NPUs]: the coordinates along `dims` as one number, the first of them counting fastest.
+    """Return the coordinates along `dims` as one number, int64[NPUs]; the first of `dims` varies fastest.
 
-    NPU i has the coordinate i // prod(shape[:d]) % shape[d] along dimension d.
+    NPU i has coordinate i // prod(shape[:d]) % shape[d] along dimension d.
     """
     npu = np.arange(math.prod(shape), dtype=np.int64)
     position, weight = np.zeros_like(npu), 1
@@ -177,7 +176,7 @@ def positions(shape: Dims, dims: Dims) -> I64:
 
 
 def cut(shape: Dims, cuts: Iterable[Dims], whole: int) -> tuple[I64, I64]:
-    """`whole` bytes, cut along `cuts` one after the other: (first byte, bytes) of every NPU's piece, int64[NPUs]."""
+    """Return first byte and bytes of each NPU's piece, int64[NPUs] each, after cutting `whole` bytes along `cuts`."""
     first = np.zeros(math.prod(shape), dtype=np.int64)
     size = np.full_like(first, whole)
     for dims in cuts:
@@ -189,10 +188,14 @@ def cut(shape: Dims, cuts: Iterable[Dims], whole: int) -> tuple[I64, I64]:
 
 @dataclass(frozen=True)
 class Plan:
-    """The phases of one collective (or one chunk of it) on a grid of NPUs.
+    """The phases of one collective, or of one chunk of it, on a grid of NPUs.
 
-    `size` as the user says it: the buffer; for all-gather and gather the shard that one NPU contributes; for a barrier
-    it is 1. `root`: the NPU from which the data come or to which they go, if the kind has one.
+    Attributes
+    ----------
+    size
+        Bytes of the buffer; for all-gather and gather those of the shard of one NPU; 1 for a barrier.
+    root
+        The NPU that the data come from or go to, for rooted kinds.
     """
 
     kind: str
@@ -217,13 +220,27 @@ def make_plan(
     root: int = 0,
     key: str | None = None,
 ) -> Plan:
-    """The phases of a collective on the NPUs of a network of this shape; cached. Raises InputError.
+    """Return the phases of a collective on a network of `shape`; cached.
 
-    `algorithms`: a name for each dimension, or one for all; `one-...` takes all dimensions as one. `order`: the order
-    of the dimensions (by default that of `dimension_order`). `root`: an NPU, for kinds with a root. `optimization`
-    concerns all-reduce: "baseline" all-reduces the whole buffer along every dimension in turn; "localBWAware" scatters
-    on the way out and gathers on the way back, so that later dimensions see less; "themis" does so in every dimension,
-    so that a chunk loads each of them the same on both ways. Errors name `key`: "system.all_reduce".
+    Parameters
+    ----------
+    algorithms
+        One name, or one per dimension; `one-...` combines all dimensions.
+    optimization
+        For all-reduce. "baseline" all-reduces the whole buffer along each dimension in turn; "localBWAware" scatters on
+        the way out and gathers on the way back, so that later dimensions carry less; "themis" does so in every
+        dimension, so that a chunk loads each of them equally on both ways.
+    order
+        Order of the dimensions; default `dimension_order`.
+    root
+        An NPU, for rooted kinds.
+    key
+        Setting that errors cite.
+
+    Raises
+    ------
+    InputError
+        If the root does not exist, or the algorithms do not fit.
     """
     shape = tuple(shape)
     if not get_kind(kind).rooted:
@@ -267,19 +284,19 @@ def _make_plan(
 
 
 def whole_bytes(kind: str, size: int, npus: int) -> int:
-    """Bytes of the whole buffer of a collective whose `size` is what the user says."""
+    """Return the bytes of the whole buffer of a collective of `size` bytes."""
     return size * npus if kind in ("all-gather", "gather") else size
 
 
 def _groups(shape: Dims, chosen: list[Algorithm], order: Dims, key: str | None) -> list[tuple[Dims, str]]:
-    """The dimensions of each phase and its algorithm, in order; dimensions of one NPU have none."""
+    """The dimensions and the algorithm of each phase, in order; dimensions of one NPU have no phase."""
     over_all = {algorithm.over_all for algorithm in chosen}
     if over_all == {True} and len({algorithm.name for algorithm in chosen}) == 1:
         dims = tuple(d for d in range(len(shape)) if shape[d] > 1)
         return [(dims, chosen[0].name.removeprefix("one-"))] if dims else []
     if True in over_all:
         raise InputError(
-            "an algorithm over all dimensions stands beside others",
+            "an algorithm over all dimensions cannot be combined with others",
             key=key,
             allowed=f"'{next(a.name for a in chosen if a.over_all)}' alone, or an algorithm for each dimension",
         )
@@ -294,7 +311,7 @@ def _groups(shape: Dims, chosen: list[Algorithm], order: Dims, key: str | None) 
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes phases; `groups` in the order in which the dimensions come."""
+    """Makes phases; `groups` in the order of the dimensions."""
 
     shape: Dims
     whole: int
@@ -310,9 +327,9 @@ class _Maker:
         copies: int = 1,
         at_root: Sequence[int] = (),
     ) -> Phase:
-        """The phase on group `index` after the groups `cut_before` have cut the buffer, in that order.
+        """Return the phase of group `index` after the groups `cut_before` have cut the buffer, in that order.
 
-        `at_root`: the groups of dimensions along which only those take part that share the root's coordinates.
+        `at_root`: groups of dimensions along which only NPUs that share the root's coordinates take part.
         """
         dims, algorithm = self.groups[index]
         cuts = tuple(self.groups[i][0] for i in cut_before)
@@ -328,13 +345,13 @@ def _reduce_scatter(make: _Maker) -> list[Phase]:
 
 
 def _all_gather(make: _Maker) -> list[Phase]:
-    # The last phase puts the largest pieces together: seen from the end, it cut the whole first.
+    # The last phase assembles the largest pieces: in reverse order it cut the whole first.
     last = len(make.groups) - 1
     return [make.phase("all-gather", i, range(last, i, -1)) for i in range(len(make.groups))]
 
 
 def _all_to_all(make: _Maker) -> list[Phase]:
-    # After a phase an NPU holds what its whole group had for the NPUs that share its coordinate there.
+    # After a phase an NPU holds the data of its whole group for the NPUs that share its coordinate there.
     sizes = [make.npus(i) for i in range(len(make.groups))]
     return [make.phase("all-to-all", i, range(i), copies=math.prod(sizes[:i])) for i in range(len(make.groups))]
 
@@ -359,7 +376,7 @@ def _gather(make: _Maker) -> list[Phase]:
 
 
 def _barrier(make: _Maker) -> list[Phase]:
-    # Who is through with a dimension knows that all are there who differ from it in this and the earlier ones only.
+    # An NPU that has finished a dimension knows that all NPUs that differ from it in this and earlier ones are there.
     return [make.phase("barrier", i) for i in range(len(make.groups))]
 
 
@@ -377,7 +394,7 @@ def _local_first(make: _Maker) -> list[Phase]:
 
 def _there_and_back(make: _Maker) -> list[Phase]:
     if len(make.groups) == 1:
-        return _baseline(make)  # there is nothing to order; and not every algorithm has the two halves
+        return _baseline(make)  # one dimension needs no order, and not every algorithm has both halves
     indices = range(len(make.groups))
     there = [make.phase("reduce-scatter", i, range(i)) for i in indices]
     return there + [make.phase("all-gather", i, range(i)) for i in reversed(indices)]
@@ -401,11 +418,10 @@ OPTIMIZATIONS: dict[str, Callable[[_Maker], list[Phase]]] = {
 
 
 def dimension_order(policy: str, kind: str, dims: int, turn: int = 0) -> Dims:
-    """The order in which a chunk goes through the dimensions. Raises InputError.
+    """Return the order of the dimensions for a chunk. Raises InputError.
 
-    "ascending": 0, 1, 2, ...; the reverse for all-gather, gather and broadcast, which are reduce-scatter, scatter and
-    reduce backwards. "round-robin": that order, begun `turn` places later (ASTRA-sim counts the chunks of all
-    collectives).
+    "ascending": 0, 1, 2, ...; reversed for all-gather, gather and broadcast, which are the inverses of reduce-scatter,
+    scatter and reduce. "round-robin": that order, rotated by `turn` (ASTRA-sim counts the chunks of all collectives).
     """
     if policy not in ORDERS:
         raise InputError(

@@ -1,9 +1,8 @@
 """The proof that the phases of a plan fit together: every NPU ends with every contribution, byte by byte.
 
-The schedules themselves are proved by `checker`, in any order of arrival; here their messages are executed once, in
-order, on all groups of all phases, with real addresses: every byte of every NPU is the set of the NPUs whose
-contributions it holds. Takes time in proportion to NPUs times bytes: meant for small sizes, which also are the ones
-where blocks of different and of no bytes occur.
+`checker` proves the schedules in any order of arrival. Here their messages are executed once, in order, on all groups
+of all phases, with real addresses: every byte of every NPU is the set of NPUs whose contributions it holds. The time is
+proportional to NPUs times bytes: for small sizes, where unequal and empty blocks occur.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ Cells = dict[int, Memory]
 
 
 def prove_plan(plan: Plan) -> None:
-    """Raise ScheduleError unless the plan does on all NPUs what its kind says, and moves what its sizes say.
+    """Raise ScheduleError unless the plan computes its collective on all NPUs and moves the bytes that its sizes state.
 
-    Where the sizes of messages are given and nothing is known about data, only the schedules are proved.
+    If the sizes of messages are given and the data unknown, only the schedules are proved.
     """
     if any(phase.schedule().given_bytes is not None for phase in plan.phases):
         for phase in plan.phases:
@@ -33,10 +32,10 @@ def prove_plan(plan: Plan) -> None:
     memories = _start(plan)
     for number, phase in enumerate(plan.phases):
         where = f"{plan.kind} of {plan.size} bytes on {plan.shape}, phase {number} ({phase.kind} along {phase.dims})"
-        _expect_sizes(memories, phase.bytes_in, f"{where}: comes in")
+        _expect_sizes(memories, phase.bytes_in, f"{where} at its start")
         for group in phase.groups.tolist():
             _run_group(phase, group, memories)
-        _expect_sizes(memories, phase.bytes_out, f"{where}: goes out")
+        _expect_sizes(memories, phase.bytes_out, f"{where} at its end")
     for npu, (memory, wanted) in enumerate(zip(memories, _end(plan), strict=True)):
         if memory != wanted:
             wrong = min(address for address in memory | wanted if memory.get(address) != wanted.get(address))
@@ -49,9 +48,9 @@ def prove_plan(plan: Plan) -> None:
 
 
 def final_pieces(plan: Plan) -> tuple[I64, I64]:
-    """(first byte, bytes) of what belongs to each NPU when the whole is cut along all dimensions, int64[NPUs] each.
+    """Return (first byte, bytes) of each NPU's part when the whole is cut along all dimensions, int64[NPUs] each.
 
-    That is where a reduce-scatter ends, an all-gather begins, and what every source sends to it in an all-to-all.
+    A reduce-scatter ends there, an all-gather begins there, and in an all-to-all every source sends it to the NPU.
     """
     if not plan.phases:
         return np.zeros(plan.npus, dtype=np.int64), np.full(plan.npus, plan.size, dtype=np.int64)
@@ -119,7 +118,7 @@ def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
 
 
 def _exchange(schedule: CompiledSchedule, held: list[Cells], sizes: I64) -> None:
-    """Execute the messages one after the other, those of a step at once."""
+    """Execute the messages in order, those of a step at once."""
     s = schedule
     for step in np.split(np.arange(len(s)), np.flatnonzero(np.diff(s.step)) + 1):
         carried = [[held[s.src[m]].get(cell, {}) for cell in s.blocks_of(m).tolist()] for m in step]
@@ -154,7 +153,7 @@ def _plain_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: M
 
 
 def _pair_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64) -> Cells:
-    """Block rank*n+j: what the rank has, from all sources, for the part of the piece that belongs to rank j."""
+    """Block rank*n+j: the rank's data, from all sources, for the part of the piece that belongs to rank j."""
     n, parts = phase.npus, schedule.blocks // phase.npus**2
     at = base + pointers(sizes[: n * parts] // phase.copies)
     held: Cells = {block: {} for block in range(schedule.blocks)}

@@ -1,4 +1,4 @@
-"""The language in which an algorithm is written: who sends which blocks to whom, in which order, and what is added.
+"""The schedule language: which rank sends which blocks to which, in which order, and what is reduced.
 
     @collectives.register("star", kinds=("all-reduce",))
     def star(kind, n):
@@ -9,8 +9,8 @@
             s.send(0, rank, 0)
         return s
 
-The sends stand in an order in which they could be executed one after the other. What must really wait for what is
-derived from it (see `dependence`): a send waits for the earlier arrivals, at its rank, of the blocks that it carries.
+The sends are written in an order in which they could be executed one by one. Their dependencies are derived
+(see `dependencies`): a send waits for the earlier arrivals, at its rank, of the blocks that it carries.
 """
 
 from __future__ import annotations
@@ -28,10 +28,16 @@ from pyxsim.errors import InputError
 
 
 class ScheduleError(InputError):
-    """A schedule is wrong. The text names the place; the attributes hold it for programs.
+    """A schedule is wrong.
 
-    `rank`, `block`: where; `step`: which step of the rank that takes it, counted from 0 (None: none is to blame);
-    `missing`, `duplicate`: ranks whose contributions are missing or would count twice.
+    Attributes
+    ----------
+    rank, block
+        Where; None if no single one.
+    step
+        Step of the rank, from 0; None for none.
+    missing, duplicate
+        Ranks whose contributions are missing or would count twice.
     """
 
     def __init__(
@@ -59,18 +65,31 @@ def _rebuild(kind: type[ScheduleError], problem: str, state: dict[str, object]) 
     return error
 
 
-MOST_CARRIED = 2**25  # blocks that the messages of a schedule may carry in all: some GB of arrays
+MOST_CARRIED = 2**25  # blocks in all messages of a schedule: some GB of arrays
 
 
 class Schedule:
-    """The messages of one collective on one group of `n` ranks, written down by an algorithm.
+    """The messages of one collective on one group of `n` ranks, as an algorithm writes them.
 
-    The data are cut in `blocks` blocks: n for all-reduce, reduce-scatter and all-gather, n*n for all-to-all (block
-    i*n+j goes from rank i to rank j) unless said otherwise; see `Kind`. With a `window` w, the k-th send of a rank
-    (from 0) also waits until the rank has received k-w+1 messages, whichever, so at most w are on their way unanswered.
+    Parameters
+    ----------
+    kind
+        The collective, by name or as a `Kind`.
+    n
+        Ranks.
+    blocks
+        Blocks of the data. Default: n, for all-to-all n*n (block i*n+j goes from rank i to rank j); see `Kind`.
+    window
+        With w, the k-th send of a rank (from 0) also waits until the rank has received k-w+1 messages, so that at most
+        w are unanswered.
+    cells
+        Storage per rank; default `blocks`. Block b is in cell b. Cells beyond the blocks are scratch space: what `put`
+        and `local` store there has the size and meaning of the block that it came from.
 
-    A rank keeps block b in its cell b. `cells` beyond the blocks are scratch room: what `put` and `local` store there
-    has the size, and the meaning, of the block that it came from.
+    Raises
+    ------
+    ScheduleError
+        If the numbers do not fit the kind.
     """
 
     def __init__(
@@ -108,10 +127,10 @@ class Schedule:
         way: int = +1,
         put: int | Iterable[int] | None = None,
     ) -> None:
-        """One message: `src` sends these blocks to `dst`, which adds them to its own (`reduce`) or stores them.
+        """Send `blocks` from `src` to `dst`, which adds them to its own (`reduce`) or stores them.
 
-        `way`: -1 for one that goes round the other way, against the direction of its queue. `put`: the cells in which
-        `dst` keeps the blocks, when these are not the same that they have at `src`.
+        `way`: -1 for a message against the direction of its queue. `put`: the cells of `dst` for the blocks, where they
+        are not those of `src`.
         """
         ids = _listed(blocks)
         self._write([src], [dst], ids, len(ids), reduce, way=way, put=None if put is None else _listed(put))
@@ -126,10 +145,10 @@ class Schedule:
         way: int = +1,
         put: npt.ArrayLike | None = None,
     ) -> None:
-        """Messages side by side, none waiting for another: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
+        """Send independent messages: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
-        A single number stands for all k; `put` is like `blocks`. The same as k sends, only faster, when no message of
-        the step carries what another one brings.
+        A single number stands for all k; `put` is like `blocks`. The same as k sends, but faster, if no message of the
+        step carries what another one brings.
         """
         sources, destinations, ids = _ints(src), _ints(dst), _ints(blocks)
         count = max(sources.size, destinations.size, len(ids) if ids.ndim else 1)
@@ -140,10 +159,10 @@ class Schedule:
         self._write(sources, destinations, ids.ravel(), ids.size // count, reduce, way=way, put=puts)
 
     def reduce_in_network(self, ranks: Iterable[int], blocks: int | Iterable[int]) -> None:
-        """The network adds up the blocks of these ranks on their way and hands every one of them the sum.
+        """Let the network add up the blocks of these ranks and deliver the sum to each of them.
 
-        Written as one message from each of the ranks to the next one round, which arrive together when the last of them
-        is there: every link to and from a switch between them carries the blocks once.
+        Written as one message from each rank to the next, which arrive together when the last one is there: every link
+        between them and a switch carries the blocks once.
         """
         around, ids = _listed(ranks), _listed(blocks)
         if len(around) > 1:
@@ -153,7 +172,7 @@ class Schedule:
     def local(
         self, rank: int, from_cells: int | Iterable[int], to_cells: int | Iterable[int], reduce: bool = False
     ) -> None:
-        """A rank copies cells into others of its own, or adds them there; nothing is sent."""
+        """Copy cells of a rank into other cells of it, or add them there; nothing is sent."""
         ids = _listed(from_cells)
         self._write([rank], [rank], ids, len(ids), reduce, put=_listed(to_cells), local=True)
 
@@ -175,7 +194,7 @@ class Schedule:
         if len(cells) != len(puts):
             raise ScheduleError(f"{len(cells)} blocks cannot be put into {len(puts)} cells", allowed="a cell for each")
         if way not in (+1, -1):
-            raise ScheduleError(f"{way!r} is no way round", allowed="+1 or -1", rank=int(_ints(src)[0]))
+            raise ScheduleError(f"{way!r} is not a direction", allowed="+1 or -1", rank=int(_ints(src)[0]))
         self._carried += len(cells)
         if self._carried > MOST_CARRIED:
             problem = f"the messages of {self.kind.name} on {self.n} ranks carry more than {MOST_CARRIED} blocks"
@@ -184,7 +203,7 @@ class Schedule:
 
 
 class Step(NamedTuple):
-    """Messages that stand side by side: src and dst of each, and its cells there, `per_message` of them for each."""
+    """Independent messages: source, destination and cells of each, `per_message` cells per message."""
 
     src: I64
     dst: I64

@@ -1,13 +1,13 @@
-"""Themis: each chunk goes through the dimensions in the order that evens out their loads.
+"""Themis: each chunk passes the dimensions in the order that balances their loads.
 
 Rashidi et al., "Themis: A Network Bandwidth-Aware Collective Scheduling Policy for Distributed Training of DL Models",
 ISCA 2022. The rules are those of ASTRA-sim's OfflineGreedy, to the last bit: loads are binary floating point numbers,
-and dimensions of equal load keep the order in which they last stood, so that ties fall as they do there.
+and dimensions of equal load keep their previous order, so that ties fall as they do there.
 
-A chunk that scatters takes the least loaded dimension first, where it is largest; one that gathers the most loaded
-first, where it is smallest. While the loads differ by little, the order is 0, 1, 2 .. whatever the kind. What is little
-is up to the variant: a sixteenth of a chunk (Themis), or a whole one, where a chunk is cut as large as evens out the
-loads (Themis flex).
+A chunk that scatters takes the least loaded dimension first, where it is largest; one that gathers takes the most
+loaded first, where it is smallest. While the loads differ by little, the order is 0, 1, 2 .. for all kinds. Little
+means a sixteenth of a chunk in Themis, and a whole chunk in Themis flex, which cuts a chunk as large as balances the
+loads.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-_EVEN = 16  # loads that differ by less than 1/16 of a chunk count as even
-_MIB = 1048576  # loads are times of so many bytes
+_EVEN = 16  # loads that differ by less than 1/16 of a chunk count as equal
+_MIB = 1048576  # unit of loads
 
 Order = tuple[int, ...]
 
 
 @dataclass
 class _Load:
-    """How long a dimension is busy with the chunks so far, in MiB over bandwidth (relative to dimension 0)."""
+    """The time that the chunks so far occupy a dimension, in MiB over bandwidth (relative to dimension 0)."""
 
     dim: int
     time: float = 0.0
 
 
 class Themis:
-    """Remembers what the chunks so far load each dimension with.
+    """The loads of the dimensions by the chunks so far.
 
     `shape`: NPUs per dimension; `bandwidths`: of an NPU in each, in any unit (only ratios count); `involved`: the
     dimensions that take part (default: all).
@@ -48,19 +48,20 @@ class Themis:
         self._loads = [_Load(dim) for dim in range(len(self.shape))]
 
     def involve(self, dims: Collection[int]) -> None:
-        """From now on these dimensions take part, as far as there is somebody to talk to."""
+        """Let these dimensions take part from now on, if they have more than one NPU."""
         self._busy = [n > 1 and dim in dims for dim, n in enumerate(self.shape)]
 
     def reset(self) -> None:
-        """Forget all loads."""
+        """Set all loads to zero."""
         self._loads = [_Load(dim) for dim in range(len(self.shape))]
 
     def order(self, kind: str, size: int) -> Order:
-        """The order for the next chunk of `size` bytes (as the user says it: for all-gather the shard of an NPU)."""
+        """Return the order for the next chunk of `size` bytes (for all-gather the shard of an NPU)."""
         return self.next_chunk(kind, size, size, flex=False)[0]
 
     def cut(self, kind: str, size: int, chunks: int, *, flex: bool) -> Iterator[tuple[Order, int]]:
-        """Chunks for all of `size` bytes, of `size // chunks` each if nothing else evens out more: (order, size)."""
+        """Yield (order, size) of the chunks of `size` bytes: `size // chunks` each, unless another size balances
+        better."""
         left, wanted = size, max(1, size // chunks)
         while left:
             order, taken = self.next_chunk(kind, left, wanted, flex=flex)
@@ -68,7 +69,7 @@ class Themis:
             yield order, taken
 
     def next_chunk(self, kind: str, left: int, wanted: int, *, flex: bool) -> tuple[Order, int]:
-        """The order and the size of a chunk of the `left` bytes that are still there."""
+        """Return the order and the size of the next chunk of the `left` remaining bytes."""
         gathers = kind == "all-gather"
         self._loads.sort(key=lambda load: load.time)
         if gathers:
@@ -86,9 +87,9 @@ class Themis:
         return order, min(left, chunk)
 
     def _gap(self, gathers: bool) -> int:
-        """Bytes of the chunk that would even out the first dimension and the last one.
+        """Bytes of the chunk that would balance the first and the last dimension.
 
-        A chunk that gathers sees the last dimension at its largest: grown by those before it.
+        A chunk that gathers is largest in the last dimension, after those before it.
         """
         ways = [load for load in self._loads if self._busy[load.dim]]
         first, last = ways[0], ways[-1]
@@ -103,9 +104,9 @@ class Themis:
         return size
 
     def _in_order(self, chunk: int, gathers: bool) -> None:
-        """Load the dimensions with a chunk that takes them as they are numbered.
+        """Load the dimensions with a chunk that takes them in ascending order.
 
-        ASTRA-sim turns the list of the loads round for a chunk that gathers, but goes on counting from its beginning.
+        ASTRA-sim reverses the list of loads for a chunk that gathers, but still counts from its beginning.
         """
         self._loads.sort(key=lambda load: load.dim)
         if gathers:

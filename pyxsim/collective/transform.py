@@ -1,4 +1,4 @@
-"""Schedules made from schedules: the same messages between other ranks."""
+"""Schedules derived from schedules: the same messages between other ranks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pyxsim.collective.compiled import CompiledSchedule
 
 
 def renamed(schedule: CompiledSchedule, rank: npt.NDArray[np.integer]) -> CompiledSchedule:
-    """The schedule in which rank[r] does what rank r did; `rank` is a permutation of 0 .. n-1.
+    """Return the schedule in which rank[r] does what rank r did; `rank` is a permutation of 0 .. n-1.
 
-    Blocks are renamed along with the ranks that they belong to, so the result is a schedule of the same kind: what rank
-    r must have at the end is still block r, and block i*n+j still goes from i to j.
+    Blocks are renamed with the ranks that they belong to, so the result is a schedule of the same kind: rank r still
+    ends with block r, and block i*n+j still goes from i to j.
     """
     s = schedule
     name = np.asarray(rank, dtype=np.int64)
     if not np.array_equal(np.sort(name), np.arange(s.n)):
-        raise ValueError(f"no permutation of {s.n} ranks: {rank}")
+        raise ValueError(f"not a permutation of {s.n} ranks: {rank}")
     parts = s.blocks // s.kind.units(s.n)
     block = (s.kind.moved(name)[:, None] * parts + np.arange(parts)).ravel()
     cell = np.concatenate([block, np.arange(s.blocks, s.cells)]).astype(np.int32)
@@ -40,10 +40,9 @@ def renamed(schedule: CompiledSchedule, rank: npt.NDArray[np.integer]) -> Compil
 
 
 def mirrored(schedule: CompiledSchedule) -> CompiledSchedule:
-    """The schedule the other way round: rank (n - r) % n does what rank r did. Cached.
+    """Return the schedule in the opposite direction: rank (n - r) % n does what rank r did. Cached.
 
-    A ring that sends to the next rank becomes one that sends to the rank before it, and a message that went round the
-    other way goes this way.
+    A ring that sends to the next rank sends to the previous one, and a message against the direction goes with it.
     """
 
     def build() -> CompiledSchedule:
@@ -54,7 +53,7 @@ def mirrored(schedule: CompiledSchedule) -> CompiledSchedule:
 
 
 def rooted_at(schedule: CompiledSchedule, root: int) -> CompiledSchedule:
-    """The schedule of a rooted kind for the root at another rank: everybody moves on by as many ranks. Cached."""
+    """Return the schedule of a rooted kind for another root: all ranks are shifted. Cached."""
     if schedule.root == root or not schedule.kind.rooted:
         return schedule
     on = (np.arange(schedule.n) + root - schedule.root) % schedule.n

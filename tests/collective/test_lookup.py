@@ -44,7 +44,7 @@ def test_names(name: str, proper: str, number: int | None, over_all: bool) -> No
         ("", "unknown collective algorithm ''"),
         ("one", "unknown collective algorithm 'one'"),
         ("halving-doubling:4", "halving-doubling takes no number; allowed: halving-doubling"),
-        ("direct:0", "'direct:0': 0 is no window; allowed: direct:1 and more"),
+        ("direct:0", "'direct:0': window is 0; allowed: direct:1 and more"),
         ("direct:x", "unknown collective algorithm 'direct:x'.*did you mean 'direct'"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_registered_name_means_itself() -> None:
 def test_a_number_goes_to_the_third_parameter_whatever_its_name() -> None:
     assert get_schedule("all-reduce", "cut:3", 4).blocks == 12
     assert get_schedule("all-reduce", "oneCut2", 4).blocks == 8
-    with pytest.raises(InputError, match="'cut:0': 0 is no segments; allowed: cut:1 and more"):
+    with pytest.raises(InputError, match="'cut:0': segments is 0; allowed: cut:1 and more"):
         get_algorithm("cut:0")
 
 
@@ -113,8 +113,8 @@ def test_a_number_goes_to_the_third_parameter_whatever_its_name() -> None:
     ("name", "problem"),
     [
         ("fails", r"test_lookup.py:\d+: the collective algorithm 'fails' failed for all-reduce on 4 ranks: KeyError"),
-        ("other", r"'other' was asked for all-reduce on 4 ranks and gave all-gather on 5"),
-        ("nothing", r"'nothing' gave NoneType; allowed: a Schedule"),
+        ("other", r"'other' was to return all-reduce on 4 ranks and returned all-gather on 5"),
+        ("nothing", r"'nothing' returned NoneType; allowed: a Schedule"),
     ],
 )
 def test_algorithms_that_go_wrong(name: str, problem: str) -> None:

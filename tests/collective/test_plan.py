@@ -242,13 +242,13 @@ def test_plans_that_do_not_fit_are_refused() -> None:
 
     refused(rs0, rs1, turn, ag1, text="ends with a wrong byte")
     refused(rs0, rs1, ag1, ag0, text="ends with a wrong byte")
-    refused(rs0, turn, rs1, ag1, ag0, text="comes in: NPU 0 holds")
-    refused(rs0, rs1, turn, ag0, ag1, text="comes in: NPU 0 holds")
-    refused(rs0, rs1, replace(turn, cuts=turn.cuts[::-1]), ag1, ag0, text="comes in: NPU|bytes, not")
-    refused(rs0, rs1, replace(turn, whole=14), ag1, ag0, text="comes in: NPU")
+    refused(rs0, turn, rs1, ag1, ag0, text="at its start: NPU 0 holds")
+    refused(rs0, rs1, turn, ag0, ag1, text="at its start: NPU 0 holds")
+    refused(rs0, rs1, replace(turn, cuts=turn.cuts[::-1]), ag1, ag0, text="at its start: NPU|bytes, not")
+    refused(rs0, rs1, replace(turn, whole=14), ag1, ag0, text="at its start: NPU")
     refused(rs0, rs1, turn, turn, ag1, ag0, text="the same contributions again")
     exchange = make_plan("all-to-all", 13, (2, 3), "ring")
-    with pytest.raises(ScheduleError, match=r"goes out|bytes, not|comes in"):
+    with pytest.raises(ScheduleError, match=r"at its end|bytes, not|at its start"):
         prove_plan(replace(exchange, phases=(exchange.phases[0], replace(exchange.phases[1], copies=1))))
 
 
@@ -256,7 +256,7 @@ def test_plans_that_do_not_fit_are_refused() -> None:
     ("shape", "algorithms", "options", "problem"),
     [
         ((4, 2), ["ring"], {}, "^system.all_reduce: 1 algorithms for 2 dimensions; allowed: one name, or a list of 2"),
-        ((4, 2), ["ring", "one-ring"], {}, "stands beside others; allowed: 'one-ring' alone"),
+        ((4, 2), ["ring", "one-ring"], {}, "cannot be combined with others; allowed: 'one-ring' alone"),
         ((4, 2), ["rng", "ring"], {}, "^system.all_reduce: unknown collective algorithm 'rng'"),
         ((4, 2), "ring", {"optimization": "localBwAware"}, "^system.optimization: .*did you mean 'localBWAware'"),
     ],

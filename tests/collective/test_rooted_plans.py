@@ -204,14 +204,14 @@ def test_chunks_make_up_the_collective(kind: str, size: int, chunks: int, root: 
 
 def test_plans_that_do_not_fit_are_refused() -> None:
     plan = make_plan("broadcast", 5, (2, 3), STAR, root=4)
-    with pytest.raises(ScheduleError, match="comes in: NPU"):
+    with pytest.raises(ScheduleError, match="at its start: NPU"):
         prove_plan(replace(plan, phases=plan.phases[::-1]))
     with pytest.raises(ScheduleError, match="NPU 1 ends with a wrong byte"):
         prove_plan(replace(plan, phases=plan.phases[:1]))
-    with pytest.raises(ScheduleError, match="comes in: NPU"):
+    with pytest.raises(ScheduleError, match="at its start: NPU"):
         prove_plan(replace(plan, phases=(replace(plan.phases[0], root=1), plan.phases[1])))
     gather = make_plan("gather", 5, (2, 3), STAR, root=4)
-    with pytest.raises(ScheduleError, match=r"goes out: NPU|comes in: NPU"):
+    with pytest.raises(ScheduleError, match=r"at its end: NPU|at its start: NPU"):
         prove_plan(replace(gather, phases=(gather.phases[0], replace(gather.phases[1], at_root=()))))
 
 

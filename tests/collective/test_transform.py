@@ -56,5 +56,5 @@ def test_any_names_will_do(kind: str, algorithm: str, names: list[int], data: st
 
 
 def test_only_permutations() -> None:
-    with pytest.raises(ValueError, match="no permutation of 3 ranks"):
+    with pytest.raises(ValueError, match="not a permutation of 3 ranks"):
         renamed(get_schedule("all-reduce", "ring", 3), np.array([0, 0, 1]))

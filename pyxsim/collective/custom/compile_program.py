@@ -227,7 +227,7 @@ class _Run:
     def _read(self, use: Use, rank: int, place: int) -> _Value:
         name = self.program.layouts[rank].name(place)
         if place not in self.held[rank]:
-            self._refuse(use, f"reads {name}, in which there is nothing")
+            self._refuse(use, f"reads {name}, which is empty")
         if self.clocks is not None and (other := self.clocks.read(use, rank, place)):
             self._refuse(use, f"reads {name}, which {self._name(other)} writes, and nothing puts them in order")
         return self.held[rank][place]

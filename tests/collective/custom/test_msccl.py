@@ -238,7 +238,7 @@ def test_wrong_files(read: Reader, change: tuple[str, str], problem: str) -> Non
         ),
         (
             two("allreduce", 1, lambda r: [step("s", "s0")]),
-            r"step 0 of threadblock 0 of rank 0 reads s\[0\], in which there",
+            r"step 0 of threadblock 0 of rank 0 reads s\[0\], which is empty",
         ),
         (two("allreduce", 1, lambda r: [step("s"), step("rrc", "i1", "i1")]), r"adds block 1 to block 0"),
         (

@@ -276,7 +276,7 @@ def too_short(kind: str, n: int, rank: int) -> Iterator[Step]:
         (steps_of(Send(1, (2, 2))), r"step 0 of rank 0 names a block twice: \(2, 2\)"),
         (steps_of(Send(1, 0, tag=-1)), r"step 0 of rank 0 has -1 for a tag"),
         (steps_of(Copy((0, 1), 2)), r"step 0 of rank 0 puts 2 blocks in 1 places"),
-        (steps_of(Copy(0, 9), Copy(12, 9)), r"step 1 of rank 0 reads block 12, in which there is nothing"),
+        (steps_of(Copy(0, 9), Copy(12, 9)), r"step 1 of rank 0 reads block 12, which is empty"),
         (steps_of(Reduce(0, 1)), r"step 0 of rank 0 adds block 0 to block 1"),
         (steps_of(Copy(0, 1)), r"rank 0 ends with block 0 in the place of block 1"),
         (steps_of(Send(1, 0)), r"step 0 of rank 0 sends a message that rank 1 never receives"),
