@@ -216,7 +216,7 @@ def text(result: Result, width: int = WIDTH) -> str:
 
 def _ways_on(result: Result) -> str:
     """What else there is to see, by the names that are typed."""
-    plots = ", ".join(f"<code>{name}</code>" for name in vars(result.views["plot"]) if not name.startswith("_"))
+    plots = ", ".join(f"<code>{name}</code>" for name in dir(result.plot) if name != "result")
     frames = ", ".join(f"<code>{escape(name)}</code>" for name in result.frames)
     return f"<div><small><code>.frames</code>: {frames}<br><code>.plot</code>: {plots}</small></div>"
 
