@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         StuckError,
         UnreachableError,
     )
+    from pyxsim.reports.html.write_report import report
+    from pyxsim.reports.timeline.write_timeline import timeline
     from pyxsim.results.diff import diff
     from pyxsim.results.result import Result
     from pyxsim.runner.hooks import Progress
@@ -67,6 +69,9 @@ if TYPE_CHECKING:
     from pyxsim.study.check import check
     from pyxsim.study.compare import compare
     from pyxsim.study.curve import curve, saturation
+    from pyxsim.study.describe import describe_collective, describe_topology
+    from pyxsim.study.generate import generate
+    from pyxsim.study.installation import doctor
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
@@ -114,13 +119,19 @@ __all__ = [
     "check",
     "compare",
     "curve",
+    "describe_collective",
+    "describe_topology",
     "diff",
+    "doctor",
+    "generate",
     "load",
     "load_experiment",
+    "report",
     "resume",
     "run",
     "saturation",
     "sweep",
+    "timeline",
 ]
 
 _ERRORS = ("DeadlockError", "InputError", "InputErrors", "PyxsimError", "SimulationError", "StuckError")
@@ -174,6 +185,12 @@ _HOMES = {
     "compare": "pyxsim.study.compare",
     "curve": "pyxsim.study.curve",
     "diff": "pyxsim.results.diff",
+    "describe_collective": "pyxsim.study.describe",
+    "describe_topology": "pyxsim.study.describe",
+    "doctor": "pyxsim.study.installation",
+    "generate": "pyxsim.study.generate",
+    "report": "pyxsim.reports.html.write_report",
+    "timeline": "pyxsim.reports.timeline.write_timeline",
     "load": "pyxsim.analysis.load",
     "load_experiment": "pyxsim.settings",
     "resume": "pyxsim.runner.lifecycle",

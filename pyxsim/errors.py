@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from typing import Any
 
 
 class PyxsimError(Exception):
@@ -178,3 +179,20 @@ class StuckError(SimulationError):
 
 class UnreachableError(SimulationError):
     """The network has no route between two nodes that must talk."""
+
+
+def single_faults(error: InputError) -> list[InputError]:
+    """Return the single faults of an error."""
+    return error.faults if isinstance(error, InputErrors) else [error]
+
+
+def all_or_faults(*steps: Callable[[], Any]) -> list[Any]:
+    """Return what the steps return. Raises the faults of all of them together."""
+    values, faults = [], []
+    for step in steps:
+        try:
+            values.append(step())
+        except InputError as error:
+            faults += single_faults(error)
+    raise_all(faults)
+    return values

@@ -4,56 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.collective.arrays import I64
-from pyxsim.collective.bounds import lower_bound_bytes, waves
-from pyxsim.collective.checker import prove
+from pyxsim.collective.bounds import waves
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import KINDS
-from pyxsim.collective.lookup import get_algorithm, get_schedule, located
-from pyxsim.collective.plan import whole_bytes
-from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
 from pyxsim.registry import Entry, collectives
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.plots.spacetime import runs, spacetime
 from pyxsim.reports.text.facts import plural
-from pyxsim.units import format_bytes, parse_bytes
+from pyxsim.study.describe.collective_facts import CollectiveFacts, describe_collective
+from pyxsim.units import format_bytes
 
 MAX_STEPS = 40  # rows of the table
 MAX_MESSAGES = 12  # of one step
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of one algorithm for one kind on one group.
-
-    `steps`: messages that must follow each other. `sent`, `received`: bytes of every rank when the collective is of
-    `size` bytes. `least`: what the busiest rank must send or receive whatever the algorithm. Both are None where a file
-    says how large its messages are. `unproved`: why nothing is proved about the data, if so.
-    """
-
-    name: str
-    kind: str
-    npus: int
-    size: int | None
-    steps: int
-    messages: int
-    blocks: int
-    window: int | None
-    sent: list[int]
-    received: list[int]
-    least: float | None
-    proved: bool
-    unproved: str
 
 
 def show_collective(
@@ -74,79 +43,17 @@ def show_collective(
         _list(out)
         return
     path = None if plot is None else check_plot(plot)
-    name = located(name, Path.cwd())
-    if kind is None:
-        kinds = get_algorithm(name).kinds
-        kind = "all-reduce" if "all-reduce" in kinds else kinds[0]
-    elif kind not in KINDS:
-        raise InputError(f"unknown collective '{kind}'", key="--kind", allowed=list(KINDS), given=kind)
-    get_algorithm(name).check(kind, key="--kind")
-    schedule = get_schedule(kind, name, count(npus, "--npus"))
-    prove(schedule)
-    total = _size(kind, size)
-    carried = _carried(schedule, total)
-    facts = _facts(schedule, name, total, carried)
+    facts = describe_collective(name, count(npus, "--npus"), kind=kind, size=size, libraries=libraries)
     if path is not None:
-        save_picture(spacetime(schedule), path)
-    _show(out, schedule, facts, carried)
+        save_picture(spacetime(facts.schedule), path)
+    _show(out, facts)
     if plot is not None:
         out.say("", f"wrote {plot}")
-    out.put({**vars(facts), "schedule": _rows(schedule, carried), "file": plot})
+    out.put({**facts.json(), "file": plot})
 
 
-def _size(kind: str, text: str) -> int:
-    try:
-        return 1 if KINDS[kind].idempotent else parse_bytes(text)
-    except InputError as error:
-        raise error.at(key="--size") from None
-
-
-def _carried(s: CompiledSchedule, size: int) -> I64:
-    """Bytes of every message."""
-    if s.given_bytes is not None:
-        return s.given_bytes
-    return s.message_bytes(block_sizes(s.kind, s.n, s.blocks, whole_bytes(s.kind.name, size, s.n)))
-
-
-def _facts(s: CompiledSchedule, name: str, size: int, carried: I64) -> Facts:
-    sent, received = np.zeros((2, s.n), dtype=np.int64)
-    np.add.at(sent, s.src[~s.local], carried[~s.local])
-    np.add.at(received, s.dst[~s.local], carried[~s.local])
-    given = s.given_bytes is not None
-    return Facts(
-        name=name,
-        kind=s.kind.name,
-        npus=s.n,
-        size=None if given else size,
-        steps=sum(1 for _ in waves(s)),
-        messages=int((~s.local).sum()),
-        blocks=s.blocks,
-        window=s.window,
-        sent=sent.tolist(),
-        received=received.tolist(),
-        least=None if given else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
-        proved=not s.unproved,
-        unproved=s.unproved,
-    )
-
-
-def _rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
-    """Every message, in the order of the steps."""
-    return [
-        {
-            "step": number,
-            "src": int(s.src[m]),
-            "dst": int(s.dst[m]),
-            "blocks": s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist(),
-            "bytes": int(carried[m]),
-            "reduce": bool(s.adds[m]),
-        }
-        for number, sent in enumerate(waves(s))
-        for m in sent.tolist()
-    ]
-
-
-def _show(out: CommandOutput, s: CompiledSchedule, facts: Facts, carried: I64) -> None:
+def _show(out: CommandOutput, facts: CollectiveFacts) -> None:
+    s, carried = facts.schedule, facts.message_bytes
     if out.silent:
         return
     from rich.table import Table
@@ -174,7 +81,7 @@ def _show(out: CommandOutput, s: CompiledSchedule, facts: Facts, carried: I64) -
         out.say(f"  and {plural(facts.steps - MAX_STEPS, 'more step')}; --json has all of them")
 
 
-def _about(facts: Facts) -> list[tuple[str, str]]:
+def _about(facts: CollectiveFacts) -> list[tuple[str, str]]:
     busiest = max(*facts.sent, *facts.received)
     of = "" if facts.kind == "barrier" or facts.size is None else f", of {format_bytes(facts.size)}"
     least = facts.least or 0

@@ -10,10 +10,9 @@ from typing import Any
 from h5py import is_hdf5
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.faults import all_or_faults
 from pyxsim.cli.simulate import progress_of
 from pyxsim.cli.usage import RESULTS
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.files import check_outputs, check_plot
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.comparison_tables import details, overview, said, times, told

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.cli.faults import placed
+from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.paths import ending
 from pyxsim.reports.files import check_plot
 from pyxsim.reports.text.traffic_facts import number

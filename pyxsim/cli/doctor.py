@@ -1,38 +1,19 @@
-"""`pyxsim doctor`: whether this installation works. Nothing is imported before its turn: it may be broken."""
+"""`pyxsim doctor`: whether this installation works."""
 
 from __future__ import annotations
-
-import importlib.metadata
-import platform
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from fractions import Fraction
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import typer
 
 from pyxsim import __version__
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.errors import PyxsimError
+from pyxsim.study.installation import Diagnosis, doctor
 
-OLDEST_PYTHON = (3, 11)
-REQUIRED = ("numpy", "h5py", "networkx", "pydantic", "typer", "rich")
-EXTRAS = {"report": ("matplotlib",), "xarray": ("xarray", "h5netcdf", "netCDF4"), "scalesim": ("scalesim",)}
-
-
-class Finding(NamedTuple):
-    """One line. `ok`: True good, False broken, None only worth knowing."""
-
-    name: str
-    ok: bool | None
-    text: str
+_MARKS = {True: ("good", "green"), False: ("BROKEN", "bold red"), None: ("-", "dim")}
 
 
 def examine(out: CommandOutput) -> None:
-    """`pyxsim doctor`; ends with exit code 1 when something is broken."""
-    findings = [finding for name, look in _CHECKS.items() for finding in _looked(name, look)]
+    """Run `pyxsim doctor`; ends with exit code 1 when something is broken."""
+    findings = doctor()
     good = all(finding.ok is not False for finding in findings)
     _show(out, findings, good)
     out.put({"ok": good, "version": __version__, "findings": [finding._asdict() for finding in findings]})
@@ -40,121 +21,7 @@ def examine(out: CommandOutput) -> None:
         raise typer.Exit(1)
 
 
-def _looked(name: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    found: list[Finding] = []
-    try:
-        found.extend(look())
-    except Exception as error:  # whatever is broken here is what the doctor is asked for
-        text = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
-        found.append(Finding(name, False, " ".join(text.split())))
-    return found
-
-
-def _python() -> Iterator[Finding]:
-    version = platform.python_version()
-    good = sys.version_info >= OLDEST_PYTHON
-    need = "" if good else f"; pyxsim needs {'.'.join(map(str, OLDEST_PYTHON))} or newer"
-    yield Finding("python", good, f"{version}, {sys.executable}{need}")
-    yield Finding("pyxsim", True, f"{__version__}, {Path(__file__).resolve().parent.parent}")
-
-
-def _packages() -> Iterator[Finding]:
-    for package in REQUIRED:
-        version = _version(package)
-        yield Finding(package, version is not None, version or f"missing: pip install {package}")
-
-
-def _extras() -> Iterator[Finding]:
-    for extra, packages in EXTRAS.items():
-        for package in packages:
-            version = _version(package)
-            yield Finding(package, True if version else None, version or f"not here: pip install 'pyxsim[{extra}]'")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _engine() -> Iterator[Finding]:
-    from pyxsim.core import engine
-
-    kind = engine.build_info["kind"]
-    note = "" if "debug" not in kind else ": bounds checks and self-check, several times slower"
-    yield Finding("engine", True, f"{kind} build{note}, {engine.__file__}")
-
-
-def _shelves() -> Iterator[Finding]:
-    from pyxsim import library
-    from pyxsim.registry import blocks, collectives, patterns, topologies
-
-    library.load_all()
-    shelves = {"topologies": (topologies, blocks), "patterns": (patterns,), "collectives": (collectives,)}
-    for shelf, registries in shelves.items():
-        folders = ", ".join(map(str, library.shelf_dirs(shelf))) or "no folder"
-        count = sum(map(len, registries))
-        yield Finding(shelf, count > 0, f"{count} entries, {folders}")
-
-
-def _output() -> Iterator[Finding]:
-    from pyxsim.results.hdf5 import check_writable
-
-    check_writable(Path.cwd() / "pyxsim-doctor.h5")
-    yield Finding("output", True, f"this folder can be written, {Path.cwd()}")
-
-
-def _self_test() -> Iterator[Finding]:
-    """A ring all-reduce whose time is known in closed form, and its file."""
-    from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
-    from pyxsim.results.result import Result
-    from pyxsim.runner.lifecycle import run
-
-    npus, size, flit, packet, latency = 4, 1 << 20, 256, 4096, 500
-    # At 1 GHz a nanosecond is a cycle, and 100 GB/s are 100 bytes per cycle.
-    width = 100
-    experiment: dict[str, Any] = {
-        "network": {
-            "topology": "ring",
-            "shape": [npus],
-            "clock": "1 GHz",
-            "bandwidth": f"{width} GB/s",
-            "latency": f"{latency} ns",
-            "flit": f"{flit} B",
-            "packet": f"{packet} B",
-        },
-        "system": {"all_reduce": "ring"},
-        "collective": {"kind": "all-reduce", "size": f"{size} B"},
-    }
-    result = run(experiment)
-    wanted = ring_all_reduce_time(
-        npus,
-        size,
-        lambda nbytes: neighbour_time(nbytes, flit=flit, packet=packet, s=Fraction(flit, width), latency=latency),
-    )
-    good = result.time_cycles == wanted
-    what = f"a ring all-reduce took {result.time_cycles} cycles, in closed form it takes {wanted}"
-    yield Finding("self-test", good, what)
-    with tempfile.TemporaryDirectory() as folder:
-        result.save(Path(folder) / "self-test.h5")
-        back = Result.load(Path(folder) / "self-test.h5")
-    yield Finding("HDF5", back.json() == result.json(), "the file of this run, read back, says the same")
-
-
-_CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
-    "python": _python,
-    "packages": _packages,
-    "engine": _engine,
-    "extras": _extras,
-    "shelves": _shelves,
-    "output": _output,
-    "self-test": _self_test,
-}
-_MARKS = {True: ("good", "green"), False: ("BROKEN", "bold red"), None: ("-", "dim")}
-
-
-def _show(out: CommandOutput, findings: list[Finding], good: bool) -> None:
+def _show(out: CommandOutput, findings: list[Diagnosis], good: bool) -> None:
     if out.silent:
         return
     from rich.table import Table

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from pyxsim.errors import InputError, InputErrors, bundle, raise_all
+from pyxsim.errors import InputError, bundle, single_faults
 from pyxsim.settings.faults import key_path
 from pyxsim.settings.override import parse_override
-
-
-def each(error: InputError) -> list[InputError]:
-    """The single faults of an error."""
-    return error.faults if isinstance(error, InputErrors) else [error]
-
-
-def all_or_faults(*steps: Callable[[], Any]) -> list[Any]:
-    """What the steps return. Raises the faults of all of them together."""
-    values, faults = [], []
-    for step in steps:
-        try:
-            values.append(step())
-        except InputError as error:
-            faults += each(error)
-    raise_all(faults)
-    return values
 
 
 def by_hand(key: str, overrides: Iterable[str]) -> bool:
@@ -43,4 +25,4 @@ def placed(error: InputError, file: str, overrides: Iterable[str] = ()) -> Input
             return fault
         return fault.at(file="--set" if by_hand(key, overrides) else file)
 
-    return bundle([place(fault) for fault in each(error)])
+    return bundle([place(fault) for fault in single_faults(error)])

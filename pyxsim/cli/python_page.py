@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.analysis.load import load
+from pyxsim.reports.html.write_report import report
+from pyxsim.reports.timeline.write_timeline import timeline
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
 from pyxsim.results.diff import Diff, diff
@@ -40,6 +42,9 @@ from pyxsim.settings.traffic import Traffic, TrafficClass
 from pyxsim.study.check import CheckReport, check
 from pyxsim.study.compare import compare
 from pyxsim.study.curve import Saturation, curve, saturation
+from pyxsim.study.describe import CollectiveFacts, TopologyFacts, describe_collective, describe_topology
+from pyxsim.study.generate import GeneratedWorkload, generate
+from pyxsim.study.installation import doctor
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
@@ -54,9 +59,28 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     curve,
     saturation,
     sweep,
+    report,
+    timeline,
+    describe_topology,
+    describe_collective,
+    generate,
+    doctor,
 )
 # What these functions give back.
-CLASSES = (Result, CheckReport, Diff, Comparison, Curve, Saturation, Sweep, Progress, ProgressBar)
+CLASSES = (
+    Result,
+    CheckReport,
+    Diff,
+    Comparison,
+    Curve,
+    Saturation,
+    Sweep,
+    TopologyFacts,
+    CollectiveFacts,
+    GeneratedWorkload,
+    Progress,
+    ProgressBar,
+)
 
 
 # The tables of an experiment; their settings are on the page of settings.

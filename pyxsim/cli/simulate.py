@@ -11,8 +11,8 @@ from typing import Any
 
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.exit_codes import complain, lines
-from pyxsim.cli.faults import all_or_faults, placed
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.cli.faults import placed
+from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint.context import (

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.faults import all_or_faults
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.plots.style import need_matplotlib
 from pyxsim.reports.plots.sweep_lines import file_name, save, short_names, text_of
 from pyxsim.reports.text.text_table import Sheet

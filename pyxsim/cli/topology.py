@@ -6,69 +6,30 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.faults import by_hand, each, placed
+from pyxsim.cli.faults import by_hand, placed
 from pyxsim.cli.systems import system_facts, system_rows
-from pyxsim.errors import DeadlockError, InputError, UnreachableError, bundle
+from pyxsim.errors import InputError, bundle, single_faults
 from pyxsim.network.capacity import capacity_of
 from pyxsim.registry import topologies
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.hdf5 import check_writable
-from pyxsim.runner.proofs import prove_routes
 from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
-from pyxsim.topology import Topology, bounds
+from pyxsim.study.describe.topology_facts import TopologyFacts, facts_of
+from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 
 FORMATS = ("graphml",)
-SEVERAL = 2  # flits of a packet, as far as the proof is concerned: more than one
 SHAPE = re.compile(r"\d{1,9}(?:(?: ?, ?\d{1,9})*|(?:[xX]\d{1,9})*)", re.ASCII)
 SHAPES = "NPUs per dimension, such as 4,4,4 or 4x4x4"
 WORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a network without a run. Numbers about routes are None where not all pairs have one.
-
-    `routers`: those with NPUs. `degree`: links that leave the router of an NPU, the fewest and the most. `bisection`:
-    links in both directions between two halves; the fewest if `bisection_exact`, else the fewest of the cuts tried.
-    `channel_load`, `throughput`: flits per cycle under uniform traffic, see pyxsim/topology/bounds.py; by this routing
-    if `load_exact`, else the least by any. `mean_hops` counts links, `mean_routers` the routers that a packet visits.
-    `routing`: the one that all this is about, of those that there are. `deadlock`: the circle, if there is one.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    npus: int
-    routers: int
-    switches: int
-    links: int
-    kinds: dict[str, int]
-    degree: tuple[int, int]
-    routing: str
-    routings: tuple[str, ...]
-    vc_classes: int
-    planes: int
-    bisection: int
-    bisection_exact: bool
-    mean_hops: float | None
-    mean_routers: float | None
-    max_hops: int | None
-    channel_load: float | None
-    load_exact: bool | None
-    throughput: float | None
-    deadlock_free: bool
-    deadlock: str | None
-    unreachable: str | None
 
 
 def show_topology(
@@ -126,7 +87,7 @@ def find_topology(
         return network_of(network, Path() if on_shelf else Path(name).parent), network
     except InputError as error:
         if shape is not None or on_shelf:
-            error = bundle([_as_typed(fault, overrides) for fault in each(error)])
+            error = bundle([_as_typed(fault, overrides) for fault in single_faults(error)])
         raise error if on_shelf else placed(error, name, overrides) from None
 
 
@@ -169,53 +130,7 @@ def shape_of(text: str) -> list[int]:
     return [int(part) for part in re.split("[,xX]", text)]
 
 
-def facts_of(topology: Topology, network: Network) -> Facts:
-    """Count and prove, for the routers of `network`. Takes seconds for thousands of NPUs."""
-    degrees = np.bincount(topology.link_src, minlength=topology.routers)[np.unique(topology.home)]
-    kinds = np.bincount(topology.link_dim, minlength=len(topology.link_kinds)).tolist()
-    known: bounds.Bounds | None = None
-    unreachable: str | None = None
-    try:
-        known = bounds.summary(topology)
-        channels, exact = known.bisection, known.bisection_exact
-    except UnreachableError as error:
-        channels, exact = bounds.bisection(topology)
-        unreachable = None if topology.confined else str(error)
-    deadlock: str | None = None
-    try:
-        prove_routes(topology.relation, network, topology.pairs() if topology.confined else None, SEVERAL)
-    except DeadlockError as error:
-        deadlock = str(error)
-    except UnreachableError as error:
-        unreachable = str(error)
-    return Facts(
-        name=topology.name,
-        shape=topology.shape,
-        npus=topology.npus,
-        routers=topology.routers - topology.switches,
-        switches=topology.switches,
-        links=topology.links,
-        kinds=dict(zip(topology.link_kinds, kinds, strict=True)),
-        degree=(int(degrees.min()), int(degrees.max())),
-        routing=topology.routing,
-        routings=tuple(topology.routings),
-        vc_classes=int(topology.relation.link_classes.max(initial=1)),
-        planes=topology.planes,
-        bisection=channels,
-        bisection_exact=exact,
-        mean_hops=known.mean_hops if known else None,
-        mean_routers=known.mean_hops + 1 if known else None,
-        max_hops=known.max_hops if known else None,
-        channel_load=known.channel_load if known else None,
-        load_exact=known.load_exact if known else None,
-        throughput=known.throughput if known else None,
-        deadlock_free=deadlock is None and unreachable is None,
-        deadlock=deadlock,
-        unreachable=unreachable,
-    )
-
-
-def _show(out: CommandOutput, facts: Facts, more: Iterable[tuple[str, str]]) -> None:
+def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 

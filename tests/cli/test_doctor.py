@@ -62,12 +62,12 @@ def test_a_wrong_engine_is_found(pyxsim: Command, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_missing_package_is_found(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyxsim.cli.doctor.REQUIRED", ("numpy", "pyxsim-needs-this-too"))
+    monkeypatch.setattr("pyxsim.study.installation.REQUIRED", ("numpy", "pyxsim-needs-this-too"))
     assert broken(pyxsim, "pyxsim-needs-this-too") == "missing: pip install pyxsim-needs-this-too"
 
 
 def test_a_missing_extra_is_only_told(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyxsim.cli.doctor.EXTRAS", {"report": ("pyxsim-has-this-not",)})
+    monkeypatch.setattr("pyxsim.study.installation.EXTRAS", {"report": ("pyxsim-has-this-not",)})
     ended = pyxsim("doctor")
     assert ended.code == 0
     assert "pip install 'pyxsim[report]'" in ended.err

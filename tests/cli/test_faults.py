@@ -408,7 +408,7 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     "workload: layers missing": (
         "workload.txt",
         "MICRO\n2\nconv1 -1\n",
-        "workload.txt:2: 2 layers are announced, 1 follow",
+        "workload.txt:2: 2 layers declared, 1 follow",
     ),
     "workload: short layer": ("workload.txt", "MICRO\n1\nconv1 -1 5\n", "workload.txt:3: a layer with 3 fields"),
     "workload: unknown communication": (

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
-from pyxsim.cli.faults import by_hand, each
+from pyxsim.cli.faults import by_hand
 from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished
 from pyxsim.compat.astra.files import form_of, read_astra
 from pyxsim.compat.astra.tables import Tables
-from pyxsim.errors import DeadlockError, InputError, bundle
+from pyxsim.errors import DeadlockError, InputError, bundle, single_faults
 from pyxsim.models import roofline
 from pyxsim.paths import make_folder
 from pyxsim.reports.files import Outputs
@@ -72,7 +72,7 @@ class AstraFiles:
                 return InputError(fault.problem, file=None if named else file, allowed=fault.allowed, given=fault.given)
             return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
 
-        return bundle([place(fault) for fault in each(error)])
+        return bundle([place(fault) for fault in single_faults(error)])
 
     def _file_of(self, key: str) -> str | None:
         """The file that a key came from."""

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.faults import each
 from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.booksim.translation import booksim_experiment
-from pyxsim.errors import InputError, bundle
+from pyxsim.errors import InputError, bundle, single_faults
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
 from pyxsim.settings import Experiment
@@ -74,7 +73,7 @@ def _place(error: InputError) -> InputError:
             return fault
         return InputError(fault.problem, file=fault.file, key=found, allowed=fault.allowed, given=fault.given)
 
-    return bundle([place(fault) for fault in each(error)])
+    return bundle([place(fault) for fault in single_faults(error)])
 
 
 def last_words(result: Result) -> list[str]:

@@ -1,0 +1,61 @@
+"""A Perfetto trace of a result, as `pyxsim timeline` and `pyxsim.timeline` write it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from pyxsim.errors import InputError, all_or_faults
+from pyxsim.reports.timeline.build import build
+from pyxsim.reports.timeline.trace_files import check_timeline, write
+from pyxsim.reports.timeline.trace_model import Trace
+from pyxsim.reports.timeline.view import View
+from pyxsim.results.result import Result
+
+DEFAULT = ".trace.json.gz"
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class WrittenTimeline:
+    """A trace that was written: its file, its size in bytes, what it shows, and the result."""
+
+    file: str
+    bytes: int
+    trace: Trace
+    result: Result
+
+    def json(self) -> dict[str, Any]:
+        """Return what the trace shows as one JSON object."""
+        about = {**self.trace.about, "complete": self.result.complete, "left_out": self.trace.left_out}
+        return {"file": self.file, "bytes": self.bytes, **self.trace.count(), **about}
+
+
+def timeline(result: PathLike, file: PathLike | None = None, view: View | None = None) -> WrittenTimeline:
+    """Write a trace for Perfetto: chunks, tasks and links over time (docs/timeline.md).
+
+    Parameters
+    ----------
+    result
+        The HDF5 file of a run.
+    file
+        The trace, .json or .json.gz; beside the result by default.
+    view
+        Times, NPUs, links and counters to show; by default all NPUs and the busiest links.
+
+    Raises
+    ------
+    InputError
+        For a file that is no result, or a trace that cannot be written.
+    """
+    path, view = os.fspath(result), view or View()
+    target = f"{path.removesuffix('.h5')}{DEFAULT}" if file is None else os.fspath(file)
+
+    def check() -> None:
+        if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
+            raise InputError("cannot be written: it is the result", file=target, allowed="another name")
+
+    found, *_ = all_or_faults(lambda: Result.load(path), check, view.check)
+    trace = build(found, view)
+    return WrittenTimeline(target, write(trace, target), trace, found)

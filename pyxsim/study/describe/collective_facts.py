@@ -1,0 +1,167 @@
+"""What a collective algorithm does, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyxsim import library
+from pyxsim.collective.arrays import I64
+from pyxsim.collective.bounds import lower_bound_bytes, waves
+from pyxsim.collective.checker import prove
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.kinds import KINDS
+from pyxsim.collective.lookup import get_algorithm, get_schedule, located
+from pyxsim.collective.plan import whole_bytes
+from pyxsim.collective.sizes import block_sizes
+from pyxsim.errors import InputError
+from pyxsim.runner.prepare import PathLike
+from pyxsim.settings.types import listed
+from pyxsim.units import parse_bytes
+
+
+@dataclass(frozen=True)
+class CollectiveFacts:
+    """One algorithm for one kind of collective on one group.
+
+    Parameters
+    ----------
+    size
+        Bytes of the buffer; None where a file fixes the size of every message.
+    steps
+        Messages that must follow each other.
+    window
+        Messages of a rank that may be unanswered; None without a limit.
+    sent, received
+        Bytes of every rank.
+    least
+        Bytes that the busiest rank must send or receive with any algorithm; None as `size`.
+    unproved
+        Why nothing is proved about the data; "" if it is.
+    message_bytes
+        int64[messages]: bytes of every message of `schedule`.
+    """
+
+    name: str
+    kind: str
+    npus: int
+    size: int | None
+    steps: int
+    messages: int
+    blocks: int
+    window: int | None
+    sent: list[int]
+    received: list[int]
+    least: float | None
+    proved: bool
+    unproved: str
+    schedule: CompiledSchedule = field(repr=False)
+    message_bytes: I64 = field(repr=False)
+
+    def json(self) -> dict[str, Any]:
+        """Return the facts and every message as one JSON object."""
+        facts = {name: value for name, value in vars(self).items() if name not in ("schedule", "message_bytes")}
+        return {**facts, "schedule": message_rows(self.schedule, self.message_bytes)}
+
+
+def describe_collective(
+    name: str,
+    npus: int = 8,
+    *,
+    kind: str | None = None,
+    size: str | int = "1 MiB",
+    libraries: Iterable[PathLike] = (),
+) -> CollectiveFacts:
+    """Prove an algorithm, count its steps and bytes, and list its messages.
+
+    Parameters
+    ----------
+    name
+        The algorithm: "ring", "direct:4", or a file.
+    npus
+        NPUs of the group.
+    kind
+        The collective; all-reduce by default, or the first that the algorithm can do.
+    size
+        The buffer of one NPU.
+    libraries
+        Folders with algorithms of your own.
+
+    Raises
+    ------
+    InputError
+        For an unknown algorithm, or a kind or size that it cannot do.
+    ScheduleError
+        For an algorithm that does not compute its collective.
+    """
+    library.load_all(listed(libraries))
+    name = located(name, Path.cwd())
+    if kind is None:
+        kinds = get_algorithm(name).kinds
+        kind = "all-reduce" if "all-reduce" in kinds else kinds[0]
+    elif kind not in KINDS:
+        raise InputError(f"unknown collective '{kind}'", key="--kind", allowed=list(KINDS), given=kind)
+    get_algorithm(name).check(kind, key="--kind")
+    schedule = get_schedule(kind, name, npus)
+    prove(schedule)
+    total = _size(kind, size)
+    carried = _message_bytes(schedule, total)
+    return _facts(schedule, name, total, carried)
+
+
+def _size(kind: str, text: str | int) -> int:
+    try:
+        return 1 if KINDS[kind].idempotent else parse_bytes(text)
+    except InputError as error:
+        raise error.at(key="--size") from None
+
+
+def _message_bytes(s: CompiledSchedule, size: int) -> I64:
+    """Bytes of every message."""
+    if s.given_bytes is not None:
+        return s.given_bytes
+    return s.message_bytes(block_sizes(s.kind, s.n, s.blocks, whole_bytes(s.kind.name, size, s.n)))
+
+
+def _facts(s: CompiledSchedule, name: str, size: int, carried: I64) -> CollectiveFacts:
+    sent, received = np.zeros((2, s.n), dtype=np.int64)
+    np.add.at(sent, s.src[~s.local], carried[~s.local])
+    np.add.at(received, s.dst[~s.local], carried[~s.local])
+    given = s.given_bytes is not None
+    return CollectiveFacts(
+        name=name,
+        kind=s.kind.name,
+        npus=s.n,
+        size=None if given else size,
+        steps=sum(1 for _ in waves(s)),
+        messages=int((~s.local).sum()),
+        blocks=s.blocks,
+        window=s.window,
+        sent=sent.tolist(),
+        received=received.tolist(),
+        least=None if given else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
+        proved=not s.unproved,
+        unproved=s.unproved,
+        schedule=s,
+        message_bytes=carried,
+    )
+
+
+def message_rows(s: CompiledSchedule, carried: I64) -> list[dict[str, Any]]:
+    """Return every message, in the order of the steps."""
+    return [
+        {
+            "step": number,
+            "src": int(s.src[m]),
+            "dst": int(s.dst[m]),
+            "blocks": s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist(),
+            "bytes": int(carried[m]),
+            "reduce": bool(s.adds[m]),
+        }
+        for number, sent in enumerate(waves(s))
+        for m in sent.tolist()
+    ]
