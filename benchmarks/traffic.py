@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.case import Run
 from pyxsim import library
+from pyxsim.arrays import IntArray
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.settings import load_experiment
@@ -20,17 +20,15 @@ FLIT = 64  # bytes; a link takes one per cycle
 SEED = 1
 FOREVER = 1 << 40
 
-Longs = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Packets:
     """When each packet is created, from where to where; `plane`: which way round to an opposite node."""
 
-    cycle: Longs
-    src: Longs
-    dst: Longs
-    plane: Longs
+    cycle: IntArray
+    src: IntArray
+    dst: IntArray
+    plane: IntArray
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.registry import patterns
-from pyxsim.traffic.draws import Floats, Longs, random_below
+from pyxsim.traffic.draws import random_below
 from pyxsim.traffic.nodes import dimensions, integer, node_ids
 from pyxsim.traffic.pattern import PatternContext, RandomPattern
 
@@ -32,13 +33,13 @@ def adversarial(context: PatternContext, group: int | None = None, offset: int =
         problem = f"an offset of {step} returns to the same group; there are {groups} groups"
         raise InputError(problem, key="pattern_options.offset", allowed=f"no multiple of {groups}")
 
-    def first_node(src: Longs) -> Longs:
+    def first_node(src: IntArray) -> IntArray:
         return (src // size + step) * size % npus
 
-    def draw(rng: np.random.Generator, src: Longs) -> Longs:
+    def draw(rng: np.random.Generator, src: IntArray) -> IntArray:
         return first_node(src) + random_below(rng, size, len(src))
 
-    def probabilities() -> Floats:
+    def probabilities() -> FloatArray:
         matrix, nodes = np.zeros((npus, npus)), node_ids(context)
         matrix[nodes[:, None], first_node(nodes)[:, None] + np.arange(size)] = 1 / size
         return matrix

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.registry import patterns
-from pyxsim.traffic.draws import Floats, Longs, random_below, weighted
+from pyxsim.traffic.draws import random_below, weighted
 from pyxsim.traffic.nodes import integers, positive_numbers
 from pyxsim.traffic.pattern import PatternContext, RandomPattern
 
@@ -28,13 +29,13 @@ def hotspot(
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InputError(f"invalid share {share!r}", key="pattern_options.share", allowed="a number from 0 to 1")
 
-    def draw(rng: np.random.Generator, src: Longs) -> Longs:
+    def draw(rng: np.random.Generator, src: IntArray) -> IntArray:
         hot = hot_nodes[weighted(rng, weights, len(src))]
         if share == 1:
             return hot
         return np.where(rng.random(len(src)) < share, hot, random_below(rng, npus, len(src)))
 
-    def probabilities() -> Floats:
+    def probabilities() -> FloatArray:
         row = np.full(npus, (1 - share) / npus)
         np.add.at(row, hot_nodes, share * weights / weights.sum())
         return np.tile(row, (npus, 1))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pyxsim.arrays import BoolArray
 from pyxsim.errors import InputError
 from pyxsim.registry import topologies
 from pyxsim.routing import Relation, Way
-from pyxsim.routing.relation import Flags
 from pyxsim.topology import Dimension, Topology, Wires, graph_network
 from pyxsim.topology.place import circles
 from pyxsim.topology.routings import over
@@ -104,7 +104,7 @@ class Routes:
         ways = (Way(last=1), Way(first=0, last=1, via="any", bias=bias))
         return replace(relation, ways=ways, choose="least")
 
-    def _links(self, wires: Wires) -> tuple[Flags, Flags, Flags]:
+    def _links(self, wires: Wires) -> tuple[BoolArray, BoolArray, BoolArray]:
         """Per link and home: whether the link is global, whether the home is in its first group, whether to take it."""
         begin, end, goal = wires.src // self.a, wires.dst // self.a, wires.homes // self.a
         is_global = begin != end

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.analysis.demand import Load, Loads, Longs, collective_loads, message_load, together, traffic_loads
-from pyxsim.arrays import unique_by_identity
+from pyxsim.analysis.demand import Load, Loads, collective_loads, message_load, together, traffic_loads
+from pyxsim.arrays import AnyIntArray, IntArray, unique_by_identity
 from pyxsim.collective.bounds import rounds
 from pyxsim.network.link_paths import wires_of
 from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.results.phases import differing
-from pyxsim.routing.relation import Numbers
 from pyxsim.system import SystemLayer
 
 MOST_STARTS = 32  # times at which something is issued, of which each is looked at
@@ -85,7 +84,7 @@ def _is_all(system: SystemLayer, every: Sequence[Any]) -> bool:
     return len(every) == len(system.collectives) + len(system.messages)
 
 
-def _traffic(system: SystemLayer, every: Sequence[Any]) -> Longs:
+def _traffic(system: SystemLayer, every: Sequence[Any]) -> IntArray:
     """The messages of some collectives and messages."""
     if _is_all(system, every):
         return system.traffic()
@@ -109,7 +108,7 @@ class Times:
     def least(self, work: Sequence[Any]) -> Fraction:
         raise NotImplementedError
 
-    def least_of(self, traffic: Longs) -> Fraction:
+    def least_of(self, traffic: IntArray) -> Fraction:
         raise NotImplementedError
 
     def queued(self, work: Sequence[Any]) -> Fraction:
@@ -140,7 +139,7 @@ class OfLinks(Times):
             return self.least_of(_traffic(self.system, work))
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
-    def least_of(self, traffic: Longs) -> Fraction:
+    def least_of(self, traffic: IntArray) -> Fraction:
         home = self.topology.home
         leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
         return self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
@@ -212,7 +211,7 @@ class OfLinks(Times):
             hops * min(unique_by_identity(self._wires[1][link] for link in links.tolist())[0], default=Fraction(0))
         )
 
-    def _way(self, kind: int) -> tuple[Longs, int]:
+    def _way(self, kind: int) -> tuple[IntArray, int]:
         """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
         topology = self.topology
         links = np.flatnonzero(topology.link_dim == kind)
@@ -230,7 +229,7 @@ class OfPackets(OfLinks):
     def least(self, work: Sequence[Any]) -> Fraction:
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
-    def least_of(self, traffic: Longs) -> Fraction:
+    def least_of(self, traffic: IntArray) -> Fraction:
         return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
 
     def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
@@ -270,7 +269,7 @@ class Unbounded(Times):
     def least(self, work: Sequence[Any]) -> Fraction:
         return Fraction(0)
 
-    def least_of(self, traffic: Longs) -> Fraction:
+    def least_of(self, traffic: IntArray) -> Fraction:
         return Fraction(0)
 
 
@@ -290,7 +289,7 @@ class OfDelays(Times):
                 self._known[likeness] = self._chain(each)
         return max((self._known[likeness] for likeness in different), default=Fraction(0))
 
-    def least_of(self, traffic: Longs) -> Fraction:
+    def least_of(self, traffic: IntArray) -> Fraction:
         longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
         return max(Fraction(longest if len(traffic) else 0), self._queued(traffic))
 
@@ -302,7 +301,7 @@ class OfDelays(Times):
             self._known[alike] = self._queued(_traffic(self.system, work))
         return Fraction(self._known[alike])
 
-    def _queued(self, traffic: Longs) -> Fraction:
+    def _queued(self, traffic: IntArray) -> Fraction:
         if not self._queue or not len(traffic):
             return Fraction(0)
         topology = self.topology
@@ -318,7 +317,7 @@ class OfDelays(Times):
                     most = max(most, self._queues(alone, used, fastest))
         return most + self._least_late + 2 * self.endpoint
 
-    def _queues(self, traffic: Longs, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
+    def _queues(self, traffic: IntArray, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
         """Cycles for messages over some links of their NPUs, of which the widest carries `fastest` bytes per cycle."""
         sizes, which = np.unique(traffic[:, 3], return_inverse=True)
         busy = np.array([int(size / fastest) for size in sizes.tolist()])[which] * traffic[:, 4]
@@ -385,11 +384,11 @@ class Capacities:
         np.add.at(found, ends[used], np.array(parts, found.dtype)[which[used]])
         return cls(found, whole)
 
-    def together(self, routers: Numbers) -> Fraction:
+    def together(self, routers: AnyIntArray) -> Fraction:
         """Of some routers."""
         return Fraction(sum(self.parts[routers].tolist()), self.whole)
 
-    def longest(self, load: Longs) -> Fraction:
+    def longest(self, load: IntArray) -> Fraction:
         """The most cycles that a router takes for its load; those that can carry nothing do not count."""
         at = np.flatnonzero((load > 0) & (self.parts > 0))
         # Of those with the same capacity only the most loaded.
@@ -400,14 +399,14 @@ class Capacities:
         return max(times, default=Fraction(0))
 
 
-def _by_router(values: Longs, home: NDArray[np.integer[Any]], routers: int) -> Longs:
+def _by_router(values: IntArray, home: NDArray[np.integer[Any]], routers: int) -> IntArray:
     """What the NPUs of each router have together."""
     found = np.zeros(routers, np.int64)
     np.add.at(found, home, values)
     return found
 
 
-def _capacity(links: Numbers, network: Any) -> Fraction:
+def _capacity(links: AnyIntArray, network: Any) -> Fraction:
     """Bytes per cycle that some links or lanes carry together."""
     every = network.machine.links
     speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
@@ -415,14 +414,14 @@ def _capacity(links: Numbers, network: Any) -> Fraction:
     return int(network.settings.flit) * sum(flits, Fraction(0))
 
 
-def _flights(links: Numbers, network: Any) -> Numbers:
+def _flights(links: AnyIntArray, network: Any) -> AnyIntArray:
     """Cycles of a flit on each of some links or lanes."""
     every = network.machine.links
-    flights: Numbers = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
+    flights: AnyIntArray = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
     return flights
 
 
-def _lanes(network: Any, *, incoming: bool) -> Numbers:
+def _lanes(network: Any, *, incoming: bool) -> AnyIntArray:
     """The numbers of all ejection lanes (`incoming`), or of all injection lanes."""
     links = network.machine.links
     first = links.network + (links.injection if incoming else 0)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.plan import Phase
 from pyxsim.results.phases import differing
 
-Longs = NDArray[np.int64]
 Dims = tuple[int, ...]
 
 
@@ -26,8 +26,8 @@ class Load:
     takes part.
     """
 
-    sent: Longs
-    received: Longs
+    sent: IntArray
+    received: IntArray
     members: NDArray[np.bool_]
     total: int = 0
 
@@ -64,7 +64,7 @@ def message_load(message: Any, npus: int, between: Dims) -> Loads:
     return {between: load}
 
 
-def traffic_loads(rows: Longs, npus: int, shape: tuple[int, ...]) -> Loads:
+def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
     """What messages put on the network, from rows (source, destination, plane, bytes, how many)."""
     loads: Loads = {}
     where = differing(rows, shape)
@@ -91,7 +91,7 @@ def together(loads: Iterable[Load]) -> Load:
     )
 
 
-Rows = tuple[Longs, Longs, NDArray[np.integer[Any]], int]
+Rows = tuple[IntArray, IntArray, NDArray[np.integer[Any]], int]
 
 
 def _phase(phase: Phase) -> Iterable[Rows]:
@@ -122,12 +122,12 @@ def _as_sent(phase: Phase) -> Iterable[Rows]:
         yield sent, received, group, int(sizes[others].sum())
 
 
-def _nothing(values: Longs) -> Longs:
+def _nothing(values: IntArray) -> IntArray:
     return np.zeros_like(values)
 
 
 # What a rank must send and receive at least: of a group's piece and the rank's own block of it.
-_LEAST: dict[str, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
+_LEAST: dict[str, Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]] = {
     "all-reduce": lambda piece, own: (piece.copy(), piece.copy()),
     "reduce-scatter": lambda piece, own: (piece - own, own.copy()),
     "all-gather": lambda piece, own: (own.copy(), piece - own),
@@ -138,7 +138,7 @@ _LEAST: dict[str, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
     "gather": lambda piece, own: (own.copy(), _nothing(own)),
     "barrier": lambda piece, own: (piece.copy(), piece.copy()),
 }
-_OF_THE_ROOT: dict[str, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
+_OF_THE_ROOT: dict[str, Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]] = {
     "broadcast": lambda piece, own: (piece, _nothing(own)),
     "reduce": lambda piece, own: (_nothing(own), piece),
     "scatter": lambda piece, own: (piece - own, _nothing(own)),

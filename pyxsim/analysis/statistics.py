@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from pyxsim.arrays import FloatArray
 
 CONFIDENCE = 0.95
 MOST, FEWEST = 40, 10  # batches of an interval
@@ -52,7 +52,7 @@ class Interval:
         return self.mean + self.half
 
 
-def settled(series: Floats) -> int | None:
+def settled(series: FloatArray) -> int | None:
     """How many entries at the beginning of a series belong to its transient; None where it does not settle.
 
     MSER (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997;
@@ -73,7 +73,7 @@ def settled(series: Floats) -> int | None:
     return cut if cut <= count * (1 - KEPT) else None
 
 
-def interval(sums: Floats, weights: Floats | None = None) -> Interval:
+def interval(sums: FloatArray, weights: FloatArray | None = None) -> Interval:
     """The ratio of two sums over batches, `sums` per `weights` (per batch, if left out), with its interval.
 
     The classical ratio estimator: with r the ratio over all, the residuals sums - r * weights are treated as batch
@@ -93,7 +93,7 @@ def interval(sums: Floats, weights: Floats | None = None) -> Interval:
         batches //= 2
 
 
-def _merged(mean: float, sums: Floats, weights: Floats, batches: int) -> Interval:
+def _merged(mean: float, sums: FloatArray, weights: FloatArray, batches: int) -> Interval:
     edges = np.arange(batches) * len(sums) // batches
     tops, lows = np.add.reduceat(sums, edges), np.add.reduceat(weights, edges)
     rest = tops - mean * lows

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import FloatArray
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.engine_config import Machine
 from pyxsim.routing.loads import expected_loads, oblivious
@@ -17,9 +17,6 @@ from pyxsim.topology import Topology
 from pyxsim.topology.bounds import throughput
 from pyxsim.traffic import Pattern
 from pyxsim.traffic.draws import DESTINATION, random_below, stream
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 EXACT = 256  # NPUs up to which all pairs are looked at
 SAMPLE = 1000  # pairs, where there are more
@@ -75,8 +72,8 @@ def bound(
     return float(found) if math.isfinite(found) else None
 
 
-def _cycles_per_flit(machine: Machine) -> Floats:
-    found: Floats = np.asarray(machine.links.s_num) / np.asarray(machine.links.s_den)
+def _cycles_per_flit(machine: Machine) -> FloatArray:
+    found: FloatArray = np.asarray(machine.links.s_num) / np.asarray(machine.links.s_den)
     return found
 
 
@@ -87,7 +84,7 @@ def _packets(classes: Sequence[TrafficClass]) -> float:
 
 def _matrix(
     classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int, *, packets: bool = False
-) -> Floats:
+) -> FloatArray:
     """float64[npus, npus]: flits (or packets) per cycle from each node to each other, for a load of one flit."""
     total = sum(each.load or 0.0 for each in classes)
     found = np.zeros((npus, npus))
@@ -104,7 +101,7 @@ def _matrix(
 
 
 def _all_pairs(
-    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: Floats
+    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: FloatArray
 ) -> tuple[float, float]:
     """Mean cycles on links, and mean links, of a packet."""
     matrix = _matrix(classes, patterns, topology.npus, packets=True)
@@ -118,7 +115,7 @@ def _all_pairs(
 
 
 def _some_pairs(
-    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: Floats
+    topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: FloatArray
 ) -> tuple[float, float]:
     """The same of a sample."""
     rate = _packets(classes)

@@ -25,12 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
 
 __all__ = ["LONGEST_DELAY", "Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info"]
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 build_info: dict[str, Any]
 LONGEST_DELAY: int
@@ -123,26 +121,26 @@ class Engine:
         """
     ahead: int
     """The cycle up to which may be skipped now, after `run` has stopped for "repeats"; else this one."""
-    def totals_ahead(self, cycles: ArrayLike, links: int) -> Longs:
+    def totals_ahead(self, cycles: ArrayLike, links: int) -> IntArray:
         """int64[cycles, COUNTERS, links]: the running totals of the first `links` network links at the beginning of
         `cycles` from now on to `ahead`. They are known if `run` was told of a `window`."""
     def skip(self) -> None:
         """Let the cycles before `ahead` pass at once: exact in all that decides and all that is counted."""
-    def deliveries(self) -> dict[str, Longs]:
+    def deliveries(self) -> dict[str, IntArray]:
         """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
 
         serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed by the heads, summed
         over packets), packets, flits; with attribution also parts, int64[messages, 8] in the order of CAUSES.
         """
-    def waits(self) -> dict[str, Longs]:
+    def waits(self) -> dict[str, IntArray]:
         """With attribution: what the packets delivered so far spent their time on, summed by where, who and why.
 
         link, victim, culprit (traffic; -1: nobody), cause (place in CAUSES), cycles (more than 0), packets (stays).
         """
-    def splits(self) -> Longs:
+    def splits(self) -> IntArray:
         """With attribution, without `recycle`: the parts of the latency of each message, int64[messages, 8] in the
         order of CAUSES; -1 where it is not delivered."""
-    def stays(self) -> Longs:
+    def stays(self) -> IntArray:
         """Rows (message, packet, link, the eight parts) of the packets delivered so far: a stay for the source and for
         each router. Of all of them with attribution 2, of the watched message with 1."""
     def watch(self, message: int, packet: int) -> None:
@@ -153,14 +151,14 @@ class Engine:
         Events: opened (given a VC of its lane), routed (wants this link), granted (has a VC of it), switched (a flit
         wins the switch), wasted (a speculative bid won it for nothing), launched (a flit starts on the link), arrives.
         """
-    def counters(self) -> dict[str, Longs]:
+    def counters(self) -> dict[str, IntArray]:
         """Running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""
-    def buffer_max(self) -> Ints:
+    def buffer_max(self) -> Int32Array:
         """The most flits ever seen in a buffer, per VC (links in order, VCs in order)."""
     def totals(self) -> dict[str, int]: ...
     def message_times(self, message: int) -> tuple[int, int, int]:
         """(start asked for, first flit launched, last flit arrived) of a message; -1 where it has not happened."""
-    def packets_left(self, messages: ArrayLike) -> Longs:
+    def packets_left(self, messages: ArrayLike) -> IntArray:
         """int64[2, messages], without `recycle`: how many packets of each have not left their source queue yet, and how
         many have not arrived."""
     plain: bool

@@ -9,18 +9,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import unique_by_identity
+from pyxsim.arrays import BoolArray, Int32Array, unique_by_identity
 from pyxsim.core import options as core
 from pyxsim.core.options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, Wire, Wiring
-from pyxsim.routing.relation import EACH, Flags, Relation, vc_ranges
+from pyxsim.routing.relation import EACH, Relation, vc_ranges
 from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warnings, to_cycles
 
-Ints = NDArray[np.int32]
 Q = TypeVar("Q")
 
 ALLOCATORS = {
@@ -200,15 +199,17 @@ def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
     return value
 
 
-def _numbered(topology: Topology, network: Network, open_traffic: bool) -> Flags:
+def _numbered(topology: Topology, network: Network, open_traffic: bool) -> BoolArray:
     """bool[npus]: whether the lanes of an NPU are plain numbers."""
     if topology.lane_per_plane or network.lanes != "auto":
         return np.full(topology.npus, isinstance(network.lanes, int) and not topology.lane_per_plane)
-    shared: Flags = np.bincount(topology.home, minlength=topology.routers)[topology.home] > 1
+    shared: BoolArray = np.bincount(topology.home, minlength=topology.routers)[topology.home] > 1
     return shared | open_traffic
 
 
-def _ranges(classes: Ints, links: int, fixed: Sequence[int], network: Network) -> tuple[Ints, Ints, Ints]:
+def _ranges(
+    classes: Int32Array, links: int, fixed: Sequence[int], network: Network
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     """(low, high, row of each link): which VCs of a link belong to a virtual network and VC class. Raises InputError.
 
     A link with `C` classes has `C` entries for each network, those of the first one first.
@@ -316,5 +317,5 @@ def _allocator(name: str) -> tuple[int, int]:
     return (core.ISLIP, int(iterations or 1)) if word == "islip" else ALLOCATORS[word]
 
 
-def _ints(*parts: NDArray[np.generic]) -> Ints:
+def _ints(*parts: NDArray[np.generic]) -> Int32Array:
     return np.concatenate(parts).astype(np.int32)

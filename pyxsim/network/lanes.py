@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray, unique_by_identity
+from pyxsim.arrays import AnyIntArray, BoolArray, IntArray, unique_by_identity
 from pyxsim.errors import InputError
 from pyxsim.network.link_params import LANE, Wire, Wiring
 from pyxsim.network.link_paths import ends_of_routes
-from pyxsim.routing.relation import Flags, Numbers
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
@@ -82,7 +81,7 @@ def make_lanes(
     network: Network,
     wires: Sequence[Wire],
     link_wires: Sequence[Wire],
-    numbered: Flags,
+    numbered: BoolArray,
     wiring: Wiring,
     *,
     incoming: bool,
@@ -224,6 +223,6 @@ class LaneChoice:
         )
         return inject, eject
 
-    def _code(self, src: Numbers | int, dst: Numbers | int, plane: Numbers | int) -> Any:
+    def _code(self, src: AnyIntArray | int, dst: AnyIntArray | int, plane: AnyIntArray | int) -> Any:
         npus, planes = self._relation.npus, self._relation.planes + 1
         return (src * npus + dst) * planes + plane + 1

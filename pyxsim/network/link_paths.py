@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from pyxsim.arrays import IntArray, unique_by_identity
+from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.explore import decide
-from pyxsim.routing.relation import Ints, Relation
+from pyxsim.routing.relation import Relation
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Duration, parse_bandwidth, parse_duration, to_seconds
@@ -142,7 +142,7 @@ class Ways:
             self.rates += lanes
             self.latencies += [Fraction(0)] * len(lanes)
 
-    def _lanes(self, ends: Ints) -> list[Fraction]:
+    def _lanes(self, ends: Int32Array) -> list[Fraction]:
         """Bytes per cycle of the lanes of all NPUs, by the links that have these ends at their routers."""
         found: dict[int, Fraction] = {}
         for router, rate in zip(ends.tolist(), self.rates, strict=False):

@@ -5,6 +5,8 @@ docs/attribution.md defines the parts. Times are whole cycles of the network clo
 
 from __future__ import annotations
 
+from pyxsim.arrays import IntArray
+
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 
 from pyxsim.core.options import CAUSES
 
-Longs = NDArray[np.int64]
 
 PARTS = CAUSES
 WAITING = PARTS[3:]
@@ -66,7 +67,7 @@ class HotLink:
         return f"{self.name} and {len(self.like):,} like it" if self.like else self.name
 
 
-def _empty(names: tuple[str, ...]) -> dict[str, Longs]:
+def _empty(names: tuple[str, ...]) -> dict[str, IntArray]:
     return {name: np.zeros(0, np.int64) for name in names}
 
 
@@ -97,11 +98,11 @@ class Attribution:
 
     traffic_names: list[str]
     link_names: list[str]
-    messages: Longs
-    parts: Longs
-    blame: dict[str, Longs]
-    latency: dict[str, Longs] = field(default_factory=lambda: _empty(LATENCY))
-    stays: dict[str, Longs] = field(default_factory=lambda: _empty(STAYS))
+    messages: IntArray
+    parts: IntArray
+    blame: dict[str, IntArray]
+    latency: dict[str, IntArray] = field(default_factory=lambda: _empty(LATENCY))
+    stays: dict[str, IntArray] = field(default_factory=lambda: _empty(STAYS))
     left_out: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,7 +112,7 @@ class Attribution:
         if self.messages.shape != (len(self.traffic_names),) or self.parts.shape != (*self.messages.shape, len(PARTS)):
             raise ValueError(f"{self.messages.shape} messages and {self.parts.shape} parts of {self.traffic_names}")
 
-    def _long(self) -> tuple[tuple[str, dict[str, Longs], tuple[str, ...]], ...]:
+    def _long(self) -> tuple[tuple[str, dict[str, IntArray], tuple[str, ...]], ...]:
         return ("latency", self.latency, LATENCY), ("stays", self.stays, STAYS)
 
     def __repr__(self) -> str:
@@ -131,20 +132,20 @@ class Attribution:
         np.add.at(sums, self.blame["cause"], self.blame["cycles"])
         return dict(zip(PARTS, sums.tolist(), strict=True))
 
-    def congestion(self, what: str = "cycles") -> Longs:
+    def congestion(self, what: str = "cycles") -> IntArray:
         """Return int64[L, V, 8]: cycles ("packets": stays) of each link, victim and part, over all culprits."""
         sums = np.zeros((len(self.link_names), len(self.traffic_names), len(PARTS)), np.int64)
         np.add.at(sums, tuple(self.blame[name] for name in ("link", "victim", "cause")), self.blame[what])
         return sums
 
     @cached_property
-    def waits(self) -> dict[str, Longs]:
+    def waits(self) -> dict[str, IntArray]:
         """The rows of `blame` that are waiting in the network."""
         waiting = self.blame["cause"] >= PARTS.index(WAITING[0])
         return {name: values[waiting] for name, values in self.blame.items()}
 
     @property
-    def matrix(self) -> Longs:
+    def matrix(self) -> IntArray:
         """int64[V, V + 1]: cycles that a traffic (row) waited in the network for another (column; the last is nobody)."""
         count = len(self.traffic_names)
         sums = np.zeros((count, count + 1), np.int64)
@@ -253,10 +254,10 @@ class _Profiles:
     main: list[tuple[int, int]]
 
 
-def _profiles(attribution: Attribution, total: Longs) -> _Profiles:
+def _profiles(attribution: Attribution, total: IntArray) -> _Profiles:
     waits, links, traffics = attribution.waits, len(attribution.link_names), len(attribution.traffic_names)
 
-    def sums(column: str, width: int) -> Longs:
+    def sums(column: str, width: int) -> IntArray:
         cycles = np.zeros((links, width), np.int64)
         np.add.at(cycles, (waits["link"], waits[column]), waits["cycles"])  # -1, nobody, is the last column
         return cycles
@@ -266,7 +267,7 @@ def _profiles(attribution: Attribution, total: Longs) -> _Profiles:
     return _Profiles(causes, list(zip(*(each.tolist() for each in main), strict=True)))
 
 
-def _added(keys: Longs, cycles: Longs, names: tuple[str, ...] | list[str]) -> dict[str, int]:
+def _added(keys: IntArray, cycles: IntArray, names: tuple[str, ...] | list[str]) -> dict[str, int]:
     """Add up cycles by the name of their key, in descending order."""
     distinct, index = np.unique(keys, return_inverse=True)
     sums = np.zeros(len(distinct), np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyxsim.arrays import IntArray
+
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Longs = NDArray[np.int64]
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +40,7 @@ class ChunkDelays:
     network: list[list[float]]
     chunk_time: list[float]
     window: int
-    busy: Longs
+    busy: IntArray
     clock_hz: Fraction
 
     def __repr__(self) -> str:
@@ -64,7 +65,7 @@ class ChunkDelays:
         rows: dict[str, NDArray[Any]],
         chunk_time: list[float],
         window: int,
-        busy: Longs,
+        busy: IntArray,
         clock: Fraction,
     ) -> ChunkDelays:
         """Make it from the columns of `rows`."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from pyxsim.arrays import IntArray
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Longs = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
 SEVERAL = -1  # several dimensions at once
 
 
-def dimension_table(chunks: dict[str, Longs], traffic: Longs, shape: Sequence[int], cycles: int) -> Columns:
+def dimension_table(chunks: dict[str, IntArray], traffic: IntArray, shape: Sequence[int], cycles: int) -> Columns:
     """Make the columns of /dimensions.
 
     Parameters
@@ -46,7 +47,7 @@ def dimension_table(chunks: dict[str, Longs], traffic: Longs, shape: Sequence[in
     return {"dimension": dims, "bytes": np.array(sent, dtype=np.int64), **means}
 
 
-def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> Columns:
+def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) -> Columns:
     """Make the columns of /phases, one row per collective, phase and dimension.
 
     `kinds`: (collective, phase) -> kind of the phase.
@@ -88,19 +89,19 @@ def phase_table(chunks: dict[str, Longs], kinds: dict[tuple[int, int], str]) -> 
     }
 
 
-def _of_rows(what: np.ufunc, values: NDArray[Any], first: Longs) -> Longs:
+def _of_rows(what: np.ufunc, values: NDArray[Any], first: IntArray) -> IntArray:
     """Reduce the parts of each row, which are contiguous."""
-    reduced: Longs = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
+    reduced: IntArray = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
     return reduced
 
 
-def _different(values: Longs, row: Longs, rows: int) -> Longs:
+def _different(values: IntArray, row: IntArray, rows: int) -> IntArray:
     """The number of distinct values of each row."""
     span = int(values.max(initial=0)) + 1
     return np.bincount(np.unique(row * span + values) // span, minlength=rows).astype(np.int64)
 
 
-def _share(values: Longs, counted: NDArray[Any], first: Longs) -> NDArray[np.float64]:
+def _share(values: IntArray, counted: NDArray[Any], first: IntArray) -> NDArray[np.float64]:
     """The mean of each row over the counted parts; NaN without any."""
     counts = _of_rows(np.add, counted, first)
     means: NDArray[np.float64] = np.full(len(first), np.nan)
@@ -108,7 +109,7 @@ def _share(values: Longs, counted: NDArray[Any], first: Longs) -> NDArray[np.flo
     return means
 
 
-def differing(traffic: Longs, shape: Sequence[int]) -> Longs:
+def differing(traffic: IntArray, shape: Sequence[int]) -> IntArray:
     """Return the dimension in which the ends of each row of traffic differ; SEVERAL if it is not exactly one."""
     differs, weight = [], 1
     for size in shape:
@@ -118,7 +119,7 @@ def differing(traffic: Longs, shape: Sequence[int]) -> Longs:
     return np.where(apart.sum(axis=1) == 1, apart.argmax(axis=1), SEVERAL).astype(np.int64)
 
 
-def _worked(chunks: dict[str, Longs], npus: int, cycles: int) -> dict[int, Longs]:
+def _worked(chunks: dict[str, IntArray], npus: int, cycles: int) -> dict[int, IntArray]:
     """Per dimension: cycles in which each NPU had at least one active chunk, int64[NPUs]."""
     begun = chunks["start"] >= 0
     dim, rank, start = chunks["dimension"][begun], chunks["rank"][begun], chunks["start"][begun]
@@ -136,16 +137,16 @@ def _worked(chunks: dict[str, Longs], npus: int, cycles: int) -> dict[int, Longs
     return dict(zip(dims.tolist(), cycles_of.reshape(-1, npus), strict=True))
 
 
-def _mean(values: Longs) -> float:
+def _mean(values: IntArray) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _queueing(chunks: dict[str, Longs]) -> float:
+def _queueing(chunks: dict[str, IntArray]) -> float:
     begun = (chunks["start"] >= 0) & (chunks["ready"] >= 0)
     return _mean((chunks["start"] - chunks["ready"])[begun])
 
 
-def _network(chunks: dict[str, Longs]) -> float:
+def _network(chunks: dict[str, IntArray]) -> float:
     some = chunks["messages"] > 0
     messages = int(chunks["messages"][some].sum())
     return int(chunks["network"][some].sum()) / messages if messages else float("nan")

@@ -6,6 +6,8 @@ topology, without injection and ejection lanes. T is the number of time windows.
 
 from __future__ import annotations
 
+from pyxsim.arrays import FloatArray, Int32Array, IntArray
+
 import os
 import tomllib
 from collections.abc import Callable, Sequence
@@ -39,16 +41,13 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
 RENAMED = {"by_dimension": "dimensions", "messages": "point_to_point", "detail": "chunk_delays"}
 
 
-def _no_chunks() -> dict[str, Longs]:
+def _no_chunks() -> dict[str, IntArray]:
     return {column: np.zeros(0, dtype=np.int64) for column in CHUNK_COLUMNS}
 
 
@@ -142,9 +141,9 @@ class Result(Viewed):
     complete: bool
     links: LinkTable
     windows: Windows
-    totals: dict[str, Longs]
-    buffer_max: Ints | None = None
-    chunks: dict[str, Longs] = field(default_factory=_no_chunks)
+    totals: dict[str, IntArray]
+    buffer_max: Int32Array | None = None
+    chunks: dict[str, IntArray] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
     point_to_point: list[dict[str, Any]] = field(default_factory=list)
     dimensions: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -264,7 +263,7 @@ class Result(Viewed):
     # Links
 
     @cached_property
-    def busy(self) -> Longs:
+    def busy(self) -> IntArray:
         """Cycles in which each link was sending, int64[T, L].
 
         A flit occupies its link for s cycles from the cycle in which it was counted; cycles beyond its window count in
@@ -283,23 +282,23 @@ class Result(Viewed):
         return np.diff(done, axis=0, prepend=0)
 
     @property
-    def busy_total(self) -> Longs:
+    def busy_total(self) -> IntArray:
         """Cycles in which each link was sending, int64[L]."""
         return _times(self.totals["flits"], self.links.s_num, self.links.s_den)
 
     @property
-    def window_cycles(self) -> Longs:
+    def window_cycles(self) -> IntArray:
         """Length of each window, int64[T]: the last one ends with the run."""
         ends = np.minimum(self.windows.start + self.windows.length, max(self.time_cycles, 1))
         return np.maximum(ends - self.windows.start, 1)
 
     @property
-    def utilization(self) -> Floats:
+    def utilization(self) -> FloatArray:
         """Share of each window in which each link was sending, float64[T, L]."""
         return self.busy / self.window_cycles[:, np.newaxis].astype(np.float64)
 
     @property
-    def link_utilization(self) -> Floats:
+    def link_utilization(self) -> FloatArray:
         """Share of the whole run in which each link was sending, float64[L]."""
         return self.busy_total / float(max(1, self.time_cycles))
 
@@ -436,7 +435,7 @@ HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
 }
 
 
-def _times(flits: Longs, num: Longs, den: Longs) -> Longs:
+def _times(flits: IntArray, num: IntArray, den: IntArray) -> IntArray:
     """Return floor(flits * num / den) without overflow of 64 bits."""
     whole, rest = np.divmod(flits, den)
     return np.asarray(whole * num + rest * num // den, dtype=np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyxsim.arrays import FloatArray, IntArray
+
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +12,6 @@ from numpy.typing import NDArray
 
 from pyxsim.core.options import CAUSES
 
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -75,9 +75,9 @@ class Traffic:
     summary: dict[str, Any]
     classes: dict[str, Any] = field(default_factory=dict)
     batches: dict[str, Any] = field(default_factory=dict)
-    accepted: Floats = field(default_factory=lambda: np.zeros(0))
-    latency: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    packets: Longs = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    accepted: FloatArray = field(default_factory=lambda: np.zeros(0))
+    latency: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    packets: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:

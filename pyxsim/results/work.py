@@ -6,6 +6,8 @@ docs/output.md describes the columns.
 
 from __future__ import annotations
 
+from pyxsim.arrays import IntArray
+
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +22,6 @@ from pyxsim.workload.graph import Kind, Part, TaskGraph
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import COMMUNICATION, AtWork, at_work, usage
 
-Longs = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
 MOST_ROWS = 1 << 20  # of tasks and of steps
@@ -166,7 +167,7 @@ class Work:
             **{key: to_ns(Fraction(extremes[key])) for key in ("min", "mean", "max")},
         }
 
-    def longest(self, count: int) -> Longs:
+    def longest(self, count: int) -> IntArray:
         """Return the numbers of the longest steps, in descending order."""
         return np.argsort(self.path["begin"] - self.path["end"], kind="stable")[:count]
 
@@ -223,7 +224,7 @@ class Work:
         ]
 
 
-def _sums(path: Columns, label: Longs) -> tuple[Longs, Longs, Longs]:
+def _sums(path: Columns, label: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Group steps by kind, part and label. Returns these (int64[3, groups]), the cycles and the number of steps."""
     key = (label * len(Part) + path["part"]) * (int(path["kind"].max(initial=0)) + 1) + path["kind"]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
@@ -238,7 +239,7 @@ def alike(name: str) -> str:
     return _DIGITS.sub("*", name)
 
 
-def representatives(like: Longs, idle: Longs, path: Columns) -> Longs:
+def representatives(like: IntArray, idle: IntArray, path: Columns) -> IntArray:
     """Return NPUs that represent all: one of each kind, at most MOST_SHOWN.
 
     Of more kinds, those with most of the critical path, with least and most work, and a sample of the rest. `like`: for
@@ -255,7 +256,7 @@ def representatives(like: Longs, idle: Longs, path: Columns) -> Longs:
     return np.array(sorted({*selected, *rest.tolist()}), np.int64)
 
 
-def _alike(graph: TaskGraph, work: AtWork) -> Longs:
+def _alike(graph: TaskGraph, work: AtWork) -> IntArray:
     """For each NPU, the first with the same activity at the same times."""
     kind = graph.kind[work.task].astype(np.uint64)
     number = np.zeros(graph.npus, np.uint64)
@@ -266,7 +267,7 @@ def _alike(graph: TaskGraph, work: AtWork) -> Longs:
     return first[which].astype(np.int64)
 
 
-def _timeline(graph: TaskGraph, work: AtWork, npus: Longs, until: int) -> Columns:
+def _timeline(graph: TaskGraph, work: AtWork, npus: IntArray, until: int) -> Columns:
     """Intervals of some NPUs; above the limit, those with short gaps between them are merged."""
     intervals = work.of(np.isin(work.npu, npus))
     kind = graph.kind[intervals.task]
@@ -283,7 +284,7 @@ def _timeline(graph: TaskGraph, work: AtWork, npus: Longs, until: int) -> Column
     return {"npu": npu.astype(np.int32), "doing": doing, "begin": begin, "end": end}
 
 
-def _merged(start: Longs, begin: Longs, end: Longs, gap: int) -> tuple[Longs, Longs, Longs]:
+def _merged(start: IntArray, begin: IntArray, end: IntArray, gap: int) -> tuple[IntArray, IntArray, IntArray]:
     """Merge intervals whose gaps are at most `gap`; returns NPU, begin and end."""
     npu = np.repeat(np.arange(len(start) - 1), np.diff(start))
     new = np.ones(len(begin), bool)

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.routing.grid import Steps, steps
 from pyxsim.routing.journeys import behind_cycles
 from pyxsim.routing.planes import Plane, plane, rebuilt
-from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Longs, Relation, Way
+from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
 
 def without_sticky(relation: Relation) -> Relation | None:
@@ -97,9 +98,9 @@ class _Part:
         self.size = found.size
         self.after = (self.mine + found.step[used]) % self.size[self.dim]
         self.vc_class = at.vc_class[used].astype(np.int64)
-        self.channel: Longs = at.link[used].astype(np.int64) * self.classes + self.vc_class
+        self.channel: IntArray = at.link[used].astype(np.int64) * self.classes + self.vc_class
 
-    def edges(self, dim: int, parts: list[_Part]) -> tuple[Longs, Longs]:
+    def edges(self, dim: int, parts: list[_Part]) -> tuple[IntArray, IntArray]:
         """In one dimension: (from, to), between channels (digit, next digit, class) and states (plane, digit, goal)."""
         here = self.dim == dim
         n = int(self.size[dim])
@@ -112,7 +113,7 @@ class _Part:
         src, dst = parts[self.at.escape]._over(dim, base)
         return np.concatenate([at, src]), np.concatenate([then, dst])
 
-    def _over(self, dim: int, base: int) -> tuple[Longs, Longs]:
+    def _over(self, dim: int, base: int) -> tuple[IntArray, IntArray]:
         """The candidates of this plane, taken by packets whose states are numbered from `base` on."""
         here = self.dim == dim
         n = int(self.size[dim])

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import DeadlockError, InputError, SimulationError, UnreachableError
 from pyxsim.routing import by_dimension, proofs
 from pyxsim.routing.explore import Explorer, Moves
@@ -42,7 +43,7 @@ from pyxsim.routing.journeys import (
     one_cycle,
 )
 from pyxsim.routing.planes import distinct, ranges
-from pyxsim.routing.relation import EACH, FIRST_SET, Longs, Relation
+from pyxsim.routing.relation import EACH, FIRST_SET, Relation
 
 _SHOWN = 8  # channels of a cycle told in one line
 
@@ -57,8 +58,8 @@ class Dependencies:
 
     relation: Relation
     classes: int
-    src: Longs
-    dst: Longs
+    src: IntArray
+    dst: IntArray
     nodes: int
 
     @property
@@ -230,7 +231,7 @@ class _Entry:
     everywhere  these are no other packets than NPUs send on the escape plane itself
     """
 
-    taken: Longs
+    taken: IntArray
     journey: Journey
     everywhere: bool
 
@@ -307,14 +308,14 @@ def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArr
             edges.add(channels + join, moves.node[begins][at])
 
 
-def _arrivals(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:
+def _arrivals(moves: Moves, meeting: Any) -> tuple[IntArray, IntArray]:
     """(state, join) of packets that arrive."""
     at = np.flatnonzero(moves.home & (moves.before >= 0))
     place, join = meeting.joins(moves.walk[at], moves.router[at])
     return at[place], join
 
 
-def _starts(moves: Moves, meeting: Any) -> tuple[Longs, Longs]:
+def _starts(moves: Moves, meeting: Any) -> tuple[IntArray, IntArray]:
     """(move, join) of packets that start."""
     at = np.flatnonzero(moves.start[moves.who])
     place, join = meeting.joins(moves.walk[moves.who[at]], moves.router[moves.who[at]])
@@ -326,18 +327,18 @@ class _Edges:
 
     def __init__(self) -> None:
         self.found = [np.zeros(0, np.int64)]  # src << 32 | dst
-        self.others: list[tuple[Longs, Longs]] = []
-        self.arrived: list[tuple[int, int, Longs]] = []  # plane, dimension, arrivals
+        self.others: list[tuple[IntArray, IntArray]] = []
+        self.arrived: list[tuple[int, int, IntArray]] = []  # plane, dimension, arrivals
 
-    def add(self, src: Longs, dst: Longs) -> None:
+    def add(self, src: IntArray, dst: IntArray) -> None:
         """Edges of which many are alike: one of each is kept."""
         if len(src):
             self.found.append(distinct(src << 32 | dst))
 
-    def add_all(self, src: Longs, dst: Longs) -> None:
+    def add_all(self, src: IntArray, dst: IntArray) -> None:
         self.others.append((src, dst))
 
-    def turn(self, plane: int, dim: int, arrivals: Longs, starts: Longs, channels: int) -> None:
+    def turn(self, plane: int, dim: int, arrivals: IntArray, starts: IntArray, channels: int) -> None:
         """From the dimensions before to this one: any arrival with any start at the same router.
 
         `arrivals`, `starts`: router * channels + channel.
@@ -348,7 +349,7 @@ class _Edges:
             self.add(np.repeat(before % channels, count), starts[ranges(first, count)] % channels)
         self.arrived.append((plane, dim, arrivals))
 
-    def arrays(self) -> tuple[Longs, Longs]:
+    def arrays(self) -> tuple[IntArray, IntArray]:
         code = distinct(np.concatenate(self.found))
         parts = [(code >> 32, code & 0xFFFFFFFF), *self.others]
         return np.concatenate([src for src, _ in parts]), np.concatenate([dst for _, dst in parts])

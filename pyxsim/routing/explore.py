@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyxsim.arrays import BoolArray, Int32Array, IntArray
 from pyxsim.routing.planes import candidates
-from pyxsim.routing.relation import EACH, SKIP, Flags, Ints, Longs, Relation
+from pyxsim.routing.relation import EACH, SKIP, Relation
 
 # States that are looked at together: enough to keep numpy busy, few enough for its temporaries to stay in the cache.
 BATCH = 1 << 18
@@ -31,10 +32,10 @@ class Walks:
 
     plane: int
     dims: Sequence[int]
-    digits: Ints
-    home: Ints | None
-    start_walk: Longs
-    start_router: Longs
+    digits: Int32Array
+    home: Int32Array | None
+    start_walk: IntArray
+    start_router: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +55,17 @@ class Moves:
     after     int64[moves]    the number of the state that follows
     """
 
-    walk: Longs
-    router: Longs
-    plane: Longs
-    before: Longs
-    node: Longs
-    home: Flags
-    start: Flags
-    who: Longs
-    channel: Longs
-    waits: Flags
-    after: Longs
+    walk: IntArray
+    router: IntArray
+    plane: IntArray
+    before: IntArray
+    node: IntArray
+    home: BoolArray
+    start: BoolArray
+    who: IntArray
+    channel: IntArray
+    waits: BoolArray
+    after: IntArray
 
 
 class Lost(Exception):
@@ -76,8 +77,8 @@ class Lost(Exception):
 
 
 def decide(
-    relation: Relation, plane: int, router: Longs, digits: Ints, dims: Sequence[int]
-) -> tuple[Longs, Ints, Ints, Flags]:
+    relation: Relation, plane: int, router: IntArray, digits: Int32Array, dims: Sequence[int]
+) -> tuple[IntArray, Int32Array, Int32Array, BoolArray]:
     """All candidates of many packets: (packet, link, VC class by the table), and whether a digit of a packet differs.
 
     digits  int32[n, len(dims)] of the targets. Candidates of a packet come in the order of its dimensions, but those
@@ -87,7 +88,7 @@ def decide(
     every = bool(relation.plane_any[plane])
     differs = np.zeros(len(router), np.bool_)
     waiting = np.arange(len(router))
-    found: list[tuple[Longs, Ints, Ints]] = []
+    found: list[tuple[IntArray, Int32Array, Int32Array]] = []
     for column, dim in enumerate(dims):
         mine = relation.own[row[waiting], dim]
         digit = digits[waiting, column]
@@ -123,7 +124,7 @@ class Explorer:
         # Places of a packet: the router where it starts or, behind them, the channel by which it came.
         routers, channel = np.arange(relation.routers), np.arange(self.channels)
         link = channel // self.classes
-        self.place_of_channel: Longs = relation.routers + channel
+        self.place_of_channel: IntArray = relation.routers + channel
         came, at = channel, relation.link_dst[link].astype(np.int64)
         if compact:
             group = relation.link_group[link].astype(np.int64)
@@ -133,8 +134,8 @@ class Explorer:
             self.place_of_channel = at
             self.place_of_channel[grouped] = relation.routers + number
             came = grouped[first_of]
-        self.came: Longs = np.concatenate([np.full(relation.routers, -1), came])
-        self.router: Longs = np.concatenate([routers, relation.link_dst[came // self.classes]])
+        self.came: IntArray = np.concatenate([np.full(relation.routers, -1), came])
+        self.router: IntArray = np.concatenate([routers, relation.link_dst[came // self.classes]])
         self.places = len(self.came)
 
     def __call__(self, walks: Walks) -> Iterator[Moves]:
@@ -161,7 +162,7 @@ class Explorer:
         return planes
 
     def _batch(
-        self, walks: Walks, planes: list[int], begin: int, size: int, start_walk: Longs, start_router: Longs
+        self, walks: Walks, planes: list[int], begin: int, size: int, start_walk: IntArray, start_router: IntArray
     ) -> Iterator[Moves]:
         places = self.places
         number = np.full(size * len(planes) * places, -1, np.int32)
@@ -186,9 +187,9 @@ class Explorer:
             yield Moves(walk, router, plane, before, node, home, start, who, channel, waits, after)
             front, start = fresh, np.zeros(len(fresh), np.bool_)
 
-    def _fresh(self, number: Ints, keys: Longs) -> Longs:
+    def _fresh(self, number: Int32Array, keys: IntArray) -> IntArray:
         """Those of the keys that have no number yet, once each, with numbers given to them."""
-        new: Longs = keys[number[keys] < 0]
+        new: IntArray = keys[number[keys] < 0]
         # Of several values assigned to one place numpy keeps the last one: so each key finds one of its places.
         number[new] = np.arange(len(new), dtype=np.int32)
         new = new[number[new] == np.arange(len(new))]
@@ -201,12 +202,12 @@ class Explorer:
         walks: Walks,
         planes: list[int],
         here: int,
-        walk: Longs,
-        router: Longs,
-        before: Longs,
-        home: Flags,
-        at: Longs,
-    ) -> tuple[Longs, Longs, Flags, Longs]:
+        walk: IntArray,
+        router: IntArray,
+        before: IntArray,
+        home: BoolArray,
+        at: IntArray,
+    ) -> tuple[IntArray, IntArray, BoolArray, IntArray]:
         """(state, channel, whether it waits, place of the next plane) of the states `at`, all on one plane.
 
         States in which no digit differs become home where walks have no router to end at.
@@ -236,8 +237,8 @@ class Explorer:
         return np.concatenate([who, out]), np.concatenate([channel, escapes]), waits, then
 
     def _channels(
-        self, walks: Walks, plane: int, walk: Longs, router: Longs, before: Longs | None, at: Longs
-    ) -> tuple[Longs, Longs, Flags]:
+        self, walks: Walks, plane: int, walk: IntArray, router: IntArray, before: IntArray | None, at: IntArray
+    ) -> tuple[IntArray, IntArray, BoolArray]:
         """(state, channel) of every candidate, by the keep rule if `before` is told; who of `at` has a digit to set."""
         relation = self.relation
         packet, link, vc_class, differs = decide(relation, plane, router[at], walks.digits[walk[at]], walks.dims)
@@ -248,11 +249,11 @@ class Explorer:
             vc_class = relation.keep(before_link, came % self.classes, link, vc_class)
         return who, link.astype(np.int64) * self.classes + vc_class, differs
 
-    def _need(self, at: Longs, who: Longs, walk: Longs, router: Longs, plane: int, why: str) -> None:
+    def _need(self, at: IntArray, who: IntArray, walk: IntArray, router: IntArray, plane: int, why: str) -> None:
         has = np.zeros(len(walk), np.bool_)
         has[who] = True
         self._lose(walk, router, plane, at[~has[at]], why)
 
-    def _lose(self, walk: Longs, router: Longs, plane: int, who: Longs, why: str) -> None:
+    def _lose(self, walk: IntArray, router: IntArray, plane: int, who: IntArray, why: str) -> None:
         if len(who):
             raise Lost(int(walk[who[0]]), int(router[who[0]]), plane, why)

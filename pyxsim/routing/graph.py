@@ -9,9 +9,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import AnyIntArray, BoolArray, Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.planes import ROUTING, Plane, rebuilt
-from pyxsim.routing.relation import ALWAYS, EACH, LEAST, RANDOM, TWO, Flags, Ints, Longs, Numbers, Relation, Way
+from pyxsim.routing.relation import ALWAYS, EACH, LEAST, RANDOM, TWO, Relation, Way
 
 Select = Literal["first", "hash", "random", "least", "two"]
 SELECT: dict[str, int] = {"first": RANDOM, "hash": RANDOM, "random": RANDOM, "least": LEAST, "two": TWO}
@@ -25,11 +26,11 @@ class Wired(Protocol):
     @property
     def routers(self) -> int: ...
     @property
-    def home(self) -> Ints: ...
+    def home(self) -> Int32Array: ...
     @property
-    def src(self) -> Ints: ...
+    def src(self) -> Int32Array: ...
     @property
-    def dst(self) -> Ints: ...
+    def dst(self) -> Int32Array: ...
     @property
     def name(self) -> Sequence[str]: ...
 
@@ -39,9 +40,9 @@ class Graph:
     """Routers and links, where there is nothing else that tells them."""
 
     routers: int
-    home: Ints
-    src: Ints
-    dst: Ints
+    home: Int32Array
+    src: Int32Array
+    dst: Int32Array
     name: Sequence[str]
 
     @classmethod
@@ -110,7 +111,7 @@ def adaptive_up_down(
     return _table(graph, [adaptive, escape], classes=2, fixed_vcs=(1, adaptive_vcs))
 
 
-def distances(graph: Wired) -> Ints:
+def distances(graph: Wired) -> Int32Array:
     """int32[routers, homes]: links on a shortest way from a router to each router with an NPU; FAR without one."""
     homes = np.unique(graph.home)
     away = np.full((graph.routers, len(homes)), FAR, np.int32)
@@ -134,13 +135,13 @@ def distances(graph: Wired) -> Ints:
     return away
 
 
-def _nearer(graph: Wired, away: Ints) -> Flags:
+def _nearer(graph: Wired, away: Int32Array) -> BoolArray:
     """bool[links, homes]: links that begin a shortest way."""
-    flags: Flags = away[graph.dst] == away[graph.src] - 1
+    flags: BoolArray = away[graph.dst] == away[graph.src] - 1
     return flags
 
 
-def _order(graph: Wired, root: int) -> Numbers:
+def _order(graph: Wired, root: int) -> AnyIntArray:
     """int64[routers]: links up lead to lower numbers; from number 0, the root, links down lead to all."""
     _check_pairs(graph)
     hops = distances(Graph(graph.routers, np.arange(graph.routers, dtype=np.int32), graph.src, graph.dst, graph.name))
@@ -157,7 +158,7 @@ def _order(graph: Wired, root: int) -> Numbers:
     return order
 
 
-def _ordered_ways(graph: Wired, order: Numbers) -> Flags:
+def _ordered_ways(graph: Wired, order: AnyIntArray) -> BoolArray:
     """bool[links, homes]: the links that a packet may take, up and then down in an order of the routers."""
     homes = np.unique(graph.home)
     down = np.full((graph.routers, len(homes)), FAR, np.int32)  # links of the shortest way down
@@ -180,13 +181,13 @@ def _ordered_ways(graph: Wired, order: Numbers) -> Flags:
     _check_reached(graph, whole, "there is no way up and then down")
     falls = goes_down[:, None] & (down[graph.dst] == down[graph.src] - 1) & ~climbs[graph.src]
     rises = ~goes_down[:, None] & (whole[graph.dst] == whole[graph.src] - 1) & climbs[graph.src]
-    ways: Flags = falls | rises
+    ways: BoolArray = falls | rises
     return ways
 
 
 def _plane(
     graph: Wired,
-    allowed: Flags,
+    allowed: BoolArray,
     vc_class: int = 0,
     *,
     select: Select = "random",
@@ -259,7 +260,7 @@ def _check_pairs(graph: Wired) -> None:
         )
 
 
-def _check_reached(graph: Wired, away: Ints, why: str) -> None:
+def _check_reached(graph: Wired, away: Int32Array, why: str) -> None:
     homes = np.unique(graph.home)
     lost = np.argwhere(away[homes] >= FAR)
     if len(lost):
@@ -267,7 +268,7 @@ def _check_reached(graph: Wired, away: Ints, why: str) -> None:
         raise UnreachableError(f"NPU {src} cannot reach NPU {dst}: {why}")
 
 
-def _hashed(numbers: Longs, seed: int) -> NDArray[np.uint64]:
+def _hashed(numbers: IntArray, seed: int) -> NDArray[np.uint64]:
     """The numbers, mixed: as good as drawn, and the same each time (splitmix64, Steele and others 2014)."""
     x = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
 from pyxsim.routing.planes import ROUTING, Plane, grid_only, plain_plane, plane, rebuilt
-from pyxsim.routing.relation import SKIP, Ints, Longs, Relation, Way
+from pyxsim.routing.relation import SKIP, Relation, Way
 
 
 def tie_random(base: Relation) -> Relation:
@@ -69,7 +70,7 @@ def _two_orders(base: Relation, choose: Literal["random", "least"], what: str) -
     )
 
 
-def doubled(base: Relation) -> tuple[Ints, dict[str, object]]:
+def doubled(base: Relation) -> tuple[Int32Array, dict[str, object]]:
     """(by how much a class is raised in the upper half, changes of the relation): twice the VC classes on each link."""
     if not any(base.fixed_vcs):
         twice = (base.link_classes * 2).astype(np.int32)
@@ -134,11 +135,11 @@ class Steps:
     """
 
     plane: Plane
-    size: Longs
-    dim: Longs
-    mine: Longs
-    goal: Longs
-    step: Longs
+    size: IntArray
+    dim: IntArray
+    mine: IntArray
+    goal: IntArray
+    step: IntArray
 
     def kinds(self) -> list[Kind]:
         """How the NPUs of each dimension are joined, as far as this plane uses it."""

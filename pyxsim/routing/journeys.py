@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.explore import Explorer, Lost, Moves, Walks, decide
 from pyxsim.routing.planes import distinct, ranges
-from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Ints, Longs, Relation
+from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation
 
 Pairs = ArrayLike | Iterable[Sequence[int]]
 
@@ -32,10 +33,10 @@ class Meeting:
 
     base: int
     npus: int = 0
-    first: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
-    goals: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    first: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    goals: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def joins(self, walk: Longs, router: Longs) -> tuple[Longs, Longs]:
+    def joins(self, walk: IntArray, router: IntArray) -> tuple[IntArray, IntArray]:
         """(place in the arrays given, join)."""
         if not self.npus:
             return np.arange(len(walk)), self.base + router
@@ -52,7 +53,7 @@ class Journey:
     """
 
     walks: Walks
-    npu: Longs
+    npu: IntArray
     ends: tuple[Meeting, ...] = ()
     begins: tuple[Meeting, ...] = ()
 
@@ -89,7 +90,7 @@ def journeys(relation: Relation, pairs: Pairs | None, *, exact: bool = False) ->
     return _given(relation, rows, exact)
 
 
-def checked(relation: Relation, pairs: Pairs) -> Longs:
+def checked(relation: Relation, pairs: Pairs) -> IntArray:
     """The pairs as distinct rows (source, destination, plane), plane -1 for those that choose a way."""
     table = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
     if not table.size:
@@ -125,7 +126,7 @@ def check_circles(relation: Relation, journey: Journey) -> None:
     """Raise UnreachableError if a packet of the journey may come to a router again as it was there before."""
     explorer = Explorer(relation, escapes=True, compact=True)
     src, dst, walk = ([np.zeros(0, np.int64)] for _ in range(3))
-    starts: list[tuple[Longs, Longs, Longs]] = []
+    starts: list[tuple[IntArray, IntArray, IntArray]] = []
     for moves in explored(explorer, journey):
         src.append(moves.node[moves.who])
         dst.append(moves.after)
@@ -170,7 +171,7 @@ def explored(explorer: Explorer, journey: Journey) -> Iterator[Moves]:
         raise UnreachableError(f"plane {lost.plane}: NPU {src} cannot reach NPU {dst}: {lost.why}{place}") from None
 
 
-def behind_cycles(src: Longs, dst: Longs, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def behind_cycles(src: IntArray, dst: IntArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Nodes that stay when nodes without predecessors are taken away again and again (Kahn, 1962), level by level."""
     order = np.argsort(src, kind="stable")
     successors = dst[order]
@@ -189,7 +190,7 @@ def behind_cycles(src: Longs, dst: Longs, size: int) -> np.ndarray[tuple[int], n
     return left
 
 
-def one_cycle(src: Longs, dst: Longs) -> list[int]:
+def one_cycle(src: IntArray, dst: IntArray) -> list[int]:
     """Nodes of one cycle, in order. Every node given must have a predecessor that is given too."""
     # Going back must come round. The first predecessor is of the lowest dimension, so the cycle found is one of a
     # single ring where there is one.
@@ -243,7 +244,7 @@ def _by_dimension(
         yield Journey(walks, np.full(size, -1), ends, begins)
 
 
-def _given(relation: Relation, rows: Longs, exact: bool) -> Journeys:
+def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
     """Rows (source, destination, plane)."""
     npus = relation.npus
     targets = _Targets(relation, np.arange(npus))
@@ -299,7 +300,7 @@ def _given(relation: Relation, rows: Longs, exact: bool) -> Journeys:
     return Journeys(found, len(ways) * size, True)
 
 
-def _triples(relation: Relation, rows: Longs, via: str) -> tuple[Longs, Longs, Longs]:
+def _triples(relation: Relation, rows: IntArray, via: str) -> tuple[IntArray, IntArray, IntArray]:
     """(source, via, destination) of everything that packets without a plane may do."""
     src = np.repeat(rows[:, 0], relation.npus)
     dst = np.repeat(rows[:, 1], relation.npus)
@@ -322,14 +323,14 @@ def _triples(relation: Relation, rows: Longs, via: str) -> tuple[Longs, Longs, L
 class _Targets:
     """NPUs as targets; those with the same digits and the same router are one."""
 
-    def __init__(self, relation: Relation, npus: Longs) -> None:
+    def __init__(self, relation: Relation, npus: IntArray) -> None:
         table = np.column_stack([relation.digits, relation.home])
         _, self.npu, self.number = np.unique(table, axis=0, return_index=True, return_inverse=True)
         self.number = self.number.reshape(len(npus))
         self.relation = relation
         self.count = len(self.npu)
 
-    def walks(self, plane: int, walk: Longs, router: Ints | Longs) -> Walks:
+    def walks(self, plane: int, walk: IntArray, router: Int32Array | IntArray) -> Walks:
         starts = distinct(walk.astype(np.int64) * self.relation.routers + router)
         dims = range(self.relation.digits.shape[1])
         digits, home = self.relation.digits[self.npu], self.relation.home[self.npu]

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pyxsim.arrays import FloatArray, Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing.explore import BATCH, decide
 from pyxsim.routing.journeys import check_routes
 from pyxsim.routing.planes import distinct, ranges
-from pyxsim.routing.relation import EACH, RANDOM, Ints, Longs, Relation, Way
+from pyxsim.routing.relation import EACH, RANDOM, Relation, Way
 
-Floats = NDArray[np.float64]
 _NONE = np.zeros(0, np.int64)
 
 
-def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tuple[Floats | None, float]:
+def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tuple[FloatArray | None, float]:
     """(float64[links], mean hops): flits per cycle over each link when NPU s sends matrix[s, d] of them to NPU d.
 
     Hops are links, weighted with the matrix. On a plane, or (-1) on the ways of the relation. None instead of the loads
@@ -40,13 +40,13 @@ def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tu
     return (load if oblivious(relation, plane) else None), hops
 
 
-def expected_hops(relation: Relation, plane: int = -1) -> Floats:
+def expected_hops(relation: Relation, plane: int = -1) -> FloatArray:
     """float64[npus, npus]: mean hops (links) from each NPU to each other, on a plane or (-1) on the ways.
 
     Of adaptive routing, those of its minimal ways, all candidates taken alike.
     """
     ways = ways_of(relation, plane)
-    known: dict[int, Floats] = {}
+    known: dict[int, FloatArray] = {}
     for way in ways:
         for number in {way.last, way.first} - {-1}:
             if number not in known:
@@ -84,7 +84,7 @@ def ways_of(relation: Relation, plane: int) -> tuple[Way, ...]:
     return relation.ways
 
 
-def _parts(relation: Relation, ways: tuple[Way, ...], traffic: Floats) -> Iterator[tuple[int, Floats]]:
+def _parts(relation: Relation, ways: tuple[Way, ...], traffic: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """(plane, matrix) of all that moves on one plane."""
     share = traffic / len(ways)
     for way in ways:
@@ -100,14 +100,14 @@ def _parts(relation: Relation, ways: tuple[Way, ...], traffic: Floats) -> Iterat
             yield way.last, _in_box(relation, share, "abv,ab...->vb...")
 
 
-def _plane_loads(relation: Relation, plane: int, traffic: Floats) -> Floats:
+def _plane_loads(relation: Relation, plane: int, traffic: FloatArray) -> FloatArray:
     load = np.zeros(relation.links)
     for paths, sent in _problems(relation, plane, traffic):
         load += paths.loads(sent, relation.links)
     return load
 
 
-def _plane_hops(relation: Relation, plane: int) -> Floats:
+def _plane_hops(relation: Relation, plane: int) -> FloatArray:
     """float64[npus, npus], from each NPU to each other."""
     targets = _Targets(relation)
     hops = np.zeros((relation.npus, relation.npus))
@@ -119,7 +119,7 @@ def _plane_hops(relation: Relation, plane: int) -> Floats:
     return hops
 
 
-def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[Paths, Floats]]:
+def _problems(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[tuple[Paths, FloatArray]]:
     """Paths with what is sent at each place: for all destinations, or dimension by dimension where that is the same."""
     simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
     if relation.separable and simple and relation.stride.any():
@@ -138,7 +138,7 @@ def _problems(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple
         yield Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], starts), sent.ravel()
 
 
-def _by_dimension(relation: Relation, plane: int, traffic: Floats) -> Iterator[tuple[Paths, Floats]]:
+def _by_dimension(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[tuple[Paths, FloatArray]]:
     """In dimension i, packets are at routers whose digits before i are those of their destination."""
     size = _sizes(relation)
     dims = len(size)
@@ -176,7 +176,7 @@ class _Targets:
         for begin in range(0, len(self.home), rows):
             yield begin, min(begin + rows, len(self.home))
 
-    def starts(self, begin: int, end: int) -> Longs:
+    def starts(self, begin: int, end: int) -> IntArray:
         return (np.arange(end - begin)[:, None] * self.routers + self.homes[None, :]).ravel()
 
 
@@ -184,10 +184,10 @@ class _Targets:
 class _Step:
     """Edges between places: the link, and the share of what is at `src` that takes it."""
 
-    src: Longs
-    dst: Longs
-    link: Ints
-    share: Floats
+    src: IntArray
+    dst: IntArray
+    link: Int32Array
+    share: FloatArray
 
 
 class Paths:
@@ -197,9 +197,9 @@ class Paths:
         self,
         relation: Relation,
         plane: int,
-        digits: Ints,
-        home: Ints | None,
-        starts: Longs,
+        digits: Int32Array,
+        home: Int32Array | None,
+        starts: IntArray,
         dims: tuple[int, ...] | None = None,
     ) -> None:
         self.routers = relation.routers
@@ -223,8 +223,14 @@ class Paths:
         self.steps = list(self._in_order(relation, found)) if found else []
 
     def _candidates(
-        self, relation: Relation, plane: int, router: Longs, digits: Ints, dims: tuple[int, ...], open_end: bool
-    ) -> tuple[Longs, Ints]:
+        self,
+        relation: Relation,
+        plane: int,
+        router: IntArray,
+        digits: Int32Array,
+        dims: tuple[int, ...],
+        open_end: bool,
+    ) -> tuple[IntArray, Int32Array]:
         who, link, _, differs = decide(relation, plane, router, digits, dims)
         has = np.zeros(len(router), np.bool_)
         has[who] = True
@@ -261,7 +267,7 @@ class Paths:
             check_routes(relation, circles=True)
             raise UnreachableError("a route goes round in a circle")
 
-    def loads(self, sent: Floats, links: int) -> Floats:
+    def loads(self, sent: FloatArray, links: int) -> FloatArray:
         passing = sent.copy()
         load = np.zeros(links)
         for step in self.steps:
@@ -270,7 +276,7 @@ class Paths:
             np.add.at(passing, step.dst, amount)
         return load
 
-    def amounts(self, sent: Floats) -> tuple[Longs, Ints, Floats]:
+    def amounts(self, sent: FloatArray) -> tuple[IntArray, Int32Array, FloatArray]:
         """(target, link, amount), of what is sent at each place: a row for every edge."""
         passing = sent.copy()
         target, link, found = [_NONE], [_NONE.astype(np.int32)], [np.zeros(0)]
@@ -282,14 +288,14 @@ class Paths:
             found.append(amount)
         return np.concatenate(target), np.concatenate(link), np.concatenate(found)
 
-    def longest(self, lengths: Longs) -> Longs:
+    def longest(self, lengths: IntArray) -> IntArray:
         """int64[places]: the most that links on a path to the target have together, each of some length."""
         found = np.zeros(self.size, np.int64)
         for step in reversed(self.steps):
             np.maximum.at(found, step.src, lengths[step.link] + found[step.dst])
         return found
 
-    def hops(self) -> Floats:
+    def hops(self) -> FloatArray:
         """float64[places]: mean links to the target."""
         found = np.zeros(self.size)
         for step in reversed(self.steps):
@@ -302,7 +308,7 @@ def _sizes(relation: Relation) -> list[int]:
     return sizes
 
 
-def _box(relation: Relation) -> list[Floats]:
+def _box(relation: Relation) -> list[FloatArray]:
     """For each dimension that counts, float64[n, n, n]: the chance of each digit (last) between two digits."""
     found = []
     for dim, size in enumerate(_sizes(relation)):
@@ -320,7 +326,7 @@ def _box(relation: Relation) -> list[Floats]:
     return found
 
 
-def _in_box(relation: Relation, matrix: Floats, rule: str) -> Floats:
+def _in_box(relation: Relation, matrix: FloatArray, rule: str) -> FloatArray:
     """A matrix by NPU and NPU, multiplied with the chances of vias in one dimension after the other.
 
     `rule`: for einsum; a, b and v are the digits of source, destination and via.

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
-from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Ints, Longs, Relation
+from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Relation
 
 ROUTING = "network.router.routing"
 
@@ -25,11 +26,11 @@ class Plane:
     any, select, escape, sticky, equal   as in Relation
     """
 
-    own: Ints
-    offset: Longs
-    start: Longs
-    link: Ints
-    vc_class: Ints
+    own: Int32Array
+    offset: IntArray
+    start: IntArray
+    link: Int32Array
+    vc_class: Int32Array
     any: int = 0
     select: int = RANDOM
     escape: int = -1
@@ -37,15 +38,15 @@ class Plane:
     equal: int = 0
 
     @property
-    def entry(self) -> Longs:
+    def entry(self) -> IntArray:
         """int64[candidates]: the entry that each belongs to."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
-    def raised(self, by: Ints) -> Plane:
+    def raised(self, by: Int32Array) -> Plane:
         """The same with the VC class on each link higher by a number of the link."""
         return replace(self, vc_class=self.vc_class + by[self.link])
 
-    def with_candidates(self, entry: Longs, link: Ints, vc_class: Ints) -> Plane:
+    def with_candidates(self, entry: IntArray, link: Int32Array, vc_class: Int32Array) -> Plane:
         """Other candidates, in any order of entries; those of one entry stay in the order given, the same one once."""
         most = int(max(link.max(initial=0), 0)) + 1, int(vc_class.max(initial=0)) + 1
         _, first = np.unique((entry * most[0] + link) * most[1] + vc_class, return_index=True)
@@ -63,7 +64,7 @@ class Plane:
             np.concatenate([self.vc_class, other.vc_class]),
         )
 
-    def digits(self, relation: Relation) -> tuple[Longs, Ints, Ints]:
+    def digits(self, relation: Relation) -> tuple[IntArray, Int32Array, Int32Array]:
         """Of every candidate: the dimension of its entry, the digit of its router there, the digit that is sought."""
         size = _sizes(relation)
         rows = [np.flatnonzero(self.own[:, dim] != SKIP) for dim in range(len(size))]
@@ -94,7 +95,7 @@ def plane(relation: Relation, number: int) -> Plane:
 _TOLD = ("any", "select", "escape", "sticky", "equal")
 
 
-def candidates(relation: Relation, entry: Longs) -> tuple[Longs, Ints, Ints]:
+def candidates(relation: Relation, entry: IntArray) -> tuple[IntArray, Int32Array, Int32Array]:
     """(start, link, VC class): the candidates start[i] to start[i + 1] are those of entry[i]."""
     link, vc_class = relation.link[entry], relation.vc_class[entry]
     count = (link != NONE).astype(np.int64)
@@ -166,27 +167,27 @@ def grid_only(relation: Relation, what: str) -> None:
         raise InputError(f"{what} needs NPUs that stand in a grid, joined dimension by dimension", key=ROUTING)
 
 
-def ranges(first: Longs, count: Longs) -> Longs:
+def ranges(first: IntArray, count: IntArray) -> IntArray:
     """first[0], first[0] + 1, .. (count[0] of them), first[1], ..."""
     jump = np.cumsum(count) - count
     return np.repeat(first - jump, count) + np.arange(int(count.sum()))
 
 
-def distinct(numbers: Longs) -> Longs:
+def distinct(numbers: IntArray) -> IntArray:
     """Each number once, in order. (np.unique finds them by hashing, which takes many times as long for millions.)"""
     ordered = np.sort(numbers)
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    found: Longs = ordered[first]
+    found: IntArray = ordered[first]
     return found
 
 
-def _sizes(relation: Relation) -> Longs:
-    sizes: Longs = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+def _sizes(relation: Relation) -> IntArray:
+    sizes: IntArray = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
     return sizes
 
 
-def _same_sets(first: Longs, count: Longs, link: Ints, vc_class: Ints) -> tuple[Longs, Longs]:
+def _same_sets(first: IntArray, count: IntArray, link: Int32Array, vc_class: Int32Array) -> tuple[IntArray, IntArray]:
     """(number of each set, one set of each number): sets with the same members in the same order get one number."""
     if not len(first):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+from pyxsim.arrays import IntArray
 from pyxsim.cache import Proofs
-from pyxsim.routing.relation import Longs, Relation
+from pyxsim.routing.relation import Relation
 
 _CODE = ("by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "relation")
 _PROOFS = Proofs(
@@ -16,7 +17,7 @@ _PROOFS = Proofs(
 known, remember, forget = _PROOFS.known, _PROOFS.remember, _PROOFS.forget
 
 
-def key(relation: Relation, pairs: Longs | None, whole: bool) -> str:
+def key(relation: Relation, pairs: IntArray | None, whole: bool) -> str:
     """The name of a proof."""
     # Names of links are only for people.
     told = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}

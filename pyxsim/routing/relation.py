@@ -31,12 +31,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.integer[Any]]
 
 ALWAYS = -1  # in `own`: a switch, which has no digit of its own in this dimension, always decides
 SKIP = -2  # in `own`: this router (of this plane) never decides in this dimension
@@ -48,11 +44,11 @@ FIRST_SET = -2  # in `link`: candidate set number FIRST_SET - link
 RANDOM, LEAST, TWO, EACH = range(4)
 
 
-def _ints() -> Ints:
+def _ints() -> Int32Array:
     return np.zeros(0, np.int32)
 
 
-def _longs() -> Longs:
+def _longs() -> IntArray:
     return np.zeros(0, np.int64)
 
 
@@ -103,30 +99,30 @@ class Relation:
     npus: int
     routers: int
     planes: int
-    digits: Ints
-    own: Ints
-    offset: Longs
-    link: Ints
-    vc_class: Ints
-    link_src: Ints
-    link_dst: Ints
-    link_classes: Ints
-    link_group: Ints
+    digits: Int32Array
+    own: Int32Array
+    offset: IntArray
+    link: Int32Array
+    vc_class: Int32Array
+    link_src: Int32Array
+    link_dst: Int32Array
+    link_classes: Int32Array
+    link_group: Int32Array
     link_name: Sequence[str]
     separable: bool = False
-    home: Ints = field(default_factory=_ints)
-    set_start: Longs = field(default_factory=_longs)
-    set_link: Ints = field(default_factory=_ints)
-    set_class: Ints = field(default_factory=_ints)
-    plane_any: Ints = field(default_factory=_ints)
-    plane_select: Ints = field(default_factory=_ints)
-    plane_escape: Ints = field(default_factory=_ints)
-    plane_sticky: Ints = field(default_factory=_ints)
-    plane_equal: Ints = field(default_factory=_ints)
+    home: Int32Array = field(default_factory=_ints)
+    set_start: IntArray = field(default_factory=_longs)
+    set_link: Int32Array = field(default_factory=_ints)
+    set_class: Int32Array = field(default_factory=_ints)
+    plane_any: Int32Array = field(default_factory=_ints)
+    plane_select: Int32Array = field(default_factory=_ints)
+    plane_escape: Int32Array = field(default_factory=_ints)
+    plane_sticky: Int32Array = field(default_factory=_ints)
+    plane_equal: Int32Array = field(default_factory=_ints)
     ways: tuple[Way, ...] = (Way(0),)
     choose: Literal["random", "least"] = "random"
-    wrap: Ints = field(default_factory=_ints)
-    stride: Ints = field(default_factory=_ints)
+    wrap: Int32Array = field(default_factory=_ints)
+    stride: Int32Array = field(default_factory=_ints)
     fixed_vcs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -175,7 +171,7 @@ class Relation:
         part = slice(int(self.set_start[FIRST_SET - link]), int(self.set_start[FIRST_SET - link + 1]))
         return list(zip(self.set_link[part].tolist(), self.set_class[part].tolist(), strict=True))
 
-    def keep(self, before: Ints, before_class: Ints, link: Ints, vc_class: Ints) -> Ints:
+    def keep(self, before: Int32Array, before_class: Int32Array, link: Int32Array, vc_class: Int32Array) -> Int32Array:
         """The classes really taken: a packet that stays in a group of links keeps the one it has.
 
         `before` is the link a packet comes by, -1 at its source.
@@ -228,7 +224,7 @@ class Relation:
         return hops
 
 
-def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Ints, Ints]:
+def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Int32Array, Int32Array]:
     """The VCs [low, high) of each class on a link with `vcs` VCs (of one virtual network) and `classes` classes.
 
     `fixed`: the exact number of VCs of each class; 0, or left out, is an even share of what the fixed ones leave.
@@ -252,10 +248,10 @@ def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Ints, 
     return (high - exact).astype(np.int32), high.astype(np.int32)
 
 
-def _strides(digits: Ints) -> Ints:
+def _strides(digits: Int32Array) -> Int32Array:
     """Those of a grid with dimension 0 first, if the NPUs stand so; else zeros."""
     size = digits.max(axis=0, initial=0).astype(np.int64) + 1
-    stride: Longs = np.cumprod(size) // size
+    stride: IntArray = np.cumprod(size) // size
     if not np.array_equal(digits @ stride, np.arange(len(digits))):
         stride[:] = 0
     return stride.astype(np.int32)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyxsim.routing.relation import Ints, Numbers
+from pyxsim.arrays import AnyIntArray, Int32Array
 
 
-def shortest_paths(routers: int, npus: int, src: Numbers, dst: Numbers) -> Ints:
+def shortest_paths(routers: int, npus: int, src: AnyIntArray, dst: AnyIntArray) -> Int32Array:
     """int32[routers, npus]: the link that begins a shortest path from a router to an NPU; -1 at home or without one.
 
     `src`, `dst`: routers at the ends of each directed link; the NPUs are routers 0 to npus - 1. Of several such links

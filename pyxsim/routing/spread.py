@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.routing.explore import BATCH
-from pyxsim.routing.loads import Floats, Paths, ways_of
+from pyxsim.routing.loads import Paths, ways_of
 from pyxsim.routing.planes import plane as taken_out
-from pyxsim.routing.relation import EACH, Longs, Relation, Way
+from pyxsim.routing.relation import EACH, Relation, Way
 
 TRIPS = 1 << 18  # from NPU to NPU, over one way and via each, that are looked at together
 
@@ -23,10 +24,10 @@ class Spread:
     """Of K pairs: how many links each uses, the links and their shares, one pair behind the other; and the length of
     the longest path of each, as the sum of the lengths of its links."""
 
-    count: Longs
-    link: Longs
-    share: Floats
-    longest: Longs
+    count: IntArray
+    link: IntArray
+    share: FloatArray
+    longest: IntArray
 
 
 def fixed(relation: Relation, plane: int) -> bool:
@@ -40,7 +41,7 @@ def fixed(relation: Relation, plane: int) -> bool:
     return bool(not escapes and candidates.max(initial=0) <= 1)
 
 
-def spread(relation: Relation, src: Longs, dst: Longs, plane: int, lengths: Longs) -> Spread:
+def spread(relation: Relation, src: IntArray, dst: IntArray, plane: int, lengths: IntArray) -> Spread:
     """What the links carry of each pair, on a plane or (-1) on the ways. `lengths`: int64[links].
 
     Raises UnreachableError.
@@ -60,10 +61,10 @@ def spread(relation: Relation, src: Longs, dst: Longs, plane: int, lengths: Long
     )
 
 
-def _batch(relation: Relation, ways: tuple[Way, ...], src: Longs, dst: Longs, lengths: Longs) -> Spread:
+def _batch(relation: Relation, ways: tuple[Way, ...], src: IntArray, dst: IntArray, lengths: IntArray) -> Spread:
     longest = np.zeros(len(src), np.int64)
-    key: Longs = np.zeros(0, np.int64)
-    share: Floats = np.zeros(0)
+    key: IntArray = np.zeros(0, np.int64)
+    share: FloatArray = np.zeros(0)
     for way in ways:
         pair, via, chance = _vias(relation, way, src, dst)
         chance = chance / len(ways)
@@ -84,7 +85,9 @@ def _batch(relation: Relation, ways: tuple[Way, ...], src: Longs, dst: Longs, le
     return Spread(np.bincount(pair, minlength=len(src)).astype(np.int64), link, share, longest)
 
 
-def _legs(relation: Relation, plane: int, src: Longs, dst: Longs, lengths: Longs) -> tuple[Longs, Longs, Floats, Longs]:
+def _legs(
+    relation: Relation, plane: int, src: IntArray, dst: IntArray, lengths: IntArray
+) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     """(trip, link, share) of what goes from NPU to NPU on a plane, and the longest path of each trip."""
     pairs, number = np.unique(src * relation.npus + dst, return_inverse=True)
     begin, end = np.divmod(pairs, relation.npus)
@@ -114,7 +117,7 @@ def _legs(relation: Relation, plane: int, src: Longs, dst: Longs, lengths: Longs
     return np.repeat(np.arange(len(src)), many), links[row], shares[row], longest[number]
 
 
-def _vias(relation: Relation, way: Way, src: Longs, dst: Longs) -> tuple[Longs, Longs, Floats]:
+def _vias(relation: Relation, way: Way, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """(pair, via, chance): every NPU that a pair may go over."""
     if way.via == "none":
         return np.arange(len(src)), dst, np.ones(len(src))

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.network.protocol import AttributionRecords, Backend
-from pyxsim.results.attribution import BLAME, LATENCY, MOST_ROWS, STAYS, Attribution, Longs
+from pyxsim.results.attribution import BLAME, LATENCY, MOST_ROWS, STAYS, Attribution
 
 OTHERS = "others"
 
@@ -38,7 +39,9 @@ def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
     )
 
 
-def of_open_traffic(network: Backend, classes: Sequence[str], messages: Longs, parts: Longs) -> Attribution | None:
+def of_open_traffic(
+    network: Backend, classes: Sequence[str], messages: IntArray, parts: IntArray
+) -> Attribution | None:
     """The same of open traffic: `messages` int64[classes] that were measured, `parts` int64[classes, 8] of them."""
     records = network.attribution()
     if records is None:
@@ -76,18 +79,18 @@ def notes(told: Attribution | None) -> Iterator[str]:
         yield f"output.attribution: the table /{name} has the first {MOST_ROWS:,} rows, and not {missing:,} more"
 
 
-def _blame(records: AttributionRecords) -> dict[str, Longs]:
+def _blame(records: AttributionRecords) -> dict[str, IntArray]:
     waits = records.waits()
     return {name: np.asarray(waits[name], np.int64) for name in BLAME}
 
 
-def _stays(records: AttributionRecords) -> dict[str, Longs]:
+def _stays(records: AttributionRecords) -> dict[str, IntArray]:
     """In the order in which packets arrived, and of each in that of its way."""
     rows = records.stays() if records.level > 1 else np.zeros((0, len(STAYS)), np.int64)
     return dict(zip(STAYS, rows.T, strict=True))
 
 
-def _bounded(name: str, table: dict[str, Longs], left_out: dict[str, int]) -> dict[str, Longs]:
+def _bounded(name: str, table: dict[str, IntArray], left_out: dict[str, int]) -> dict[str, IntArray]:
     """At most so many rows of a table; how many are not in it is noted."""
     count = len(next(iter(table.values())))
     if count > MOST_ROWS:
@@ -95,7 +98,7 @@ def _bounded(name: str, table: dict[str, Longs], left_out: dict[str, int]) -> di
     return {column: values[:MOST_ROWS] for column, values in table.items()}
 
 
-def _added(keys: Longs, values: Longs, count: int) -> Longs:
+def _added(keys: IntArray, values: IntArray, count: int) -> IntArray:
     """Rows of values, added up by their key."""
     found = np.zeros((count, *values.shape[1:]), np.int64)
     np.add.at(found, keys, values)

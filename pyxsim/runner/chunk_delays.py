@@ -9,7 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from pyxsim.results.chunk_delays import ChunkDelays, Longs
+from pyxsim.arrays import IntArray
+from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.runner.prepared import Prepared
 from pyxsim.system import SystemLayer
 from pyxsim.workload.spans import merged
@@ -23,17 +24,17 @@ class _Rows:
     """A row for each chunk and phase of NPU 0: `left`, when the chunk went on; `expected`, how long its messages were
     expected, added up."""
 
-    collective: Longs
-    chunk: Longs
-    dimension: Longs
-    ready: Longs
-    start: Longs
-    left: Longs
-    messages: Longs
-    expected: Longs
+    collective: IntArray
+    chunk: IntArray
+    dimension: IntArray
+    ready: IntArray
+    start: IntArray
+    left: IntArray
+    messages: IntArray
+    expected: IntArray
 
 
-def detail(prepared: Prepared, chunks: dict[str, Longs]) -> ChunkDelays | None:
+def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | None:
     """What ASTRA-sim 1 would tell; None without a workload. `chunks`: the table of the system layer."""
     issued = _issued(prepared)
     if issued is None:
@@ -70,7 +71,7 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     return by_layer.layers, {every[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
-def _rows(system: SystemLayer, table: dict[str, Longs]) -> _Rows:
+def _rows(system: SystemLayer, table: dict[str, IntArray]) -> _Rows:
     mine = np.flatnonzero(table["rank"] == 0)
     mine = mine[np.lexsort((table["phase"][mine], table["chunk"][mine]))]
     own = {name: column[mine] for name, column in table.items()}
@@ -123,7 +124,7 @@ def _window(clock: Fraction, until: int) -> int:
     return window
 
 
-def _busy(rows: _Rows, dims: int, until: int, window: int) -> Longs:
+def _busy(rows: _Rows, dims: int, until: int, window: int) -> IntArray:
     """Of each whole window and dimension, the cycles in which there is a chunk."""
     there = np.flatnonzero(rows.ready >= 0)
     there = there[np.lexsort((rows.ready[there], rows.dimension[there]))]

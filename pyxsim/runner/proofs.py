@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import Relation, prove
-from pyxsim.routing.relation import Longs
 from pyxsim.settings import Network
 from pyxsim.system import SystemLayer
 from pyxsim.topology import Topology
@@ -18,7 +18,7 @@ from pyxsim.workload import Job
 
 
 def deadlock_warnings(
-    topology: Topology, settings: Network, pairs: Longs | None, longest: int, allow_deadlock: bool
+    topology: Topology, settings: Network, pairs: IntArray | None, longest: int, allow_deadlock: bool
 ) -> list[str]:
     """Prove that routes cannot deadlock.
 
@@ -41,7 +41,7 @@ def deadlock_warnings(
     return []
 
 
-def prove_routes(relation: Relation, settings: Network, pairs: Longs | None, longest: int) -> None:
+def prove_routes(relation: Relation, settings: Network, pairs: IntArray | None, longest: int) -> None:
     """Raise DeadlockError or UnreachableError unless packets of up to `longest` flits can never wait in a cycle."""
     router = settings.router
     wormhole = router.flow_control == "wormhole"
@@ -75,7 +75,7 @@ def _without_classes(relation: Relation) -> Relation:
     )
 
 
-def open_traffic_pairs(topology: Topology) -> Longs | None:
+def open_traffic_pairs(topology: Topology) -> IntArray | None:
     """Return the pairs that open traffic may use, as int64[n, 3]; None for all pairs on any route."""
     if not topology.confined:
         return None

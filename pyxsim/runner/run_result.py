@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.arrays import unique_by_identity
+from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.network.protocol import Backend
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.phases import dimension_table, phase_table
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
 from pyxsim.runner.chunk_delays import detail
@@ -156,7 +156,7 @@ def _impossible(prepared: Prepared, end: RunEnd, least: int) -> Iterator[str]:
         )
 
 
-def _chunks(prepared: Prepared, columns: dict[str, Longs]) -> dict[str, Longs]:
+def _chunks(prepared: Prepared, columns: dict[str, IntArray]) -> dict[str, IntArray]:
     """The chunks of the system layer, with physical dimensions and the number of the experiment's collective."""
     if prepared.job.dims is not None:
         columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}

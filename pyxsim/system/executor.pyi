@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pyxsim.arrays import IntArray
 from pyxsim.system.options import SharedBus
 from pyxsim.system.pipes import Pipes
 from pyxsim.system.program import Program
-
-Longs = NDArray[np.int64]
 
 class Executor:
     """Executes programs on groups of NPUs; the caller decides when each rank starts.
@@ -50,13 +48,13 @@ class Executor:
         of other messages; `tag`: labels their traffic."""
     def start(self, task: int, rank: int, now: int) -> None:
         """Start a rank: it sends, and takes in messages that arrived early."""
-    def arrive(self, messages: Longs, cycles: Longs) -> None:
+    def arrive(self, messages: IntArray, cycles: IntArray) -> None:
         """Note that messages, by their numbers in the network, have reached their receivers' interfaces."""
     def run_events(self, now: int) -> None:
         """Process all events up to this cycle."""
     def next_event(self) -> int:
         """Return the cycle of the next event, -1 for none."""
-    def outbox(self) -> tuple[Longs, Longs, Longs, Longs, Longs]:
+    def outbox(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """Return (source, destination, bytes, plane, tag) of the messages to send."""
     def sent(self, first: int, at: int) -> None:
         """Note that the outbox was sent in cycle `at`; its messages are numbered from `first` on."""
@@ -64,7 +62,7 @@ class Executor:
         """Return and forget the ranks that have finished: (task, rank, messages, their cycles in the network)."""
     def take_finished_keys(self) -> list[int]:
         """Return and forget the keys of moves and computations that have left a pipe, in order."""
-    def take_log(self) -> Longs:
+    def take_log(self) -> IntArray:
         """Return and forget the log: int64[K, 3], rows (0 sent or 1 taken in, task, message), in order."""
     def missing(self, task: int, rank: int) -> list[tuple[int, bool]]:
         """Return (rank of the sender, was it sent?) of the messages that a started rank has not taken in."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.plan import Phase
 from pyxsim.network.protocol import Backend
@@ -20,7 +18,6 @@ from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.options import Options
 from pyxsim.system.work import Collective, PointToPoint
 
-Longs = NDArray[np.int64]
 Work = Collective | PointToPoint
 
 
@@ -163,19 +160,19 @@ class SystemLayer(Protocol):
     def schedules(self) -> Iterator[Phase]:
         """Yield one phase for each different schedule that the issued work uses."""
 
-    def traffic(self, work: Iterable[Work] | None = None) -> Longs:
+    def traffic(self, work: Iterable[Work] | None = None) -> IntArray:
         """Return what is sent: int64[K, 5], rows (source, destination, plane, bytes, count).
 
         `work`: only the messages of these collectives and messages; None for everything issued.
         """
 
-    def chunk_table(self) -> dict[str, Longs]:
+    def chunk_table(self) -> dict[str, IntArray]:
         """Return the columns of /chunks (see table.COLUMNS): one row per chunk, phase and member NPU."""
 
     def phase_kinds(self) -> Iterator[tuple[int, int, str]]:
         """Yield (index in `collectives`, phase, collective kind of that phase) of every planned chunk."""
 
-    def queue_times(self, chunks: dict[str, Longs]) -> tuple[Longs, Longs]:
+    def queue_times(self, chunks: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
         """Return when chunks left their queues and how long their messages were expected, int64[rows] each.
 
         `chunks`: rows of `chunk_table` of one NPU, sorted by chunk and phase.

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.system.program import Program
 from pyxsim.system.work import ChunkTask, Collective, PointToPoint
-
-Longs = NDArray[np.int64]
 
 COLUMNS = (
     "collective",
@@ -29,11 +27,11 @@ COLUMNS = (
 )
 
 
-def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
+def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
     measured: dict[str, list[int]] = {name: [] for name in ("ready", "start", "end", "messages", "network")}
     ranks: list[int] = []
-    sizes: list[Longs] = [np.zeros(0, np.int64)]
+    sizes: list[IntArray] = [np.zeros(0, np.int64)]
     rows: list[tuple[int, int, int, int, int]] = []  # common to all NPUs of a chunk phase
     counts: list[int] = []
     chunks = 0
@@ -63,7 +61,7 @@ def chunk_table(collectives: Sequence[Collective]) -> dict[str, Longs]:
     return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
 
 
-def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> Longs:
+def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> IntArray:
     """Return what tasks send: int64[K, 5], rows (source, destination, plane, bytes, count), sorted and unique in the
     first four columns. `plane_between`: the plane of a point-to-point message."""
     alike: dict[tuple[int, int, int, tuple[int, ...]], int] = {}
@@ -86,14 +84,14 @@ def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[
     return _counted(np.concatenate(rows))
 
 
-def _sent(program: Program) -> Longs:
+def _sent(program: Program) -> IntArray:
     """Rows (source, destination, direction, bytes, count) of a program, in ranks; many groups share one program."""
     leaves = (program.src != program.dst) & (program.size > 0)
     columns = (program.src, program.dst, program.way, program.size, np.ones_like(program.size))
     return _counted(np.stack([each[leaves] for each in columns], axis=1).astype(np.int64))
 
 
-def _counted(rows: Longs) -> Longs:
+def _counted(rows: IntArray) -> IntArray:
     """Sort rows whose last column is a count, and merge those that are otherwise equal."""
     if not len(rows):
         return rows

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pyxsim.arrays import AnyIntArray, Int32Array
 from pyxsim.errors import InputError
-from pyxsim.routing.relation import Ints, Numbers
 from pyxsim.routing.shortest import shortest_paths
 from pyxsim.topology.shape import check_npus
 
 
-def _not_given() -> Ints:
+def _not_given() -> Int32Array:
     return np.zeros(0, np.int32)
 
 
@@ -41,11 +41,11 @@ class Block:
     name: str
     npus: int
     switches: int = 0
-    src: Numbers
-    dst: Numbers
+    src: AnyIntArray
+    dst: AnyIntArray
     link_names: Sequence[str] = ()
-    next: Numbers = field(default_factory=_not_given)
-    vc_class: Numbers = field(default_factory=_not_given)
+    next: AnyIntArray = field(default_factory=_not_given)
+    vc_class: AnyIntArray = field(default_factory=_not_given)
     classes: int = 1
     keep_class: bool = False
     directions: int = 1
@@ -129,13 +129,13 @@ class Block:
     def _refuse(self, problem: str) -> None:
         raise InputError(f"block '{self.name}': {problem}")
 
-    def _numbers(self, name: str, value: object) -> Ints:
+    def _numbers(self, name: str, value: object) -> Int32Array:
         array = np.asarray(value)
         if array.size and array.dtype.kind not in "iu":
             self._refuse(f"{name} is no array of whole numbers")
         return array.astype(np.int32)
 
-    def _table(self, name: str, value: object) -> Ints:
+    def _table(self, name: str, value: object) -> Int32Array:
         table = self._numbers(name, value)
         table = table[None] if table.ndim == 2 else table
         if table.ndim != 3 or table.shape[1:] != (self.routers, self.npus) or not len(table):

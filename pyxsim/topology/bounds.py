@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
 from pyxsim.routing.graph import FAR, distances
 from pyxsim.routing.journeys import check_routes
 from pyxsim.routing.loads import expected_loads, oblivious
-from pyxsim.routing.relation import Ints, Relation
+from pyxsim.routing.relation import Relation
 from pyxsim.topology.cuts import bisection, cuts
 from pyxsim.topology.flows import flows
 from pyxsim.topology.topology import Topology
@@ -96,7 +97,7 @@ def mean_hops(topology: Topology) -> float:
     return _uniform(topology)[1]
 
 
-def hop_counts(topology: Topology, plane: int = 0) -> Ints:
+def hop_counts(topology: Topology, plane: int = 0) -> Int32Array:
     """int32[npus, npus]: the most links from each NPU (row) to each other (column)."""
     relation = topology.relation
     check_routes(relation)

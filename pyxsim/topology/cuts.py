@@ -8,7 +8,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.routing.relation import Flags, Longs
+from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.topology.topology import Topology
 
 MAX_EXACT = 16  # routers with NPUs up to which every even cut is tried: 6435 cuts
@@ -16,7 +16,7 @@ MAX_SPECTRAL = 1500  # routers
 AT_ONCE = 1 << 20  # links, of as many cuts as are looked at together
 
 
-def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool]:
+def bisection(topology: Topology, width: IntArray | None = None) -> tuple[int, bool]:
     """The fewest directed channels between two halves of the routers that have NPUs, and whether that is exact.
 
     `width`: how much each link counts; left out: 1. A switch stands on the side where it costs less. Up to MAX_EXACT
@@ -49,7 +49,7 @@ def bisection(topology: Topology, width: Longs | None = None) -> tuple[int, bool
     return _least(topology, homes, halves, width), False
 
 
-def cuts(topology: Topology) -> Iterator[tuple[Flags, Flags]]:
+def cuts(topology: Topology) -> Iterator[tuple[BoolArray, BoolArray]]:
     """(side of each NPU, side of each router) of cuts without a switch that could stand better elsewhere.
 
     Around each router alone; and across every dimension, both ways, at all places and around all layers.
@@ -71,14 +71,14 @@ def cuts(topology: Topology) -> Iterator[tuple[Flags, Flags]]:
                 yield routers[topology.home], routers
 
 
-def _ranks(topology: Topology) -> Longs:
+def _ranks(topology: Topology) -> IntArray:
     """int64[homes, dimensions]: where routers with NPUs stand; those that are shared count once."""
     _, first = np.unique(topology.home, return_index=True)
     ranks = [np.unique(axis, return_inverse=True)[1] for axis in topology.coords[first].T]
     return np.stack(ranks, axis=1).astype(np.int64)
 
 
-def _even_cuts(count: int) -> Iterator[Flags]:
+def _even_cuts(count: int) -> Iterator[BoolArray]:
     """Every way to put half of the routers (rounded up) on the side of the first."""
     for others in combinations(range(1, count), (count + 1) // 2 - 1) if count > 1 else ():
         side = np.ones(count, np.bool_)
@@ -86,7 +86,7 @@ def _even_cuts(count: int) -> Iterator[Flags]:
         yield side
 
 
-def _least(topology: Topology, homes: NDArray[np.int32], home_sides: Iterable[Flags], width: Longs) -> int:
+def _least(topology: Topology, homes: NDArray[np.int32], home_sides: Iterable[BoolArray], width: IntArray) -> int:
     """Of several cuts the least: directed links between the sides, each counted by its width."""
     found = []
     left, rows = iter(home_sides), max(AT_ONCE // max(topology.links, 1), 1)
@@ -97,7 +97,7 @@ def _least(topology: Topology, homes: NDArray[np.int32], home_sides: Iterable[Fl
     return min(found, default=0)
 
 
-def _sides(topology: Topology, homes: NDArray[np.int32], home_sides: Flags) -> Longs:
+def _sides(topology: Topology, homes: NDArray[np.int32], home_sides: BoolArray) -> IntArray:
     """A row for each cut, 1 or -1 for each router. A switch joins the side of most of its placed neighbours."""
     ends = (topology.link_src, topology.link_dst)
     side = np.zeros((len(home_sides), topology.routers), np.int64)  # 0 is not placed yet

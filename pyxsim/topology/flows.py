@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.routing.explore import decide
 from pyxsim.routing.journeys import check_routes
 from pyxsim.routing.planes import ranges
-from pyxsim.routing.relation import Ints, Longs, Relation
+from pyxsim.routing.relation import Relation
 
 BATCH = 1 << 18  # routers times destinations that are followed together
 
@@ -25,13 +26,13 @@ class Flow:
     """
 
     load: NDArray[np.float64]
-    hops: Longs
+    hops: IntArray
 
 
 def flows(
     relation: Relation,
     plane: int,
-    digits: Ints,
+    digits: Int32Array,
     dims: Sequence[int],
     weights: ArrayLike | None = None,
     shares: ArrayLike | None = None,
@@ -57,7 +58,7 @@ def flows(
 def _flow(
     relation: Relation,
     plane: int,
-    digits: Ints,
+    digits: Int32Array,
     dims: Sequence[int],
     weight: NDArray[np.float64],
     share: NDArray[np.float64],

@@ -20,8 +20,8 @@ from typing import Literal
 
 import numpy as np
 
+from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
-from pyxsim.routing.relation import Ints
 from pyxsim.topology.block import Block
 from pyxsim.topology.product import Part, assemble, groups_of
 from pyxsim.topology.shape import check_shape
@@ -117,7 +117,7 @@ def _switches(npus: int, switches: int) -> Block:
     )
 
 
-def _over_switch(npus: int, switches: int, switch: int) -> Ints:
+def _over_switch(npus: int, switches: int, switch: int) -> Int32Array:
     """Routes of the plane of one switch: up to it, down from it; the other switches are never met."""
     ids = np.arange(npus, dtype=np.int32)
     first = 2 * npus * switch

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
-from pyxsim.routing.relation import Ints
 from pyxsim.topology.place import Points
 from pyxsim.topology.shape import MAX_NPUS
 from pyxsim.topology.size import check_size
@@ -90,7 +90,7 @@ def _each(texts: Sequence[str | None] | None, times: int) -> tuple[str | None, .
     return None if texts is None else tuple(text for text in texts for _ in range(times))
 
 
-def _check(name: str, routers: int, home: Ints, links: Ints) -> None:
+def _check(name: str, routers: int, home: Int32Array, links: Int32Array) -> None:
     if home.ndim != 1 or not 1 <= len(home) <= MAX_NPUS:
         raise InputError(f"{name}: {len(home)} NPUs", key="network.options", allowed=f"1 to {MAX_NPUS}")
     check_size(2 * len(links), 0)
@@ -103,7 +103,7 @@ def _check(name: str, routers: int, home: Ints, links: Ints) -> None:
         raise InputError(f"{name}: a link leads from router {router} to itself")
 
 
-def _link_names(ends: Ints, routers: Sequence[str], kinds: Sequence[str], kind: Ints) -> list[str]:
+def _link_names(ends: Int32Array, routers: Sequence[str], kinds: Sequence[str], kind: Int32Array) -> list[str]:
     """ "local:(0)->(1)"; parallel links of a kind are told apart by a number."""
     names: list[str] = []
     seen: dict[str, int] = {}

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pyxsim.routing.relation import ALWAYS, SKIP, Ints, Longs, Relation
+from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.routing.relation import ALWAYS, SKIP, Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.routings import Kind, grid_routings, kinds_of
 from pyxsim.topology.shape import check_shape
@@ -59,7 +60,7 @@ def native_queues(block: Block) -> tuple[Queue, ...]:
     return (Queue(0, 1), Queue(1, -1)) if block.directions == 2 else (Queue(0, 1),)
 
 
-def groups_of(shape: Sequence[int], dim: int) -> Longs:
+def groups_of(shape: Sequence[int], dim: int) -> IntArray:
     """int64[groups, shape[dim]]: NPUs that differ in one coordinate only, groups and members in order of id."""
     ids = np.arange(math.prod(shape), dtype=np.int64)
     below = math.prod(shape[:dim])
@@ -76,7 +77,7 @@ class Part:
     """
 
     block: Block
-    members: Longs
+    members: IntArray
     planes: tuple[int | None, ...]
 
     @property
@@ -181,7 +182,7 @@ def assemble(
     )
 
 
-def _switch_names(coords: Ints, switches: int) -> list[str]:
+def _switch_names(coords: Int32Array, switches: int) -> list[str]:
     """Names of the switches of groups whose members have these coords [groups, members, dimensions]."""
     if not switches:
         return []

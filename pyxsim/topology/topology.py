@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
 from pyxsim.registry import routings
-from pyxsim.routing.relation import Ints, Longs, Relation
+from pyxsim.routing.relation import Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.options import KEY, checked_options
 from pyxsim.topology.place import Points
@@ -78,19 +79,19 @@ class Topology:
     shape: tuple[int, ...]
     dims: tuple[Block | Dimension, ...]
     queues: tuple[tuple[Queue, ...], ...]
-    coords: Ints
-    router_dim: Ints
+    coords: Int32Array
+    router_dim: Int32Array
     router_name: Sequence[str]
-    link_src: Ints
-    link_dst: Ints
-    link_dim: Ints
+    link_src: Int32Array
+    link_dst: Int32Array
+    link_dim: Int32Array
     link_name: Sequence[str]
     relation: Relation
     confined: bool = False
     lane_per_plane: bool = False
     link_kinds: tuple[str, ...] = ()
     kind_dims: tuple[int, ...] = ()
-    link_length: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    link_length: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
     link_bandwidth: tuple[str | None, ...] | None = None
     link_latency: tuple[str | None, ...] | None = None
     routings: Mapping[str, Routing] = field(default_factory=dict)
@@ -120,7 +121,7 @@ class Topology:
         return f"<Topology {self.name} {sizes}: {self.npus} NPUs, {self.switches} switches, {self.links} links>"
 
     @property
-    def home(self) -> Ints:
+    def home(self) -> Int32Array:
         """int32[npus]: the router of each NPU."""
         return self.relation.home
 
@@ -149,21 +150,21 @@ class Topology:
             raise InputError(f"no NPU has the coordinates {tuple(coords)}; the shape is {self.shape}")
         return sum(c * s for c, s in zip(coords, self.strides, strict=True))
 
-    def group(self, npu: int, dim: int) -> Longs:
+    def group(self, npu: int, dim: int) -> IntArray:
         """The NPUs that differ from this one in one dimension only, itself included, by their coordinate there."""
         first = npu - int(self.coords[npu, dim]) * self.strides[dim]
-        members: Longs = first + self.strides[dim] * np.arange(self.shape[dim], dtype=np.int64)
+        members: IntArray = first + self.strides[dim] * np.arange(self.shape[dim], dtype=np.int64)
         return members
 
-    def pairs(self) -> Longs:
+    def pairs(self) -> IntArray:
         """Rows (source, destination, plane) of everything that can be sent, for `routing.prove`.
 
         All pairs on all planes; where planes are confined, the pairs that differ in the dimension of the plane only.
         """
         npus = np.arange(self.npus, dtype=np.int64)
         if not self.confined:
-            rows: Longs = np.indices((self.npus, self.npus, self.planes), np.int64).reshape(3, -1).T
-            others: Longs = rows[rows[:, 0] != rows[:, 1]]
+            rows: IntArray = np.indices((self.npus, self.npus, self.planes), np.int64).reshape(3, -1).T
+            others: IntArray = rows[rows[:, 0] != rows[:, 1]]
             return others
         found = [np.zeros((0, 3), np.int64)]
         for dim, queues in enumerate(self.queues):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import BoolArray, Int32Array
 from pyxsim.errors import InputError
 from pyxsim.routing.graph import distances
-from pyxsim.routing.relation import ALWAYS, FIRST_SET, LEAST, NONE, RANDOM, TWO, Flags, Ints, Relation
+from pyxsim.routing.relation import ALWAYS, FIRST_SET, LEAST, NONE, RANDOM, TWO, Relation
 from pyxsim.topology.options import KEY
 from pyxsim.topology.size import check_size
 
@@ -29,9 +30,9 @@ class Wires:
     """
 
     routers: int
-    home: Ints
-    src: Ints
-    dst: Ints
+    home: Int32Array
+    src: Int32Array
+    dst: Int32Array
     name: Sequence[str]
 
     @property
@@ -39,23 +40,23 @@ class Wires:
         return len(self.src)
 
     @property
-    def homes(self) -> Ints:
+    def homes(self) -> Int32Array:
         """int32[homes]: routers with an NPU."""
         return np.unique(self.home)
 
-    def distances(self) -> Ints:
+    def distances(self) -> Int32Array:
         """int32[routers, homes]: links on the shortest way from a router to a home, FAR where there is none."""
         return distances(self)
 
-    def shortest(self) -> Flags:
+    def shortest(self) -> BoolArray:
         """bool[links, homes]: whether a link begins a shortest way to a home."""
         away = self.distances()
-        shorter: Flags = away[self.dst] == away[self.src] - 1
+        shorter: BoolArray = away[self.dst] == away[self.src] - 1
         return shorter
 
     def relation(
         self,
-        allowed: Flags | Sequence[Flags],
+        allowed: BoolArray | Sequence[BoolArray],
         vc_class: ArrayLike | Sequence[ArrayLike] = 0,
         *,
         select: str | Sequence[str] = "random",
@@ -105,7 +106,7 @@ class Wires:
             plane_select=np.array([_select(word) for word in chosen], np.int32),
         )
 
-    def _table(self, allowed: Flags, vc_class: NDArray[Any]) -> _Table:
+    def _table(self, allowed: BoolArray, vc_class: NDArray[Any]) -> _Table:
         """Entries [router, home] of one plane, with sets numbered from 0."""
         homes = len(self.homes)
         link, goal = np.nonzero(allowed)
@@ -133,8 +134,8 @@ def _select(word: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    link: Ints
-    vc_class: Ints
+    link: Int32Array
+    vc_class: Int32Array
     count: NDArray[np.int64]
-    set_link: Ints
-    set_class: Ints
+    set_link: Int32Array
+    set_class: Int32Array

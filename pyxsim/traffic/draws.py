@@ -9,10 +9,8 @@ every host and with every numpy.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from pyxsim.arrays import FloatArray, IntArray
 
 # Purposes: each has its own streams, so drawing from one does not shift the others.
 TRIAL, STATE, DESTINATION, SIZE, START, PERMUTATION = range(6)
@@ -25,18 +23,18 @@ def stream(seed: int, klass: int, purpose: int, block: int = 0) -> np.random.Gen
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-def random_below(rng: np.random.Generator, limit: int, count: int) -> Longs:
+def random_below(rng: np.random.Generator, limit: int, count: int) -> IntArray:
     """Draw int64[count], each from 0 to limit - 1 with equal probability; limit < 2^53."""
     # The product of the largest double below 1 and an integer below 2^53 does not round up to that integer.
     return (rng.random(count) * limit).astype(np.int64)
 
 
-def weighted(rng: np.random.Generator, weights: Floats, count: int) -> Longs:
+def weighted(rng: np.random.Generator, weights: FloatArray, count: int) -> IntArray:
     """Draw int64[count] indices with probabilities proportional to `weights`."""
     if len(weights) == 1:
         return np.zeros(count, dtype=np.int64)
     edges = np.cumsum(weights)
     drawn = np.searchsorted(edges, rng.random(count) * edges[-1], side="right")
     # Rounding may put a number on the last edge, which belongs to the last index with a weight.
-    indices: Longs = np.minimum(drawn, int(np.flatnonzero(weights)[-1])).astype(np.int64)
+    indices: IntArray = np.minimum(drawn, int(np.flatnonzero(weights)[-1])).astype(np.int64)
     return indices

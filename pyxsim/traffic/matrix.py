@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
 from pyxsim.textfile import read_text
-from pyxsim.traffic.draws import Floats, Longs
 from pyxsim.traffic.pattern import Pattern
 
 KINDS = (".csv", ".txt", ".npy")
@@ -19,7 +19,7 @@ KINDS = (".csv", ".txt", ".npy")
 class MatrixPattern(Pattern):
     """A pattern that follows a matrix: `traffic[i, j]`, float64[N, N], is what node i sends to node j, in any unit."""
 
-    def __init__(self, traffic: Floats) -> None:
+    def __init__(self, traffic: FloatArray) -> None:
         self._traffic = traffic
         sums = np.cumsum(traffic, axis=1)
         self._sent = sums[:, -1]
@@ -29,29 +29,29 @@ class MatrixPattern(Pattern):
         self._edges = (np.arange(len(traffic))[:, None] + shares).ravel()
         self._last = np.array([_last(row) for row in traffic], dtype=np.int64)
 
-    def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
+    def destinations(self, rng: np.random.Generator, src: IntArray) -> IntArray:
         npus = len(self._sent)
         drawn = np.searchsorted(self._edges, src + rng.random(len(src)), side="right") - src * npus
         # Adding the row number rounds the random number, which may move it over the edge of its row.
-        dst: Longs = np.minimum(drawn, self._last[src]).astype(np.int64)
+        dst: IntArray = np.minimum(drawn, self._last[src]).astype(np.int64)
         return dst
 
-    def matrix(self) -> Floats:
+    def matrix(self) -> FloatArray:
         sent = np.where(self._sent > 0, self._sent, 1.0)
-        shares: Floats = self._traffic / sent[:, None]
+        shares: FloatArray = self._traffic / sent[:, None]
         return shares
 
-    def rates(self) -> Floats | None:
-        rates: Floats = self._sent / (np.cumsum(self._sent)[-1] / len(self._sent))
+    def rates(self) -> FloatArray | None:
+        rates: FloatArray = self._sent / (np.cumsum(self._sent)[-1] / len(self._sent))
         return rates
 
 
-def _last(row: Floats) -> int:
+def _last(row: FloatArray) -> int:
     nonzero = np.flatnonzero(row)
     return int(nonzero[-1]) if len(nonzero) else 0
 
 
-def read_matrix(path: Path, npus: int) -> Floats:
+def read_matrix(path: Path, npus: int) -> FloatArray:
     """Read a traffic matrix float64[npus, npus].
 
     The file is text with one row per line, separated by commas, semicolons or blanks, or NumPy's .npy.
@@ -80,7 +80,7 @@ def read_matrix(path: Path, npus: int) -> Floats:
     return traffic
 
 
-def _read_npy(path: Path) -> Floats:
+def _read_npy(path: Path) -> FloatArray:
     try:
         with path.open("rb") as stream:
             return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float64)
@@ -92,7 +92,7 @@ def _read_npy(path: Path) -> Floats:
         raise InputError("not a NumPy file of numbers", file=str(path)) from error
 
 
-def _read_text(path: Path) -> Floats:
+def _read_text(path: Path) -> FloatArray:
     text = read_text(path, "a matrix")
     rows: list[list[float]] = []
     for number, line in enumerate(io.StringIO(text), 1):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.traffic.draws import Longs
 from pyxsim.traffic.pattern import PatternContext, Permutation
 
 
-def node_ids(context: PatternContext) -> Longs:
+def node_ids(context: PatternContext) -> IntArray:
     """Return all nodes, int64[N]: 0, 1, ..."""
     return np.arange(context.npus, dtype=np.int64)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.registry import patterns
-from pyxsim.traffic.draws import Floats, Longs
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Pattern:
         """
         return False
 
-    def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
+    def destinations(self, rng: np.random.Generator, src: IntArray) -> IntArray:
         """Draw the destination of each packet.
 
         Parameters
@@ -70,11 +70,11 @@ class Pattern:
         """
         raise NotImplementedError
 
-    def matrix(self) -> Floats:
+    def matrix(self) -> FloatArray:
         """Return float64[N, N]: the probability that a packet of a source (row) goes to a destination (column)."""
         raise NotImplementedError
 
-    def rates(self) -> Floats | None:
+    def rates(self) -> FloatArray | None:
         """Return float64[N]: packets that each node creates, relative to the mean; None where all are equal."""
         return None
 
@@ -114,13 +114,13 @@ def make_pattern(name: str, context: PatternContext, options: Mapping[str, Any] 
 class Permutation(Pattern):
     """A pattern with one destination per node: `table[src]`, int64[N]."""
 
-    table: Longs
+    table: IntArray
 
-    def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
-        dst: Longs = self.table[src]
+    def destinations(self, rng: np.random.Generator, src: IntArray) -> IntArray:
+        dst: IntArray = self.table[src]
         return dst
 
-    def matrix(self) -> Floats:
+    def matrix(self) -> FloatArray:
         count = len(self.table)
         matrix = np.zeros((count, count))
         matrix[np.arange(count), self.table] = 1
@@ -141,8 +141,8 @@ class RandomPattern(Pattern):
         As `Pattern.uniform`.
     """
 
-    draw: Callable[[np.random.Generator, Longs], Longs]
-    probabilities: Callable[[], Floats]
+    draw: Callable[[np.random.Generator, IntArray], IntArray]
+    probabilities: Callable[[], FloatArray]
     uniform: bool = False
     # Arguments of make_pattern: functions do not pickle, so another process makes the pattern again.
     made_by: tuple[str, PatternContext, dict[str, Any]] | None = None
@@ -150,8 +150,8 @@ class RandomPattern(Pattern):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return super().__reduce__() if self.made_by is None else (make_pattern, self.made_by)
 
-    def destinations(self, rng: np.random.Generator, src: Longs) -> Longs:
+    def destinations(self, rng: np.random.Generator, src: IntArray) -> IntArray:
         return self.draw(rng, src)
 
-    def matrix(self) -> Floats:
+    def matrix(self) -> FloatArray:
         return self.probabilities()

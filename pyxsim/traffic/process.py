@@ -10,15 +10,14 @@ from bisect import bisect_left, bisect_right
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import BoolArray, FloatArray, IntArray
 from pyxsim.errors import InputError
-from pyxsim.traffic.draws import START, STATE, TRIAL, Floats, Longs, stream
+from pyxsim.traffic.draws import START, STATE, TRIAL, stream
 
 RARE_PACKETS = 16.0  # mean packets per group of blocks up to which drawing their number is faster than drawing trials
 MAX_GROUP = 2**12  # blocks
 BLOCK_TRIALS = 2**17  # approximate trials per block: large enough for arrays, small enough for the cache
-Flags = NDArray[np.bool_]
 
 
 def block_cycles(npus: int) -> int:
@@ -32,19 +31,19 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 class Process(Protocol):
     """The cycles in which packets are created. Callers request blocks in order."""
 
-    def block(self, number: int) -> tuple[Longs, Longs]:
+    def block(self, number: int) -> tuple[IntArray, IntArray]:
         """Return (cycle within the block, node) of each packet, int64[k] each, in order of (cycle, node)."""
 
 
 class Bernoulli:
     """One trial per node and cycle: a packet with probability `rates`, a float or float64[N]; always at 1 or above."""
 
-    def __init__(self, seed: int, klass: int, npus: int, rates: float | Floats) -> None:
+    def __init__(self, seed: int, klass: int, npus: int, rates: float | FloatArray) -> None:
         self._name = (seed, klass)
         self._shape = (block_cycles(npus), npus)
         self._rates = rates
 
-    def block(self, number: int) -> tuple[Longs, Longs]:
+    def block(self, number: int) -> tuple[IntArray, IntArray]:
         rng = stream(*self._name, TRIAL, number)
         return _positions(rng.random(self._shape) < self._rates)
 
@@ -56,7 +55,7 @@ class Rare:
     largest rate, and each success is kept with the ratio of the node's rate to it.
     """
 
-    def __init__(self, seed: int, klass: int, npus: int, rates: float | Floats) -> None:
+    def __init__(self, seed: int, klass: int, npus: int, rates: float | FloatArray) -> None:
         self._name = (seed, klass)
         self._npus = npus
         self._trials = block_cycles(npus) * npus
@@ -69,7 +68,7 @@ class Rare:
         self._drawn = -1
         self._successes: list[int] = []
 
-    def block(self, number: int) -> tuple[Longs, Longs]:
+    def block(self, number: int) -> tuple[IntArray, IntArray]:
         group, inside = divmod(number, self._group_blocks)
         if group != self._drawn:
             self._drawn, self._successes = group, self._draw(group)
@@ -93,7 +92,7 @@ class Rare:
         return sorted(position for position, kept in chosen.items() if kept)
 
 
-def bernoulli_process(seed: int, klass: int, npus: int, rates: float | Floats) -> Bernoulli | Rare:
+def bernoulli_process(seed: int, klass: int, npus: int, rates: float | FloatArray) -> Bernoulli | Rare:
     """Return the faster Bernoulli process for `rates` packets per node and cycle."""
     rare = float(np.max(rates)) * block_cycles(npus) * npus <= RARE_PACKETS
     return Rare(seed, klass, npus, rates) if rare else Bernoulli(seed, klass, npus, rates)
@@ -134,7 +133,7 @@ class OnOff:
         seed: int,
         klass: int,
         npus: int,
-        rates: float | Floats,
+        rates: float | FloatArray,
         alpha: float | None,
         beta: float | None,
         r1: float | None,
@@ -146,7 +145,7 @@ class OnOff:
         share = self._alpha / np.maximum(self._alpha + self._beta, 1e-300)
         self._on = stream(seed, klass, START).random(npus) < share
 
-    def block(self, number: int) -> tuple[Longs, Longs]:
+    def block(self, number: int) -> tuple[IntArray, IntArray]:
         draws = stream(*self._name, STATE, number).random(self._shape)
         on = states(self._on, draws < self._alpha, draws >= self._beta)
         self._on = on[-1]
@@ -154,7 +153,7 @@ class OnOff:
         return _positions(on & trials)
 
 
-def states(before: Flags, from_off: Flags, from_on: Flags) -> Flags:
+def states(before: BoolArray, from_off: BoolArray, from_on: BoolArray) -> BoolArray:
     """Return the states of two-state Markov chains after every cycle.
 
     Parameters
@@ -176,13 +175,13 @@ def states(before: Flags, from_off: Flags, from_on: Flags) -> Flags:
     toggles = np.vstack([np.zeros_like(before)[None], np.cumsum(from_off & ~from_on, axis=0) % 2 == 1])
     values = np.vstack([before[None], from_off])
     nodes = np.arange(from_off.shape[1])[None]
-    after: Flags = values[last, nodes] ^ toggles[1:] ^ toggles[last, nodes]
+    after: BoolArray = values[last, nodes] ^ toggles[1:] ^ toggles[last, nodes]
     return after
 
 
 def _third_probability(
-    rates: Floats, alpha: float | None, beta: float | None, r1: float | None
-) -> tuple[Floats, Floats, Floats]:
+    rates: FloatArray, alpha: float | None, beta: float | None, r1: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """All three probabilities per node; rates = r1 * alpha / (alpha + beta)."""
     like = np.ones_like(rates)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -206,6 +205,6 @@ def _third_probability(
     return solved
 
 
-def _positions(packets: Flags) -> tuple[Longs, Longs]:
+def _positions(packets: BoolArray) -> tuple[IntArray, IntArray]:
     cycles, nodes = np.nonzero(packets)
     return cycles.astype(np.int64), nodes.astype(np.int64)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings.traffic import OnOff as OnOffSettings
 from pyxsim.settings.traffic import TrafficClass
-from pyxsim.traffic.draws import DESTINATION, SIZE, Floats, Longs, stream, weighted
+from pyxsim.traffic.draws import DESTINATION, SIZE, stream, weighted
 from pyxsim.traffic.pattern import PatternContext, make_pattern
 from pyxsim.traffic.process import OnOff, Process, bernoulli_process, block_cycles
 
@@ -33,17 +34,17 @@ class Arrivals:
         Size in flits of the reply from the destination; 0 for none.
     """
 
-    cycle: Longs
-    src: Longs
-    dst: Longs
-    flits: Longs
-    klass: Longs
-    reply: Longs
+    cycle: IntArray
+    src: IntArray
+    dst: IntArray
+    flits: IntArray
+    klass: IntArray
+    reply: IntArray
 
     def __len__(self) -> int:
         return len(self.cycle)
 
-    def select(self, which: slice | Longs) -> Arrivals:
+    def select(self, which: slice | IntArray) -> Arrivals:
         """Return the packets of a slice or an index array."""
         return Arrivals(*(getattr(self, field.name)[which] for field in fields(self)))
 
@@ -75,7 +76,7 @@ class Packets:
         self._weights = np.array(weights)
         self._replies = np.array(answers, dtype=np.int64)
 
-    def make(self, cycle: Longs, src: Longs, block: int) -> Arrivals:
+    def make(self, cycle: IntArray, src: IntArray, block: int) -> Arrivals:
         """Return the packets that nodes `src` create in cycles `cycle`; `block` selects the random streams."""
         which = weighted(stream(*self._key, SIZE, block), self._weights, len(src))
         dst = self.pattern.destinations(stream(*self._key, DESTINATION, block), src)
@@ -139,10 +140,10 @@ def _packets(settings: TrafficClass, context: PatternContext, klass: int) -> Pac
         raise InputError(error.problem, file=error.file, key=key, allowed=error.allowed, given=error.given) from None
 
 
-def _process(settings: TrafficClass, context: PatternContext, klass: int, shares: Floats | None) -> Process:
+def _process(settings: TrafficClass, context: PatternContext, klass: int, shares: FloatArray | None) -> Process:
     """The injection process of a class: packets per node and cycle are load over mean flits."""
     rate = (settings.load or 0.0) / settings.mean_flits
-    rates: float | Floats = rate if shares is None else rate * shares
+    rates: float | FloatArray = rate if shares is None else rate * shares
     if isinstance(settings.injection, OnOffSettings):
         bursts = settings.injection
         try:

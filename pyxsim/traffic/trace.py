@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
 from pyxsim.textfile import read_text
-from pyxsim.traffic.draws import Longs
 from pyxsim.units import MAX_BYTES, MAX_CYCLES
 
 COLUMNS = ("cycle", "src", "dst", "bytes")
@@ -20,10 +20,10 @@ COLUMNS = ("cycle", "src", "dst", "bytes")
 class Trace:
     """Messages in order of their cycle, those of one cycle in file order; int64 arrays of one length."""
 
-    cycle: Longs
-    src: Longs
-    dst: Longs
-    nbytes: Longs
+    cycle: IntArray
+    src: IntArray
+    dst: IntArray
+    nbytes: IntArray
 
     def __len__(self) -> int:
         return len(self.cycle)
@@ -54,7 +54,7 @@ def read_trace(path: Path, npus: int) -> Trace:
     return Trace(*(np.ascontiguousarray(column) for column in rows.T))
 
 
-def _read_npy(path: Path) -> tuple[Longs, list[int]]:
+def _read_npy(path: Path) -> tuple[IntArray, list[int]]:
     try:
         with path.open("rb") as stream:
             rows = np.load(stream, allow_pickle=False)
@@ -71,7 +71,7 @@ def _read_npy(path: Path) -> tuple[Longs, list[int]]:
     return rows.astype(np.int64), []
 
 
-def _read_text(path: Path) -> tuple[Longs, list[int]]:
+def _read_text(path: Path) -> tuple[IntArray, list[int]]:
     rows: list[list[int]] = []
     lines: list[int] = []
     for number, line in enumerate(read_text(path, "a trace").splitlines(), 1):

@@ -7,16 +7,17 @@ from math import ceil
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.system.endpoint import MOST, Endpoints
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 
 
 class ComputeExecutor(TaskExecutor):
     """Carries out computation that communication slows down (docs/endpoint.md)."""
 
-    def __init__(self, graph: TaskGraph, endpoint: Endpoints, tasks: Longs, ended: EndCallback) -> None:
+    def __init__(self, graph: TaskGraph, endpoint: Endpoints, tasks: IntArray, ended: EndCallback) -> None:
         self.tasks = tasks
         self._graph, self._endpoint, self._ended_task = graph, endpoint, ended
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.arrays import IntArray
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.job import TaskTimes
 
 
@@ -56,7 +57,7 @@ class _Path:
         order = np.argsort(groups, kind="stable")
         self.members = members[order]
         self.of_group = np.searchsorted(groups[order], np.arange(times.group.max(initial=-1) + 2)).tolist()
-        self.came: dict[int, tuple[Longs, Longs]] = {}
+        self.came: dict[int, tuple[IntArray, IntArray]] = {}
         # A memoryview yields Python numbers three times as fast as an array: a path can be as long as the graph.
         self.kind = np.ascontiguousarray(graph.kind).data
         columns = (times.ready, times.start, times.end, times.cause, times.partner, times.group)
@@ -99,7 +100,7 @@ class _Path:
             return task
         return int(members[np.searchsorted(starts, came)])
 
-    def _as_they_came(self, group: int) -> tuple[Longs, Longs]:
+    def _as_they_came(self, group: int) -> tuple[IntArray, IntArray]:
         """The members of a collective in the order in which they entered, and when."""
         if group not in self.came:
             members = self.members[self.of_group[group] : self.of_group[group + 1]]

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from pyxsim import chakra
+from pyxsim.arrays import IntArray
 from pyxsim.chakra import Attribute, CommType, Metadata, Node, NodeType
 from pyxsim.chakra.files import ENDS
 from pyxsim.chakra.stream import created
 from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, Longs, TaskGraph, check
+from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, TaskGraph, check
 
 EVERY_NPU = "PREFIX.*.et: a trace per NPU, with its number at '*'"
 _GHZ = Fraction(10**9)
@@ -248,7 +249,7 @@ class _Writer:
         return bool((place[call] != turn).any() or (np.diff(first) < 0).any())
 
 
-def _turns(key: Longs) -> Longs:
+def _turns(key: IntArray) -> IntArray:
     """For each position of an array, how often its value occurs before it."""
     order = np.argsort(key, kind="stable")
     begin = np.flatnonzero(np.diff(key[order], prepend=-1))

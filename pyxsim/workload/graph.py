@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.kinds import get_kind
 from pyxsim.errors import InputError, raise_all
@@ -21,8 +22,6 @@ from pyxsim.models.layer import Part as Part
 from pyxsim.system.memory import Access as Access
 from pyxsim.workload.tasks import circle
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
 Bytes = NDArray[np.int8]
 
 
@@ -104,19 +103,19 @@ class TaskGraph:
     """
 
     npus: int
-    npu: Ints
+    npu: Int32Array
     kind: Bytes
-    ticks: Longs
-    size: Longs
-    peer: Ints
-    match: Longs
-    call: Ints
+    ticks: IntArray
+    size: IntArray
+    peer: Int32Array
+    match: IntArray
+    call: Int32Array
     resource: Bytes
-    layer: Ints
-    name: Ints
+    layer: Int32Array
+    name: Int32Array
     part: Bytes
-    before_start: Longs
-    before: Longs
+    before_start: IntArray
+    before: IntArray
     calls: list[Call] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     resources: tuple[tuple[str, int], ...] = RESOURCES
@@ -126,7 +125,7 @@ class TaskGraph:
     def __len__(self) -> int:
         return len(self.npu)
 
-    def of_kind(self, kind: Kind) -> Longs:
+    def of_kind(self, kind: Kind) -> IntArray:
         """Return the tasks of a kind, ascending."""
         return np.flatnonzero(self.kind == kind)
 
@@ -142,17 +141,17 @@ class _Blocks:
     Small ones are joined from time to time: joining very many takes long, and joining all at once doubles the memory.
     """
 
-    def __init__(self, empty: Longs) -> None:
-        self._joined: list[Longs] = [empty]
-        self._small: list[Longs] = []
+    def __init__(self, empty: IntArray) -> None:
+        self._joined: list[IntArray] = [empty]
+        self._small: list[IntArray] = []
 
-    def append(self, block: Longs) -> None:
+    def append(self, block: IntArray) -> None:
         """Add an array."""
         self._small.append(block)
         if len(self._small) == _SMALL:
             self._join()
 
-    def row(self, *place: int) -> Longs:
+    def row(self, *place: int) -> IntArray:
         """Return all arrays as one, or one row of it."""
         self._join()
         return np.concatenate([block[place] if place else block for block in self._joined])
@@ -234,7 +233,7 @@ class GraphBuilder:
         layer: int = -1,
         part: int = Part.NONE,
         before: Iterable[ArrayLike] = (),
-    ) -> Longs:
+    ) -> IntArray:
         """Add a task for each of `npus` and return their numbers, int64[len(npus)].
 
         Other arguments are one value for all, or an array with one per task. `before`: such arrays of dependencies.
@@ -282,7 +281,7 @@ class GraphBuilder:
             raise InputError(f"there is no resource '{resource}'", allowed=list(self._resource), given=resource)
         return place, self._names.setdefault(name or kind.name.lower(), len(self._names))
 
-    def _append(self, block: Longs, many: Longs, which: Longs) -> None:
+    def _append(self, block: IntArray, many: IntArray, which: IntArray) -> None:
         self._blocks.append(block)
         self._many.append(many)
         self._which.append(which)
@@ -300,7 +299,7 @@ class GraphBuilder:
         self._rows, self._before = [], []
 
 
-def _narrow(values: Longs, kind: Any, column: str) -> NDArray[Any]:
+def _narrow(values: IntArray, kind: Any, column: str) -> NDArray[Any]:
     """The values as a smaller type. Raises InputError for one that does not fit."""
     narrow = values.astype(kind)
     if not np.array_equal(narrow, values):
@@ -420,7 +419,7 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
             yield InputError(f"NPU {missing[0]}: it has no task of {name}{first}", allowed="one task for each member")
 
 
-def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs:
+def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> IntArray:
     """The members, ascending. Raises InputError."""
     if sum(each is not None for each in (call.members, call.dims, call.groups)) > 1:
         raise InputError("it has more than one of members, dimensions and groups", allowed="one of them, or none")
@@ -440,12 +439,12 @@ def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> Longs
 
 
 @lru_cache(maxsize=1024)
-def _ascending(members: tuple[int, ...], npus: int) -> Longs:
+def _ascending(members: tuple[int, ...], npus: int) -> IntArray:
     """NPUs in ascending order. Raises InputError for a list with repeated NPUs."""
     return np.sort(np.array(Communicator.of(members, (npus,)).members, np.int64))
 
 
-def _listed(members: Longs) -> str:
+def _listed(members: IntArray) -> str:
     return ", ".join(map(str, members[:MOST_SHOWN])) + (", ..." if len(members) > MOST_SHOWN else "")
 
 
@@ -467,7 +466,7 @@ def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
             yield InputError(f"{graph.label(task)}: it {what}", allowed="a send for each receive, of the same size")
 
 
-def channels(graph: TaskGraph) -> tuple[Ints, int]:
+def channels(graph: TaskGraph) -> tuple[Int32Array, int]:
     """Return the channel of each task that sends or receives, and the number of channels.
 
     A channel is all messages with the same sender, receiver, tag and size.

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import algorithm_key
 from pyxsim.system import Options
-from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Kind, Longs, TaskGraph, channels, check
+from pyxsim.workload.graph import MOST_CYCLES, MOST_SHOWN, Call, Kind, TaskGraph, channels, check
 from pyxsim.workload.job import IssuedCollective, Job, LayerCollectives, TaskRun, TaskTimes
 from pyxsim.workload.layer_table import WHOLE
 from pyxsim.workload.system_services import MemoryTotals, SystemServices, TaskExecutor
@@ -33,7 +34,7 @@ _WAYS = {
 
 
 _MOST_STUCK = 20  # lines
-_NONE: Longs = np.zeros(0, np.int64)
+_NONE: IntArray = np.zeros(0, np.int64)
 
 
 class GraphJob(Job):
@@ -233,7 +234,7 @@ class GraphJob(Job):
             messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=done)
         return messages
 
-    def _ticks(self, system: SystemServices) -> Longs:
+    def _ticks(self, system: SystemServices) -> IntArray:
         """Cycles of each task; a straggler's computation takes its factor longer, rounded up."""
         graph, ticks = self.graph, self.graph.ticks
         for npu, factor in enumerate(system.options.slow(graph.npus)):
@@ -328,7 +329,7 @@ def _some(values: Sequence[int]) -> str:
     return f"{','.join(map(str, values[:MOST_SHOWN]))}{',...' if len(values) > MOST_SHOWN else ''}"
 
 
-def _scaled(ticks: Longs, factor: Fraction, key: str) -> Longs:
+def _scaled(ticks: IntArray, factor: Fraction, key: str) -> IntArray:
     """Ticks times a factor, exactly, rounded up."""
     values, which = np.unique(ticks, return_inverse=True)
     scaled = [ceil(each * factor) for each in values.tolist()]

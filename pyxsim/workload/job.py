@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.system import Options, SystemLayer
-from pyxsim.workload.graph import Ints, Longs, TaskGraph
+from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.logical_dims import LogicalDims
 from pyxsim.workload.system_services import MemoryTotals
 
@@ -68,12 +69,12 @@ class TaskTimes:
         remote memory; -1 for other tasks.
     """
 
-    ready: Longs
-    start: Longs
-    end: Longs
-    cause: Ints
-    partner: Ints
-    group: Ints
+    ready: IntArray
+    start: IntArray
+    end: IntArray
+    cause: Int32Array
+    partner: Int32Array
+    group: Int32Array
 
     @property
     def last(self) -> int:

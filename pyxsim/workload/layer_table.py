@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.workload.graph import Kind, Longs, Part, TaskGraph
+from pyxsim.arrays import IntArray
+from pyxsim.workload.graph import Kind, Part, TaskGraph
 from pyxsim.workload.spans import shares
 from pyxsim.workload.usage import COMMUNICATION, AtWork
 
@@ -65,7 +66,7 @@ def _names(graph: TaskGraph, layers: int) -> NDArray[Any]:
     return np.array([*named, NO_LAYER if layers else WHOLE], dtype=object)
 
 
-def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[Longs, Longs, Longs]:
+def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[IntArray, IntArray, IntArray]:
     """Per task: the cycles of computation and of communication that count for it, and its exposed cycles."""
     compute, talk = kind == Kind.COMPUTE, np.isin(kind, COMMUNICATION)
     nothing = np.zeros(0, np.int64)
@@ -80,17 +81,17 @@ def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[Longs, L
     return own, np.where(talk, work.end - work.begin, 0), exposed
 
 
-def _sums(where: Longs, values: Longs, rows: int) -> Longs:
+def _sums(where: IntArray, values: IntArray, rows: int) -> IntArray:
     found = np.zeros(rows, np.int64)
     np.add.at(found, where, values)
     return found
 
 
-def _mean(sums: Longs, count: Longs) -> NDArray[np.float64]:
+def _mean(sums: IntArray, count: IntArray) -> NDArray[np.float64]:
     return sums / np.maximum(count, 1)
 
 
-def _most(row: Longs, npu: Longs, values: Longs, rows: int) -> tuple[Longs, Longs]:
+def _most(row: IntArray, npu: IntArray, values: IntArray, rows: int) -> tuple[IntArray, IntArray]:
     """Per row the greatest value and the first NPU that has it; -1 for none. Sorted by row and NPU."""
     most, whose = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
     np.maximum.at(most, row, values)

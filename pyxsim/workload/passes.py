@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Kind, TaskGraph
 
 MOST_TASKS = 2**26  # some gigabytes
 _NONE = {"peer": -1, "call": -1, "resource": -1, "layer": -1}  # of a mark; its other columns are 0
@@ -45,7 +46,7 @@ def repeated(graph: TaskGraph, passes: int) -> TaskGraph:
     return TaskGraph(**rest, **columns)
 
 
-def _waits(graph: TaskGraph, passes: int) -> tuple[Longs, Longs]:
+def _waits(graph: TaskGraph, passes: int) -> tuple[IntArray, IntArray]:
     """Dependencies: those of the graph, the first tasks of a pass on the mark, and the mark on the last tasks
     before."""
     tasks, step = len(graph), len(graph) + graph.npus

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.system.memory import MOST_BYTES, Access, MemoryOptions, make_memory
-from pyxsim.workload.graph import MOST_CYCLES, Kind, Longs, TaskGraph
+from pyxsim.workload.graph import MOST_CYCLES, Kind, TaskGraph
 from pyxsim.workload.system_services import EndCallback, MemoryTotals, SystemServices, TaskExecutor
 
 
@@ -16,7 +17,7 @@ class RemoteMemoryExecutor(TaskExecutor):
     A joint access begins when the last of its tasks starts.
     """
 
-    def __init__(self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback) -> None:
+    def __init__(self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback) -> None:
         options: MemoryOptions | None = system.options.remote_memory
         self.tasks = tasks
         self._graph, self._system, self._ended_task = graph, system, ended
@@ -85,7 +86,7 @@ class RemoteMemoryExecutor(TaskExecutor):
             self._schedule_step(following)
 
 
-def _joint_accesses(graph: TaskGraph, tasks: Longs) -> list[list[int]]:
+def _joint_accesses(graph: TaskGraph, tasks: IntArray) -> list[list[int]]:
     """The tasks of each joint access: the k-th of its kind on each NPU, in the order of task numbers."""
     accesses: list[list[int]] = []
     for access in (each for each in Access if each.together):

@@ -10,8 +10,9 @@ from collections import Counter, defaultdict, deque
 from functools import partial
 from typing import Any
 
+from pyxsim.arrays import IntArray
 from pyxsim.system.options import REQUEST_BYTES
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.system_services import EndCallback, SystemServices
@@ -22,7 +23,7 @@ _Channel = tuple[int, int, int]  # source, destination, tag
 class RendezvousJob(SequentialGraphJob):
     """A sequential graph job whose receives request their messages."""
 
-    def matcher(self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
+    def matcher(self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
         """Return the executor of sends and receives."""
         tag = self._tag("requests")
         requests = {

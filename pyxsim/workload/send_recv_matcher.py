@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.arrays import IntArray
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 
 _Channel = tuple[int, int, int, int]
@@ -23,7 +24,7 @@ class SendRecvMatcher(TaskExecutor):
     """Carries out sends and receives. `pairs`: the (send, receive) that have been matched."""
 
     def __init__(
-        self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback, messages: Mapping[int, Any]
+        self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback, messages: Mapping[int, Any]
     ) -> None:
         self.tasks = tasks
         self.pairs: list[tuple[int, int]] = []

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.workload.graph import TIMED, Kind, Longs, TaskGraph
+from pyxsim.arrays import IntArray
+from pyxsim.workload.graph import TIMED, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.send_recv_matcher import SendRecvMatcher
@@ -37,7 +38,7 @@ class SequentialGraphJob(GraphJob):
         self._matcher = self.matcher(graph, tasks, system, ended) if len(tasks) else None
         return self._matcher
 
-    def matcher(self, graph: TaskGraph, tasks: Longs, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
+    def matcher(self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
         """Return the executor of sends and receives."""
         return SendRecvMatcher(graph, tasks, system, ended, self._messages)
 

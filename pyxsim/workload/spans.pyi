@@ -1,15 +1,13 @@
 """Stretches of time on lines, as of tasks at NPUs. A stretch is from `begin` up to, and without, `end`."""
 
-import numpy as np
-from numpy.typing import NDArray
+from pyxsim.arrays import IntArray
 
-Longs = NDArray[np.int64]
-Spans = tuple[Longs, Longs, Longs]
+Spans = tuple[IntArray, IntArray, IntArray]
 """Stretches of each line that do not touch: where those of line n begin, int64[lines + 1]; their begins and ends."""
 
-def merged(line: Longs, begin: Longs, end: Longs, lines: int) -> Spans:
+def merged(line: IntArray, begin: IntArray, end: IntArray, lines: int) -> Spans:
     """What stretches cover together. They are sorted by line, then by `begin`."""
 
-def shares(line: Longs, begin: Longs, end: Longs, without: Spans) -> Longs:
+def shares(line: IntArray, begin: IntArray, end: IntArray, without: Spans) -> IntArray:
     """Whose each cycle is: that of the stretch that ends first among those that are there in it (of several, the first
     row). For each the number of its cycles; what `without` covers is nobody's. They are sorted by line, then `end`."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pyxsim.arrays import IntArray
 from pyxsim.system.memory import Used
-from pyxsim.workload.graph import Longs
 
 EndCallback = Callable[[int], None]
 """Called with a task in the cycle in which it ends."""
@@ -59,8 +59,8 @@ class MemoryTotals:
         The parts of the memory that carried them.
     """
 
-    loaded: Longs
-    stored: Longs
+    loaded: IntArray
+    stored: IntArray
     used: list[Used]
 
 
@@ -75,7 +75,7 @@ class TaskExecutor(Protocol):
         Lists of tasks that are one access of all NPUs.
     """
 
-    tasks: Longs
+    tasks: IntArray
     joint: Sequence[list[int]] = ()
 
     def start(self, task: int) -> None:

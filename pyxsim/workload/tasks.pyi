@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from enum import IntEnum
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
+from pyxsim.arrays import Int32Array, IntArray
 
 class Way(IntEnum):
     """How a task ends."""
@@ -17,7 +15,7 @@ class Way(IntEnum):
     RECEIVE = 2
     TOLD = 3
 
-def circle(before_start: Longs, before: Longs) -> list[int]:
+def circle(before_start: IntArray, before: IntArray) -> list[int]:
     """Tasks of which each waits for the next, and the last for the first; empty where there are none such."""
 
 class Tasks:
@@ -31,14 +29,14 @@ class Tasks:
     this order; `next`: the cycle of the next step if nothing is told before.
     """
 
-    ready: Longs
-    start: Longs
-    end: Longs
-    cause: Ints
+    ready: IntArray
+    start: IntArray
+    end: IntArray
+    cause: Int32Array
     """The task whose end let it start: the last that it waited for, or who had the resource; -1: none."""
-    sender: Ints
+    sender: Int32Array
     """Of each message the task that sends it."""
-    receiver: Ints
+    receiver: Int32Array
     """Of each message the task that receives it."""
     left: int
     """Tasks that have not ended."""
@@ -51,15 +49,15 @@ class Tasks:
         ticks: ArrayLike,
         resource: ArrayLike,
         room: Sequence[int],
-        before_start: Longs,
-        before: Longs,
+        before_start: IntArray,
+        before: IntArray,
         channel: ArrayLike,
         begin: Sequence[int],
     ) -> None: ...
-    def run(self, now: int, told: Longs) -> None:
+    def run(self, now: int, told: IntArray) -> None:
         """Carry everything on that has something to do in cycle `now`, or before. `told`: sends and TOLD tasks that
         have ended in this cycle."""
-    def outbox(self) -> Ints:
+    def outbox(self) -> Int32Array:
         """Sends and TOLD tasks that start now; each is given once."""
     def next(self) -> int:
         """The next cycle in which a task starts or ends; -1: none, before something is told."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.system import Options
-from pyxsim.workload.graph import Longs
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.logical_dims import LogicalDims
 from pyxsim.workload.sequential_job import SequentialGraphJob
@@ -39,7 +39,7 @@ class TrainingLoopJob(GraphJob):
         `finished`, when it finished everything.
         """
         times, rows = self.times(), self.record.layers
-        columns: dict[str, Longs] = {name: np.zeros(len(rows), np.int64) for name in LAYER_COLUMNS}
+        columns: dict[str, IntArray] = {name: np.zeros(len(rows), np.int64) for name in LAYER_COLUMNS}
         for (layer, part), cycles in self.record.compute.items():
             columns[f"{SHORT[part]}_compute"][layer] += cycles
         for began in self.record.began:

@@ -15,9 +15,10 @@ from math import prod
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
-from pyxsim.workload.graph import Call, GraphBuilder, Kind, Longs, Part, TaskGraph
+from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.logical_dims import Dims, LogicalDims, is_alone, layer_dims
 from pyxsim.workload.passes import MOST_TASKS
 from pyxsim.workload.text_workload import Layer, Pass, TextWorkload
@@ -132,8 +133,8 @@ class _Thread:
         self._involved = layer_dims(text, dims)
         self._compute_scale, self._comm_scale = map(manner.number, (settings.compute_scale, settings.comm_scale))
         self._priority = 0
-        self._unfinished: dict[tuple[int, str], list[Longs]] = {}
-        self._front: list[Longs] = []
+        self._unfinished: dict[tuple[int, str], list[IntArray]] = {}
+        self._front: list[IntArray] = []
         self._mark("start", manner.start)
 
     def layer(self, index: int) -> Layer:
@@ -216,7 +217,7 @@ class _Thread:
     def _mark(self, name: str, ticks: int) -> None:
         self._front = [self._tasks(Kind.MARK, name, ticks=ticks)]
 
-    def _tasks(self, kind: Kind, name: str, **others: object) -> Longs:
+    def _tasks(self, kind: Kind, name: str, **others: object) -> IntArray:
         return self.builder.tasks(self._everybody, kind, name, before=self._front, **others)  # type: ignore[arg-type]
 
 
@@ -224,7 +225,7 @@ def _pass(layer: Layer, part: str) -> Pass:
     return {FORWARD: layer.forward, WEIGHTS: layer.weight_gradient, INPUTS: layer.input_gradient}[part]
 
 
-def _first(tasks: Sequence[Longs]) -> tuple[int, ...]:
+def _first(tasks: Sequence[IntArray]) -> tuple[int, ...]:
     """The tasks of NPU 0."""
     return tuple(int(each[0]) for each in tasks)
 

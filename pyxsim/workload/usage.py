@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.arrays import IntArray
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.spans import merged
 
@@ -36,25 +37,25 @@ class Usage:
         int64[npus, resources]: a task on the resource is active; none is.
     """
 
-    compute: Longs
-    memory: Longs
-    communication: Longs
-    exposed: Longs
-    busy: Longs
-    idle: Longs
-    finished: Longs
-    by_resource: Longs
-    idle_by_resource: Longs
+    compute: IntArray
+    memory: IntArray
+    communication: IntArray
+    exposed: IntArray
+    busy: IntArray
+    idle: IntArray
+    finished: IntArray
+    by_resource: IntArray
+    idle_by_resource: IntArray
 
 
 @dataclass(frozen=True)
 class AtWork:
     """The tasks that have started, with the cycles in which they are active; sorted by NPU, then by `begin`."""
 
-    task: Longs
-    npu: Longs
-    begin: Longs
-    end: Longs
+    task: IntArray
+    npu: IntArray
+    begin: IntArray
+    end: IntArray
 
     def of(self, which: NDArray[np.bool_]) -> AtWork:
         """Return a selection."""
@@ -93,7 +94,7 @@ def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: A
     work = at_work(graph, times, last) if found is None else found
     kind, resource = graph.kind[work.task], graph.resource[work.task]
 
-    def of(which: NDArray[np.bool_]) -> Longs:
+    def of(which: NDArray[np.bool_]) -> IntArray:
         return _cycles(work.of(which), graph.npus)
 
     compute = kind == Kind.COMPUTE
@@ -117,7 +118,7 @@ def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: A
     )
 
 
-def _cycles(work: AtWork, npus: int) -> Longs:
+def _cycles(work: AtWork, npus: int) -> IntArray:
     """Per NPU, the cycles in which at least one task is active."""
     start, begin, end = work.spans(npus)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])

@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from pyxsim.analysis.statistics import Interval, interval, percentile, settled, student_t
-
-Floats = NDArray[np.float64]
+from pyxsim.arrays import FloatArray
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_batches_are_merged_until_neighbours_are_independent() -> None:
     assert not trend.independent
 
 
-def autoregressive(share: float, count: int, rng: np.random.Generator) -> Floats:
+def autoregressive(share: float, count: int, rng: np.random.Generator) -> FloatArray:
     """AR(1): each value has a share of the one before, from the steady state on."""
     noise = rng.normal(size=count)
     noise[0] /= math.sqrt(1 - share * share)
@@ -97,7 +95,7 @@ def test_coverage_of_correlated_series(share: float) -> None:
     assert np.mean([found.half for found in intervals]) < 1.25 * needed
 
 
-def waits(load: float, count: int, rng: np.random.Generator) -> Floats:
+def waits(load: float, count: int, rng: np.random.Generator) -> FloatArray:
     """Waiting times of an M/M/1 queue with service time 1 that begins empty (Lindley's recursion)."""
     steps = rng.exponential(1, count - 1) - rng.exponential(1 / load, count - 1)
     walk = np.concatenate([[0], np.cumsum(steps)])

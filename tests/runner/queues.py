@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Longs = NDArray[np.int64]
+from pyxsim.arrays import IntArray
 
 
 class QueueNetwork:
@@ -20,7 +19,7 @@ class QueueNetwork:
         self.servers = servers
         self.sent = 0
         self._free = np.zeros(servers, dtype=np.int64)
-        self._waiting: list[dict[str, Longs]] = []
+        self._waiting: list[dict[str, IntArray]] = []
         self._served = _none()
         self._got = _none()
 
@@ -54,7 +53,7 @@ class QueueNetwork:
         self.now = max(self.now, until)
         return self._deliver(until)
 
-    def _serve(self, waiting: dict[str, Longs], until: int) -> None:
+    def _serve(self, waiting: dict[str, IntArray], until: int) -> None:
         """Whoever comes before `until` joins the queue, in order of (cycle, number)."""
         order = np.lexsort((waiting["serial"], waiting["at"]))
         mine = order[waiting["at"][order] < until]
@@ -82,7 +81,7 @@ class QueueNetwork:
         self._served = {key: values[~done] for key, values in self._served.items()}
         return bool(len(self._served["last"]) or sum(len(part["at"]) for part in self._waiting))
 
-    def deliveries(self) -> dict[str, Longs]:
+    def deliveries(self) -> dict[str, IntArray]:
         got, self._got = self._got, _none()
         return got
 
@@ -92,5 +91,5 @@ _OUT = (*_KEYS, "first", "last", "hops", "packets")
 _EMPTY = np.zeros(0, dtype=np.int64)
 
 
-def _none() -> dict[str, Longs]:
+def _none() -> dict[str, IntArray]:
     return dict.fromkeys(_OUT, _EMPTY)

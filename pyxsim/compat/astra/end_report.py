@@ -7,18 +7,17 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.models import Roofline
 from pyxsim.results.result import Result
 from pyxsim.settings import System
 from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.workload import Job
-from pyxsim.workload.graph import Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.job import TaskRun, TaskTimes
 from pyxsim.workload.spans import merged
 
-Doubles = NDArray[np.float64]
 _UNSIGNED = 2**64  # where several things at once were replayed, less than nothing is exposed, and told so there
 _TREE = "double-binary-tree"
 
@@ -81,7 +80,7 @@ def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterato
         "Remote mem": kind == Kind.MEMORY,
     }
 
-    def ns(cycles: Longs) -> list[int]:
+    def ns(cycles: IntArray) -> list[int]:
         return [_ns(each, result) for each in cycles.tolist()]
 
     end = np.zeros(npus, np.int64)
@@ -113,7 +112,7 @@ def _ns(cycles: int, result: Result) -> int:
     return int(cycles * 10**9 / result.clock_hz)
 
 
-def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result) -> list[tuple[str, str, Doubles]]:
+def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result) -> list[tuple[str, str, FloatArray]]:
     """What was reached of the roofline: averages over the time of the computations of each NPU, and 1 ns."""
     tasks = np.flatnonzero((graph.kind == Kind.COMPUTE) & (times.end >= 0))
     took = (times.end - times.start)[tasks] * float(10**9 / result.clock_hz)
@@ -124,7 +123,7 @@ def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result
     busy = reached / np.where(told, intensity, 1) / bandwidth
     every = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
 
-    def mean(values: Doubles) -> Doubles:
+    def mean(values: FloatArray) -> FloatArray:
         return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / every
 
     return [
@@ -135,7 +134,7 @@ def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result
     ]
 
 
-def _covered(graph: TaskGraph, times: TaskTimes, which: np.ndarray) -> Longs:
+def _covered(graph: TaskGraph, times: TaskTimes, which: np.ndarray) -> IntArray:
     """Cycles in which one or more of some tasks are under way, for each NPU."""
     tasks = np.flatnonzero(which & (times.end >= 0))
     tasks = tasks[np.lexsort((times.start[tasks], graph.npu[tasks]))]

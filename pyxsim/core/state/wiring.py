@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+from pyxsim.arrays import Int32Array
 
 
-def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
+def wire(routers: int, src: Int32Array, dst: Int32Array, vcs: Int32Array) -> dict[str, Int32Array]:
     """Arrays of the engine by name. `src`, `dst`: routers at the ends of each link, -1 for an interface.
 
     in_start, in_links    CSR over routers: incoming links in order of number, which puts network links before lanes
@@ -64,7 +64,15 @@ def wire(routers: int, src: Ints, dst: Ints, vcs: Ints) -> dict[str, Ints]:
     }
 
 
-def classes_of_vcs(base: Ints, vcs: Ints, vnets: int, classes: Ints, ranges: Ints, low: Ints, high: Ints) -> Ints:
+def classes_of_vcs(
+    base: Int32Array,
+    vcs: Int32Array,
+    vnets: int,
+    classes: Int32Array,
+    ranges: Int32Array,
+    low: Int32Array,
+    high: Int32Array,
+) -> Int32Array:
     """The VC class of each VC, numbered as `wire` numbers them by the `base` of each link; 0 for a VC in no range."""
     found = np.zeros(int(vcs.sum()), np.int32)
     # Links with the same ranges are alike.
@@ -77,13 +85,13 @@ def classes_of_vcs(base: Ints, vcs: Ints, vnets: int, classes: Ints, ranges: Int
     return found
 
 
-def _by_router(routers: int, ends: Ints) -> tuple[Ints, Ints]:
+def _by_router(routers: int, ends: Int32Array) -> tuple[Int32Array, Int32Array]:
     links = np.flatnonzero(ends >= 0).astype(np.int32)
     order = np.argsort(ends[links], kind="stable")
     return _sums(np.bincount(ends[links], minlength=routers)), links[order]
 
 
-def _sums(counts: NDArray[np.integer]) -> Ints:
+def _sums(counts: NDArray[np.integer]) -> Int32Array:
     """0, and the sums of the first 1, 2, ... counts."""
     sums = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=sums[1:])

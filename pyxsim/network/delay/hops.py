@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+from pyxsim.arrays import Int32Array
 
 
-def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npus: int) -> Ints:
+def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npus: int) -> Int32Array:
     """int32[npus, npus]: links on the way from each NPU to each other; -1 where there is no way.
 
     following  int[routers, npus]  the link that a router takes toward an NPU, negative at home; NPUs are routers 0..
@@ -26,5 +26,5 @@ def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npu
             break
         hops = hops + hops[at, home]
         at = at[at, home]
-    found: Ints = np.where(at[:npus] == home, hops[:npus], -1).astype(np.int32)
+    found: Int32Array = np.where(at[:npus] == home, hops[:npus], -1).astype(np.int32)
     return found

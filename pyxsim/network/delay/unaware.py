@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray, unique_by_identity
+from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delay.delay_network import Model
@@ -26,7 +26,7 @@ from pyxsim.network.delay.free_flight import FreeFlight
 from pyxsim.network.delay.hops import hop_table
 from pyxsim.network.link_paths import Ways, in_cycles, routes, widest, wires_of
 from pyxsim.routing.loads import expected_loads, oblivious
-from pyxsim.routing.relation import Ints, Relation
+from pyxsim.routing.relation import Relation
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
@@ -140,10 +140,10 @@ class Grid(_Free):
         return hops[np.arange(len(hops)), dim] * self._late[dim], dim
 
 
-def _shortest(block: Block) -> Ints:
+def _shortest(block: Block) -> Int32Array:
     """Hops between the NPUs of a block on its shortest plane. Raises UnreachableError."""
     planes = [hop_table(plane, block.dst, block.npus) for plane in np.atleast_3d(block.next)]
-    found: Ints = np.min(planes, axis=0)
+    found: Int32Array = np.min(planes, axis=0)
     if (found < 0).any():
         raise UnreachableError(f"the block '{block.name}' has no way between some of its NPUs")
     return found

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.delay.arithmetic import Arithmetic
 from pyxsim.network.delay.delay_network import DelayedNetwork
@@ -18,8 +18,6 @@ from pyxsim.plugins import backends
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
-
-Floats = NDArray[np.float64]
 
 
 @backends.register("flow", cost=3)
@@ -100,7 +98,7 @@ class Flows:
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
         # Of every way, one behind the other: links, and how much of the way goes over each.
-        self._told: list[tuple[IntArray, IntArray, Floats]] = []
+        self._told: list[tuple[IntArray, IntArray, FloatArray]] = []
 
     def _lanes(self, kinds: IntArray, ends: NDArray[np.int32]) -> IntArray:
         """The kinds of the lanes of all NPUs, by the links that have these ends."""
@@ -146,7 +144,9 @@ class Flows:
         place = np.where(own, 0, np.cumsum(count) - count + dst % np.maximum(count, 1))
         return np.where(own, self._links + src, np.append(link[leaves], 0)[place])
 
-    def _over_links(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray, Floats, IntArray]:
+    def _over_links(
+        self, src: IntArray, dst: IntArray, plane: IntArray
+    ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
         """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
         steps = routes(self._relation, src, dst, plane)
         way, place = np.nonzero(steps >= 0)

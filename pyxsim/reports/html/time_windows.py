@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.reports.plots.style import Clock, nice_top
-from pyxsim.results.result import Floats, Longs, Result
+from pyxsim.results.result import Result
 
 
-def together(result: Result, most: int) -> tuple[Floats, Longs]:
+def together(result: Result, most: int) -> tuple[FloatArray, IntArray]:
     """(how busy each link was in at most so many spans of time, the first window of each).
 
     Cycles are added up before they are divided: the last window is shorter than the others.
@@ -21,18 +22,18 @@ def together(result: Result, most: int) -> tuple[Floats, Longs]:
     return np.add.reduceat(result.busy, starts, axis=0) / cycles[:, np.newaxis], starts
 
 
-def edges(result: Result, starts: Longs) -> Any:
+def edges(result: Result, starts: IntArray) -> Any:
     """Where these spans begin on the axis of time, and where the last one ends."""
     clock = Clock.of(result)
     return np.append(clock.at(result.windows.start[starts]), clock.end)
 
 
-def top_of(*shares: Floats) -> float:
+def top_of(*shares: FloatArray) -> float:
     """Where a scale for such shares of time ends: at 100 % at most, though models without packets may tell more."""
     return min(1.0, nice_top(max((float(each.max(initial=0)) for each in shares), default=0.0)))
 
 
-def beyond(*shares: Floats) -> list[str]:
+def beyond(*shares: FloatArray) -> list[str]:
     """What is to be said where a scale does not show all."""
     most = max((float(each.max(initial=0)) for each in shares), default=0.0)
     if most <= 1.0 + 1e-9:

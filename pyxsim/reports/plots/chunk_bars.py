@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import GREY, Clock, axes, colour, nothing, strip, titled
 from pyxsim.reports.text.facts import dimension_names, plural
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,14 +71,14 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     return ax
 
 
-def _tints(hues: Longs) -> Any:
+def _tints(hues: IntArray) -> Any:
     """The colour of each of the numbers 0, 1, ... that there are."""
     from matplotlib import colormaps
 
     return colormaps["viridis"](np.linspace(0.15, 0.9, max(2, int(hues.max()) + 1)))
 
 
-def by_dimension(table: dict[str, Longs]) -> Iterator[tuple[int, dict[str, Longs]]]:
+def by_dimension(table: dict[str, IntArray]) -> Iterator[tuple[int, dict[str, IntArray]]]:
     """Each dimension with its rows, in the order in which they start, each in its lane."""
     for dim in np.unique(table["dimension"]).tolist():
         rows = {name: column[table["dimension"] == dim] for name, column in table.items()}
@@ -86,7 +87,7 @@ def by_dimension(table: dict[str, Longs]) -> Iterator[tuple[int, dict[str, Longs
         yield dim, {**rows, "lane": _lanes(rows["start"], rows["end"])}
 
 
-def _lanes(start: Longs, end: Longs) -> Longs:
+def _lanes(start: IntArray, end: IntArray) -> IntArray:
     """The lowest lane in which each interval, in order of its start, does not overlap an earlier one."""
     free: list[int] = []
     lanes = []
@@ -97,7 +98,7 @@ def _lanes(start: Longs, end: Longs) -> Longs:
     return np.array(lanes)
 
 
-def _bars(ax: Axes, clock: Clock, rows: dict[str, Longs], tints: Any, top: float) -> bool:
+def _bars(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: float) -> bool:
     """Bars, and lines where chunks waited; returns whether one of these can be seen, and is not behind other bars."""
     seen = False
     ready, start, end = (clock.at(rows[name]) for name in ("ready", "start", "end"))
@@ -120,7 +121,7 @@ def _bars(ax: Axes, clock: Clock, rows: dict[str, Longs], tints: Any, top: float
     return seen
 
 
-def _numbers(ax: Axes, clock: Clock, rows: dict[str, Longs], tints: Any, top: float, *, beside: bool) -> None:
+def _numbers(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: float, *, beside: bool) -> None:
     """The numbers of the chunks on their bars, or `beside` those that are too narrow, if the lane is free there."""
     place: dict[str, Any] = {"va": "center", "fontsize": 7}
     start, end = (clock.at(rows[name]) for name in ("start", "end"))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import DIMENSION_COLOURS, Clock, axes, nothing, titled
 from pyxsim.reports.text.facts import plural
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 from pyxsim.results.work import DOING, MOST_SHOWN, Columns
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def shown(result: Result) -> tuple[list[int], bool]:
     return npus, bool(set(np.unique(like[work.path["npu"]]).tolist()) - set(npus))
 
 
-def _critical(ax: Axes, clock: Clock, path: Columns, like: Longs, row: dict[int, int], others: int) -> None:
+def _critical(ax: Axes, clock: Clock, path: Columns, like: IntArray, row: dict[int, int], others: int) -> None:
     """A line along the bars of its steps, and up or down where it goes from NPU to NPU."""
     from matplotlib.collections import LineCollection
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import (
     STALL_COLOURS,
@@ -25,7 +26,7 @@ from pyxsim.reports.plots.style import (
     titled,
 )
 from pyxsim.reports.text.facts import STALL_WORDS, dimensions, link_name, link_title
-from pyxsim.results.result import STALLS, Longs, Result
+from pyxsim.results.result import STALLS, Result
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Band:
 
     dim: int
     tag: str
-    links: Longs
+    links: IntArray
     top: float
 
     @property

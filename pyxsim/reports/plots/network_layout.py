@@ -14,13 +14,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.reports.plots.springs import nearest, springs
 from pyxsim.topology import Topology
 from pyxsim.topology.place import Points, circle
-
-Flags = NDArray[np.bool_]
-Longs = NDArray[np.int64]
 
 RADIUS = 0.22  # of an NPU, in steps of a circle
 LANE = 0.045
@@ -61,7 +59,7 @@ class _Course:
 
     bow: Points
     sharp: Points
-    cut: Flags
+    cut: BoolArray
     way: Points
     stub: float
 
@@ -78,7 +76,7 @@ def layout(topology: Topology) -> Layout:
 class _Grid:
     """Routers with NPUs, which are the first ones of a grid: where they stand, and how many along each dimension."""
 
-    coords: Longs
+    coords: IntArray
     shape: tuple[int, ...]
 
     @classmethod

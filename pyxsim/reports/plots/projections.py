@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import FloatArray
 from pyxsim.reports.plots.style import GREY, axes, heat, nice_top, percent_axis, titled
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.result import Result
@@ -16,7 +17,6 @@ from pyxsim.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 MOST_DRAWN = 6000  # links, up to which each can be seen on the page
 VIEWS = 3  # pairs of dimensions
@@ -57,7 +57,9 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
     return ax
 
 
-def busiest(topology: Topology, values: Floats, across: int, up: int | None) -> tuple[Floats, NDArray[np.bool_]]:
+def busiest(
+    topology: Topology, values: FloatArray, across: int, up: int | None
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """(float64[n, m], whether there is an NPU): the greatest value of a link at the routers of NPUs with these two
     coordinates.
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
-from pyxsim.results.result import STALLS, Floats, Longs, Result
+from pyxsim.results.result import STALLS, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +118,7 @@ class Clock:
         per_cycle = float(Fraction(10**9) / result.clock_hz) / size
         return cls(per_cycle, unit, max(total / size, per_cycle))
 
-    def at(self, cycles: Longs | int) -> Any:
+    def at(self, cycles: IntArray | int) -> Any:
         """Where on the axis something is."""
         return np.asarray(cycles) * self.per_cycle
 
@@ -126,7 +127,7 @@ class Clock:
         return f"simulated time ({self.unit})"
 
 
-def thinned(values: Floats, most: int) -> tuple[Floats, Longs]:
+def thinned(values: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
     """At most `most` rows of values[T, n], as means of neighbours, and where each starts: more would be a smear."""
     starts = np.arange(0, len(values), max(1, -(-len(values) // most)))
     counts = np.diff([*starts.tolist(), len(values)])

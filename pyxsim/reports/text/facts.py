@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim import units
-from pyxsim.results.result import STALLS, Longs, Result
+from pyxsim.arrays import IntArray
+from pyxsim.results.result import STALLS, Result
 from pyxsim.units import format_time_ns
 
 percent, plural, rounded = units.percent, units.plural, units.rounded
@@ -134,7 +135,7 @@ def _kinds(result: Result) -> dict[int, str]:
     return {i: name for i, name in enumerate(result.link_kinds) if name != f"d{i}"}
 
 
-def _use(result: Result, name: str, links: Longs) -> Use:
+def _use(result: Result, name: str, links: IntArray) -> Use:
     cycles = max(1, result.time_cycles)
     share = result.link_utilization[links]
     stalls = tuple(float(result.totals[stall][links].mean()) / cycles for stall in STALLS)

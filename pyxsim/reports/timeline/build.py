@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.choose import Choice
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.counters import link_counters, network_counters
 from pyxsim.reports.timeline.trace_model import NAMING, Counter, Slices, Trace
 from pyxsim.reports.timeline.view import View
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 
 
 def build(result: Result, view: View | None = None) -> Trace:
@@ -75,7 +76,7 @@ class _Making:
         if gone:
             self.trace.left_out.append(f"{gone} of {len(found)} counters of the network")
 
-    def links(self, links: Longs, names: list[str], demand: int) -> int:
+    def links(self, links: IntArray, names: list[str], demand: int) -> int:
         """Counters of links, the busiest first, in what NPUs do not need (`demand`), a third of the room at least.
         Returns of how many links."""
         process = self.trace.process("links")

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import NAMING
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 from pyxsim.results.work import Columns
 
 # Events that a row can become at most.
@@ -27,16 +28,16 @@ _EACH = 1024  # so many NPUs are left out one by one
 class Rows:
     """`chunks`: rows of /chunks; `work`: rows of `table`, which is what is told of tasks. `npus`: whose they are."""
 
-    npus: Longs
-    chunks: Longs
-    work: Longs
+    npus: IntArray
+    chunks: IntArray
+    work: IntArray
     table: Columns
 
 
 class Choice:
     """The rows that are asked for. `wanted`: NPUs; None: all. `demand`: events that all of them need."""
 
-    def __init__(self, result: Result, clock: Clock, wanted: Longs | None) -> None:
+    def __init__(self, result: Result, clock: Clock, wanted: IntArray | None) -> None:
         chunks = system_tracks.chunk_rows(result, clock)
         table, work = (
             task_tracks.work_rows(result.work, clock) if result.work is not None else ({}, np.zeros(0, np.int64))
@@ -70,7 +71,7 @@ class Choice:
         self.rows.npus = shown
         return self.rows, told
 
-    def _begin(self) -> Longs:
+    def _begin(self) -> IntArray:
         rows = self.rows
         work = rows.table["begin"][rows.work] if rows.table else rows.work
         return np.concatenate([self.result.chunks["start"][rows.chunks], work])
@@ -81,13 +82,13 @@ class Choice:
         self.owner, self.cost = self.owner[kept], self.cost[kept]
 
 
-def _owners(result: Result, rows: Rows) -> Longs:
+def _owners(result: Result, rows: Rows) -> IntArray:
     """The NPU of each row, those of chunks first."""
     whose = rows.table["npu"][rows.work].astype(np.int64) if rows.table else rows.work
     return np.concatenate([result.chunks["rank"][rows.chunks], whose])
 
 
-def _costs(result: Result, rows: Rows) -> Longs:
+def _costs(result: Result, rows: Rows) -> IntArray:
     """Events of each row."""
     by_task = result.work is not None and bool(result.work.tasks)
     first = result.chunks["phase"][rows.chunks] == 0  # which a task may start
@@ -95,7 +96,7 @@ def _costs(result: Result, rows: Rows) -> Longs:
     return np.concatenate([chunks, np.full(len(rows.work), _TASK if by_task else _STRETCH)]).astype(np.int64)
 
 
-def _spread(price: Longs, room: int, typical: NDArray[np.bool_]) -> Longs:
+def _spread(price: IntArray, room: int, typical: NDArray[np.bool_]) -> IntArray:
     """Which of several to take so that their price is within the room: all, or as many as possible, those that are
     typical before the others, and of both from the first to the last; one at least."""
     if not len(price) or int(price.sum()) <= room:
@@ -109,7 +110,7 @@ def _spread(price: Longs, room: int, typical: NDArray[np.bool_]) -> Longs:
     return _even(first if len(first) else then, 1)
 
 
-def _even(places: Longs, count: int) -> Longs:
+def _even(places: IntArray, count: int) -> IntArray:
     """So many of them, from the first to the last."""
     return places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
 

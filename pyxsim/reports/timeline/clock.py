@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.results.result import Longs, Result
+from pyxsim.arrays import IntArray
+from pyxsim.results.result import Result
 
 _SAFE = 1 << 62
 
@@ -33,7 +34,7 @@ class Clock:
         """Whether every cycle begins with a nanosecond."""
         return self.per_cycle.denominator == 1
 
-    def ns(self, cycles: Any) -> Longs:
+    def ns(self, cycles: Any) -> IntArray:
         """The nanosecond in which each cycle begins, rounded down."""
         num, den = self.per_cycle.numerator, self.per_cycle.denominator
         values = np.asarray(cycles, dtype=np.int64)
@@ -41,12 +42,12 @@ class Clock:
             return values * num // den
         return np.array([value * num // den for value in values.tolist()], dtype=np.int64)  # Python's have no limit
 
-    def shown(self, begin: Longs, end: Longs) -> Longs:
+    def shown(self, begin: IntArray, end: IntArray) -> IntArray:
         """Which rows have begun, and are in the range at least in part. Those of no length count where they are."""
         here = (begin >= 0) & (begin < max(self.last, self.first + 1)) & ((end > self.first) | (begin >= self.first))
         return np.flatnonzero(here)
 
-    def args(self, begin: Longs, end: Longs) -> Callable[[int], dict[str, int]]:
+    def args(self, begin: IntArray, end: IntArray) -> Callable[[int], dict[str, int]]:
         """What a slice tells of its time beside the nanoseconds: its cycles, where the nanoseconds are not exact."""
         if self.exact:
             return lambda row: {}

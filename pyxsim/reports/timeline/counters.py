@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.text.facts import link_title
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import Counter
 from pyxsim.reports.timeline.view import COUNTERS
-from pyxsim.results.result import STALLS, Longs, Result
+from pyxsim.results.result import STALLS, Result
 
 UTILIZATION = "utilization"
 
@@ -47,13 +48,15 @@ def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequ
         yield _counter(result, clock, rows, pid, result.links.name[link], name, values)
 
 
-def _rows(result: Result, clock: Clock) -> Longs:
+def _rows(result: Result, clock: Clock) -> IntArray:
     """The windows that are shown."""
     start = result.windows.start
     return clock.shown(start, start + result.window_cycles) if len(start) else np.zeros(0, np.int64)
 
 
-def _counter(result: Result, clock: Clock, rows: Longs, pid: int, of: str, name: str, values: NDArray[Any]) -> Counter:
+def _counter(
+    result: Result, clock: Clock, rows: IntArray, pid: int, of: str, name: str, values: NDArray[Any]
+) -> Counter:
     """A value holds until the next one, so only those that differ from the one before are told; zero at the end."""
     new = np.ones(len(rows), bool)
     new[1:] = values[1:] != values[:-1]

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.text.facts import dimension_names
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import INTO, OUT, Process, Slices, Trace
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 from pyxsim.results.work import Columns
 
 
-def chunk_rows(result: Result, clock: Clock) -> Longs:
+def chunk_rows(result: Result, clock: Clock) -> IntArray:
     """The rows of /chunks that are shown: phases that have begun."""
     return clock.shown(result.chunks["start"], _ended(result.chunks["end"], clock))
 
 
-def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: Longs, process: dict[int, Process]) -> Slices:
+def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: IntArray, process: dict[int, Process]) -> Slices:
     """A slice for each chunk and phase on the thread of its NPU and dimension, where several go on at the same time on
     more threads; arrows from phase to phase of a chunk. `process`: of each NPU."""
     mine = {name: values[rows] for name, values in result.chunks.items()}
@@ -54,7 +55,7 @@ def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: Longs, proces
     return Slices("chunk", tid, begin, end, name, args, chain, role)
 
 
-def _chains(mine: Columns) -> tuple[Longs, Longs]:
+def _chains(mine: Columns) -> tuple[IntArray, IntArray]:
     """The phases of a chunk on an NPU, one after the other, are a chain."""
     count = len(mine["chunk"])
     order = np.lexsort((mine["phase"], mine["start"], mine["rank"], mine["chunk"]))
@@ -115,9 +116,9 @@ def _in_lanes(
     clock: Clock,
     trace: Trace,
     title: str,
-    begin: Longs,
-    end: Longs,
-    rows: Longs,
+    begin: IntArray,
+    end: IntArray,
+    rows: IntArray,
     told: tuple[Any, Any],
 ) -> Slices | None:
     """Slices in a process of their own, with as many threads as go on at the same time. `told`: their name and args."""
@@ -136,6 +137,6 @@ def _in_lanes(
     return Slices(category, tid, start, stop, name, all_args)
 
 
-def _ended(end: Longs, clock: Clock) -> Longs:
+def _ended(end: IntArray, clock: Clock) -> IntArray:
     """What has not ended goes on until the end of the run."""
     return np.where(end >= 0, end, clock.end)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import Place, Process, Slices, Trace
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 from pyxsim.results.work import DOING, LAYER_PARTS, WHY, Columns, Work
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _MARK = "mark"
 _PARTS = {int(part): text for part, text in LAYER_PARTS.items()}
 
 
-def work_rows(work: Work, clock: Clock) -> tuple[Columns, Longs]:
+def work_rows(work: Work, clock: Clock) -> tuple[Columns, IntArray]:
     """What is told of the work of NPUs, `npu`, `doing`, `begin` and `end` among it: tasks, or the stretches of time of
     /timeline where these were not kept; and which rows of it are shown."""
     if not work.tasks:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Longs = NDArray[np.int64]
+from pyxsim.arrays import IntArray
 
 OUT, INTO = 1, 2
 """Whether a chain of arrows goes on from a slice, and whether it comes to it."""
@@ -34,13 +34,13 @@ class Slices:
     time, `role` says whether they come to a slice or go on from it. `name` and `args` are asked for row by row."""
 
     category: str
-    tid: Longs
-    begin: Longs
-    end: Longs
+    tid: IntArray
+    begin: IntArray
+    end: IntArray
     name: Callable[[int], str]
     args: Callable[[int], dict[str, Any]]
-    chain: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
-    role: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    chain: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    role: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.chain):
@@ -49,7 +49,7 @@ class Slices:
     def __len__(self) -> int:
         return len(self.tid)
 
-    def only(self, rows: Longs) -> Slices:
+    def only(self, rows: IntArray) -> Slices:
         """Some of the rows."""
         return Slices(
             self.category,
@@ -71,7 +71,7 @@ class Counter:
     of: str
     what: str
     unit: str
-    time: Longs
+    time: IntArray
     values: NDArray[Any]
 
     def __len__(self) -> int:
@@ -112,7 +112,9 @@ class Trace:
         process.threads[number] = name
         return number
 
-    def threads(self, group: Longs, begin: Longs, end: Longs, where: Callable[[int], tuple[Process, str]]) -> Longs:
+    def threads(
+        self, group: IntArray, begin: IntArray, end: IntArray, where: Callable[[int], tuple[Process, str]]
+    ) -> IntArray:
         """The thread of each row: one for each group, more where several rows of it go on at the same time. `where`: of
         a group its process, and what its threads are called."""
         found, which = np.unique(np.stack([group, lanes(group, begin, end)]), axis=1, return_inverse=True)
@@ -157,7 +159,7 @@ THREADS = 1_000_000
 """Numbers of threads begin here: more than a trace has processes."""
 
 
-def lanes(group: Longs, begin: Longs, end: Longs) -> Longs:
+def lanes(group: IntArray, begin: IntArray, end: IntArray) -> IntArray:
     """A lane for each row, from 0: the lowest that is free, so that no two rows of a group share a lane at any time.
 
     A row without length takes as much as one nanosecond: else the next one would begin inside of it.

@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError, raise_all
-from pyxsim.results.result import STALLS, Longs, Result
+from pyxsim.results.result import STALLS, Result
 from pyxsim.units import parse_time
 
 MOST_EVENTS = 150_000  # some 40 MB of JSON
@@ -68,7 +69,7 @@ class View:
             raise InputError(f"'{self.begin}' is after the end of the run", key="--from", allowed=lasts)
         return first, min(last, result.time_cycles)
 
-    def chosen_npus(self, result: Result) -> Longs | None:
+    def chosen_npus(self, result: Result) -> IntArray | None:
         """The NPUs that are asked for; None: all. Raises InputError for one that there is not."""
         if self.npus is None:
             return None
@@ -78,7 +79,7 @@ class View:
             raise InputError(f"there is no NPU {found[-1]}", key="--npus", allowed=f"0 to {most - 1}")
         return np.array(found, np.int64)
 
-    def chosen_links(self, result: Result) -> Longs:
+    def chosen_links(self, result: Result) -> IntArray:
         """Numbers of the links that are asked for, the busiest first. Raises InputError for an unknown name."""
         names = result.links.name
         busiest = np.argsort(-result.busy_total, kind="stable")

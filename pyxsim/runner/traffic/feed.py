@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.runner.traffic.observe import Observer
 from pyxsim.settings.traffic import TrafficClass
 from pyxsim.traffic import Arrivals
-
-Longs = NDArray[np.int64]
 
 PACKETS = 20_000  # that are given to the network at a time
 MAX_SPAN = 1 << 16  # cycles
@@ -33,7 +31,7 @@ class Carrier(Protocol):
     def run(self, until: int, *, slack: int | None = None) -> bool:
         """Go on to a cycle, its arrivals included; or only until `slack` cycles after something has arrived."""
 
-    def deliveries(self) -> dict[str, Longs]:
+    def deliveries(self) -> dict[str, IntArray]:
         """What arrived since the last call: serial, klass, at, first, last, hops, packets, flits, src, dst."""
 
 
@@ -104,7 +102,7 @@ class Feed:
             if self.network.now >= end or not (more or answered):
                 return
 
-    def _take(self, got: dict[str, Longs]) -> bool:
+    def _take(self, got: dict[str, IntArray]) -> bool:
         """Note what arrived, and answer it; whether there was something to answer."""
         klass = got["klass"]
         if not len(klass):
@@ -122,7 +120,7 @@ class Feed:
             self.observer.arrive(trips, at, at, got["last"][replies], none, none, none, got["dst"][replies])
         return len(requests) > 0
 
-    def _answer(self, got: dict[str, Longs], requests: Longs) -> None:
+    def _answer(self, got: dict[str, IntArray], requests: IntArray) -> None:
         if not len(requests):
             return
         klass = got["klass"][requests]

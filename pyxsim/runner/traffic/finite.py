@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.runner.traffic.feed import Carrier, Longs
+from pyxsim.runner.traffic.feed import Carrier
 from pyxsim.runner.traffic.observe import Grid, Observer
 from pyxsim.settings.traffic import Batch, TrafficClass
 from pyxsim.traffic import PatternContext
@@ -63,8 +64,8 @@ class _Batch:
 
     begin: int
     drawn: Arrivals
-    created: Longs
-    after: Longs
+    created: IntArray
+    after: IntArray
     left: int
 
 
@@ -133,7 +134,7 @@ class BatchRun:
                 after[node] = when + 1
                 nodes, last = np.delete(nodes, first), np.delete(last, first)
 
-    def _create(self, drawn: Arrivals, which: Longs, cycle: Longs) -> None:
+    def _create(self, drawn: Arrivals, which: IntArray, cycle: IntArray) -> None:
         if not len(which):
             return
         src, flits, reply = drawn.src[which], drawn.flits[which], drawn.reply[which]
@@ -144,7 +145,7 @@ class BatchRun:
             self.observer.create(klass + TRIPS, cycle, klass)
             self._owed.update(zip(range(first, first + len(which)), reply.tolist(), strict=True))
 
-    def _take(self, got: dict[str, Longs]) -> tuple[Longs, Longs]:
+    def _take(self, got: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
         """Note what arrived, and answer it. Returns the nodes that may create another packet, and the cycles in which
         the arrivals that let them took place."""
         self.observer.take(got)

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import CAUSES
-
-Longs = NDArray[np.int64]
 
 LATENCY_BITS = 40
 BATCH_BITS = 16
@@ -30,9 +28,9 @@ class Grid:
     length: int
     parts: int = 1
 
-    def index(self, cycle: Longs) -> Longs:
+    def index(self, cycle: IntArray) -> IntArray:
         """The batch of each cycle."""
-        found: Longs = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
+        found: IntArray = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
         return found
 
     def start(self, batch: int) -> int:
@@ -50,7 +48,7 @@ class Columns:
     def __init__(self, rows: int) -> None:
         self._values = np.zeros((rows, 64), dtype=np.int64)
 
-    def add(self, row: Longs, batch: Longs, amount: Longs | None = None) -> None:
+    def add(self, row: IntArray, batch: IntArray, amount: IntArray | None = None) -> None:
         """Add amounts (1, if left out) at places, which may come more than once."""
         if not len(row):
             return
@@ -70,13 +68,13 @@ class Columns:
             found = np.bincount(place, weights=amount, minlength=rows * span).astype(np.int64)
         self._values[:, first:needed] += found.reshape(rows, span)
 
-    def upto(self, batches: int) -> Longs:
+    def upto(self, batches: int) -> IntArray:
         """int64[rows, batches], of batches 0 and on."""
         self._room(batches + 1)
         return self._values[:, 1 : batches + 1]
 
     @property
-    def before(self) -> Longs:
+    def before(self) -> IntArray:
         """int64[rows], of batch -1."""
         return self._values[:, 0]
 
@@ -89,11 +87,11 @@ class Tally:
     """How many packets of each (class, batch) had each latency."""
 
     def __init__(self) -> None:
-        self._keys: list[Longs] = []
-        self._counts: list[Longs] = []
+        self._keys: list[IntArray] = []
+        self._counts: list[IntArray] = []
         self._size = self._limit = 1 << 16
 
-    def add(self, klass: Longs, batch: Longs, latency: Longs) -> None:
+    def add(self, klass: IntArray, batch: IntArray, latency: IntArray) -> None:
         """Count packets; those of batch -1 are left out."""
         there = batch >= 0
         key = ((klass << BATCH_BITS | batch) << LATENCY_BITS | latency)[there]
@@ -105,7 +103,7 @@ class Tally:
             self._merge()
             self._limit = 2 * self._size + (1 << 16)
 
-    def of(self, first: int, end: int, classes: int) -> tuple[Longs, Longs]:
+    def of(self, first: int, end: int, classes: int) -> tuple[IntArray, IntArray]:
         """Latencies that there were in the batches first to end - 1, and int64[classes, latencies] packets."""
         self._merge()
         keys, counts = self._keys[0], self._counts[0]
@@ -147,13 +145,13 @@ class Observer:
         self.tally = Tally()
         self._nodes = Columns(npus)
 
-    def create(self, klass: Longs, cycle: Longs, flits: Longs) -> None:
+    def create(self, klass: IntArray, cycle: IntArray, flits: IntArray) -> None:
         """Messages, of `flits` flits each, are created."""
         batch = self.grid.index(cycle)
         self.created.add(klass, batch)
         self.created_flits.add(klass, batch, flits)
 
-    def take(self, got: Mapping[str, Longs]) -> None:
+    def take(self, got: Mapping[str, IntArray]) -> None:
         """What a network delivered."""
         times = (got["at"], got["first"], got["last"])
         self.arrive(got["klass"], *times, got["hops"], got["flits"], got["packets"], got["dst"])
@@ -164,14 +162,14 @@ class Observer:
 
     def arrive(
         self,
-        klass: Longs,
-        at: Longs,
-        first: Longs,
-        last: Longs,
-        hops: Longs,
-        flits: Longs,
-        packets: Longs,
-        dst: Longs,
+        klass: IntArray,
+        at: IntArray,
+        first: IntArray,
+        last: IntArray,
+        hops: IntArray,
+        flits: IntArray,
+        packets: IntArray,
+        dst: IntArray,
     ) -> None:
         """Messages have arrived: created in cycle `at`, launched in `first`, complete in `last`."""
         if not len(klass):
@@ -190,7 +188,7 @@ class Observer:
         self.accepted_flits.add(klass[part], now[part], flits[part])
         self._nodes.add(dst[part], now[part], flits[part])
 
-    def split(self, first: int, end: int) -> tuple[Longs, Longs]:
+    def split(self, first: int, end: int) -> tuple[IntArray, IntArray]:
         """Messages created in the batches first to end - 1 that have arrived: int64[classes], how many, and
         int64[classes, 8], the parts of their latency, added up."""
         arrived = self.arrived.upto(end)[: self.classes, first:].sum(axis=1)
@@ -202,7 +200,7 @@ class Observer:
         missing = (self.created.upto(batches) != self.arrived.upto(batches)).any(axis=0)
         return int(np.argmax(missing)) if missing.any() else batches
 
-    def backlog(self, batches: int) -> tuple[Longs, Longs]:
+    def backlog(self, batches: int) -> tuple[IntArray, IntArray]:
         """Packets, and flits, that are under way or wait at their source at the end of each batch."""
         found = []
         for born, gone in ((self.created, self.accepted), (self.created_flits, self.accepted_flits)):
@@ -211,7 +209,7 @@ class Observer:
             found.append(before + np.cumsum(change))
         return found[0], found[1]
 
-    def nodes(self, first: int, end: int) -> Longs:
+    def nodes(self, first: int, end: int) -> IntArray:
         """int64[npus]: flits that arrived at each node in the batches first to end - 1."""
-        total: Longs = self._nodes.upto(end)[:, first:].sum(axis=1)
+        total: IntArray = self._nodes.upto(end)[:, first:].sum(axis=1)
         return total

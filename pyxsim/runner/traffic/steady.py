@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pyxsim.analysis.statistics import Floats, Interval, interval, settled
+from pyxsim.analysis.statistics import Interval, interval, settled
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.runner.traffic.feed import Feed
-from pyxsim.runner.traffic.observe import MAX_BATCHES, Grid, Longs, Observer
+from pyxsim.runner.traffic.observe import MAX_BATCHES, Grid, Observer
 
 FIRST_LOOK = 60  # batches
 GROWTH = 1.25  # from one look to the next
@@ -103,7 +104,7 @@ def network_latency(observer: Observer, first: int, end: int, rows: slice | int 
     return _ratio(observer.network.upto(end)[part], observer.arrived.upto(end)[part])
 
 
-def _ratio(sums: Longs, counts: Longs) -> Interval:
+def _ratio(sums: IntArray, counts: IntArray) -> Interval:
     axis = tuple(range(sums.ndim - 1))
     return interval(sums.sum(axis=axis).astype(float), counts.sum(axis=axis).astype(float))
 
@@ -121,7 +122,7 @@ def created(observer: Observer, first: int, end: int) -> float:
     return flits / cycles / observer.npus if cycles else math.nan
 
 
-def _cycles(grid: Grid, first: int, end: int) -> Floats:
+def _cycles(grid: Grid, first: int, end: int) -> FloatArray:
     return np.diff([float(grid.start(batch)) for batch in range(first, end + 1)])
 
 
@@ -184,7 +185,7 @@ class Method:
         first = batches // 2 if cut is None else cut
         return _Look(batches, done, cut, latency(self.observer, min(first, done), done), self._saturated(batches, done))
 
-    def _means(self, done: int) -> Floats:
+    def _means(self, done: int) -> FloatArray:
         """The mean latency of each complete batch; one without packets is as the one before."""
         sums = self.observer.latency.upto(done)[: self.observer.classes].sum(axis=0)
         counts = self.observer.arrived.upto(done)[: self.observer.classes].sum(axis=0)
@@ -192,7 +193,7 @@ class Method:
         if not len(there):
             return np.zeros(0)
         means = sums[there] / counts[there]
-        found: Floats = means[np.maximum(np.searchsorted(there, np.arange(done), side="right") - 1, 0)]
+        found: FloatArray = means[np.maximum(np.searchsorted(there, np.arange(done), side="right") - 1, 0)]
         return found
 
     def _saturated(self, batches: int, done: int, first: int | None = None) -> str:

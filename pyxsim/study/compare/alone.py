@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.analysis.packet_spacing import stream
+from pyxsim.arrays import IntArray
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.delay.analytical import AnalyticalNetwork
 from pyxsim.network.engine_config import Machine
@@ -20,8 +21,6 @@ from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.runner.prepared import Prepared
 from pyxsim.topology import Topology
-
-Longs = NDArray[np.int64]
 
 MOST_PAIRS = 2**16  # whose ways are looked at
 SAMPLE = 2000  # messages that are looked at, where there are more of different ends or sizes
@@ -50,7 +49,7 @@ def cheap(prepared: Prepared) -> Cheap:
     )
 
 
-def _meet(topology: Topology, pairs: Longs, steps: Longs) -> bool:
+def _meet(topology: Topology, pairs: IntArray, steps: IntArray) -> bool:
     """Whether a link gets messages from several others, or NPUs. `steps`: the links of the ways of pairs."""
     shared = _shared(topology)
     lane = np.where(shared[pairs[:, 1]], topology.links + pairs[:, 1], -1)  # one for all that comes in
@@ -61,7 +60,7 @@ def _meet(topology: Topology, pairs: Longs, steps: Longs) -> bool:
     return len(np.unique(turns[:, 1])) < len(turns)
 
 
-def _certain(prepared: Prepared, rows: Longs) -> bool:
+def _certain(prepared: Prepared, rows: IntArray) -> bool:
     """Whether each message can go one way only."""
     relation, topology = prepared.topology.relation, prepared.topology
     for plane in np.unique(rows[:, 2]).tolist():
@@ -76,7 +75,7 @@ def _certain(prepared: Prepared, rows: Longs) -> bool:
     return True
 
 
-def delays(prepared: Prepared, rows: Longs) -> Longs:
+def delays(prepared: Prepared, rows: IntArray) -> IntArray:
     """Cycles that messages (source, destination, plane, bytes, ..) take without congestion, routers and packets."""
     network = AnalyticalNetwork(prepared.topology, prepared.experiment.network)
     found = np.zeros(len(rows), np.int64)
@@ -113,7 +112,7 @@ class _Alone:
         return float(head + (len(way) - 1) * machine.head_wait + body)
 
 
-def _own_lanes(network: Backend, pairs: Longs, steps: Longs) -> bool:
+def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
     """Whether lanes are what the models without packets think: one for each link of an NPU, or, where NPUs share a
     router, a single one. Messages are looked at: links that nobody needs do not matter."""
     topology = network.topology
@@ -127,7 +126,7 @@ def _own_lanes(network: Backend, pairs: Longs, steps: Longs) -> bool:
     return all(_one_link(network, pairs, end, links) for end, links in ((0, steps[:, 0]), (1, last)))
 
 
-def _one_link(network: Backend, pairs: Longs, end: int, links: Longs) -> bool:
+def _one_link(network: Backend, pairs: IntArray, end: int, links: IntArray) -> bool:
     """Whether no lane serves messages of several links. `end`: column of the NPU; `links`: at its router."""
     topology = network.topology
     npus = pairs[:, end]
@@ -147,12 +146,12 @@ def _shared(topology: Topology) -> NDArray[np.bool_]:
     return found
 
 
-def _counts(machine: Machine) -> Longs:
+def _counts(machine: Machine) -> IntArray:
     """How many lanes each NPU has, out or in."""
     return np.maximum(machine.inject.count, machine.eject.count)
 
 
-def _through_lanes(network: Backend, rows: Longs) -> int:
+def _through_lanes(network: Backend, rows: IntArray) -> int:
     """Cycles in which all lanes of an NPU together carry what it sends, or gets."""
     sizes, which = np.unique(rows[:, 3], return_inverse=True)
     cuts = [network.cut(size) for size in sizes.tolist()]

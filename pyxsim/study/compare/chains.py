@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.results.attribution import PARTS
 from pyxsim.results.comparison import GAPS, KNOWN, PACKETS, Chain
 from pyxsim.results.result import Result
 from pyxsim.runner.prepared import Prepared
 from pyxsim.study.compare.alone import delays
 
-Longs = NDArray[np.int64]
 ALONE = ("serialisation", "hops")
 """The parts of the latency of a message that meets no other."""
 
@@ -33,14 +33,14 @@ class Messages:
     arrival each followed, -1 for none. `parts`: int64[K, 8] of the latency; `known`: cycles that the model without
     congestion gives it."""
 
-    sent: Longs
-    arrived: Longs
-    trigger: Longs
-    parts: Longs
-    known: Longs
+    sent: IntArray
+    arrived: IntArray
+    trigger: IntArray
+    parts: IntArray
+    known: IntArray
 
     @classmethod
-    def of(cls, prepared: Prepared, latency: dict[str, Longs]) -> Messages:
+    def of(cls, prepared: Prepared, latency: dict[str, IntArray]) -> Messages:
         """From the rows of /latency."""
         order = np.argsort(latency["sent"], kind="stable")
         rows = {name: values[order] for name, values in latency.items()}
@@ -60,11 +60,11 @@ class Messages:
         )
 
     @property
-    def alone(self) -> Longs:
+    def alone(self) -> IntArray:
         """Cycles that are no waiting."""
         return _alone(self.parts)
 
-    def over(self, spent: Longs) -> int:
+    def over(self, spent: IntArray) -> int:
         """The end of the longest chain of triggers if each message took `spent` cycles."""
         ends: list[int] = []
         for time, trigger, gap in zip(spent.tolist(), self.trigger.tolist(), self._gaps.tolist(), strict=True):
@@ -72,12 +72,12 @@ class Messages:
         return max(ends, default=0)
 
     @property
-    def _gaps(self) -> Longs:
+    def _gaps(self) -> IntArray:
         """From the arrival of the trigger (or from the beginning) to the sending."""
         return self.sent - np.where(self.trigger >= 0, self.arrived[self.trigger], 0)
 
     @property
-    def last(self) -> Longs:
+    def last(self) -> IntArray:
         """The chain that ends with the last arrival, the first message first."""
         chain: list[int] = []
         message = int(np.argmax(self.arrived)) if len(self.arrived) else -1
@@ -87,8 +87,8 @@ class Messages:
         return np.array(chain[::-1], np.int64)
 
 
-def _alone(parts: Longs) -> Longs:
-    found: Longs = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
+def _alone(parts: IntArray) -> IntArray:
+    found: IntArray = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
     return found
 
 
@@ -112,7 +112,7 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     return Chain(len(last), spent, messages.over(messages.known) + after)
 
 
-def _triggers(rows: dict[str, Longs], pauses: Longs, issued: Longs, collective: NDArray[np.bool_]) -> Longs:
+def _triggers(rows: dict[str, IntArray], pauses: IntArray, issued: IntArray, collective: NDArray[np.bool_]) -> IntArray:
     """The message that each one followed; -1 for what goes out when it is issued. `collective`: which are of one.
 
     That is what came in exactly one pause before (the endpoint has taken it in), or two (another phase begins), or
@@ -139,28 +139,28 @@ def _triggers(rows: dict[str, Longs], pauses: Longs, issued: Longs, collective: 
 class _Events:
     """Arrivals in order: the cycle, and the message."""
 
-    cycles: Longs
-    messages: Longs
+    cycles: IntArray
+    messages: IntArray
 
     @classmethod
-    def of(cls, rows: dict[str, Longs], which: NDArray[np.bool_]) -> _Events:
+    def of(cls, rows: dict[str, IntArray], which: NDArray[np.bool_]) -> _Events:
         messages = np.flatnonzero(which)
         messages = messages[np.argsort(rows["arrived"][messages], kind="stable")]
         return cls(rows["arrived"][messages], messages)
 
-    def until(self, cycles: Longs) -> Longs:
+    def until(self, cycles: IntArray) -> IntArray:
         """The last message up to each cycle; -1 for none."""
         place = np.searchsorted(self.cycles, cycles, side="right") - 1
         return np.where(place >= 0, self.messages[place], -1) if len(self.messages) else np.full(len(cycles), -1)
 
-    def at(self, cycles: Longs) -> Longs:
+    def at(self, cycles: IntArray) -> IntArray:
         """A message in each cycle; -1 for none."""
         place = np.searchsorted(self.cycles, cycles, side="right") - 1
         there = (place >= 0) & (self.cycles[place] == cycles) if len(self.messages) else np.zeros(len(cycles), bool)
         return np.where(there, self.messages[place], -1) if there.any() else np.full(len(cycles), -1)
 
 
-def _known(prepared: Prepared, rows: dict[str, Longs], parts: Longs) -> Longs:
+def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> IntArray:
     """Cycles that each message takes in a network without congestion, routers and packets.
 
     Where messages of a pair go several ways it is that of the longest one that is not longer than what was measured.

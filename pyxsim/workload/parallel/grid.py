@@ -9,8 +9,8 @@ from math import prod
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
-from pyxsim.workload.graph import Longs
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -36,7 +36,7 @@ class Grid:
         return prod(getattr(self, each) for each in self.order[: self.order.index(axis)])
 
     @cached_property
-    def _npus(self) -> Longs:
+    def _npus(self) -> IntArray:
         """The NPU at each place (pipeline, data, tensor)."""
         at = np.zeros((self.pipeline, self.data, self.tensor), np.int64)
         for place, axis in enumerate(("pipeline", "data", "tensor")):
@@ -45,9 +45,9 @@ class Grid:
             at = at + (np.arange(shape[place]) * self.stride(axis)).reshape(shape)
         return at
 
-    def stage(self, stage: int) -> Longs:
+    def stage(self, stage: int) -> IntArray:
         """The NPUs of a stage of the pipeline; at the same place in another stage is who they pass data on to."""
-        npus: Longs = self._npus[stage].ravel()
+        npus: IntArray = self._npus[stage].ravel()
         return npus
 
     def groups(self, axis: str, stages: Sequence[int]) -> Groups:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyxsim.arrays import IntArray
 from pyxsim.models import Kind as LayerKind
 from pyxsim.models import Layer, Part
-from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Longs, TaskGraph
+from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.parallel.grid import Groups, dims_of
 from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import Turn
 
-Tasks = list[Longs]
+Tasks = list[IntArray]
 COMPUTE = ("compute", 1)  # communication goes on beside computing; the system layer orders it
 MEMORY = ("memory", 1)  # accesses of an NPU to remote memory, one after the other
 _OF = {"data": "", "replica": " of experts"}  # what parameters are called, by who has the same
@@ -184,7 +185,7 @@ class _Stage:
         """Which of the model's stages it is: those of the first chunk come first."""
         return turn.chunk * self.plan.parallelism.pipeline + self.stage
 
-    def _message(self, kind: Kind, turn: Turn, other: int, before: Tasks) -> Longs:
+    def _message(self, kind: Kind, turn: Turn, other: int, before: Tasks) -> IntArray:
         """A message from or to another of the model's stages; the tag says what it is."""
         plan = self.plan
         border = min(self._place(turn), other)
@@ -340,7 +341,7 @@ class _Stage:
 
     def _fetch_remote(self, block: Sequence[Layer], offload: Offload) -> Tasks:
         """Each NPU loads its part, and the network brings the others'; or all load all."""
-        plan, layer, part, found = self.plan, block[0], Part.FORWARD, list[Longs]()
+        plan, layer, part, found = self.plan, block[0], Part.FORWARD, list[IntArray]()
         for count, axis in plan.replicated(block, self.stage, used=True):
             what = f"parameters{_OF[axis]}"
             if offload.in_switch:

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.collective.plan import Phase, Plan, make_plan
 from pyxsim.compat.astra.system.refuse import refuse_join
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyxsim.collective.communicator import Communicator
     from pyxsim.system.options import Options
 
-Longs = NDArray[np.int64]
 COLUMNS = 5  # ready, start, end, messages, network
 
 
@@ -97,9 +96,9 @@ class Custom:
         for position in range(len(self.members)):
             self.enter(position)
 
-    def ends(self) -> Longs:
+    def ends(self) -> IntArray:
         """Return the end of each member, -1 before."""
-        last: Longs = self.rows[:, :, 2].max(axis=0, initial=-1)
+        last: IntArray = self.rows[:, :, 2].max(axis=0, initial=-1)
         return np.where(np.array(self.at_work) == len(self.phases), last, -1)
 
     def advance(self, position: int) -> None:

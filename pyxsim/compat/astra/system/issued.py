@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.compat.astra.system.chunks import CommGroup, Cut, Step
 from pyxsim.compat.astra.system.queues import QueueChoice
 from pyxsim.system.work import Collective
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,13 +22,13 @@ class Chunk:
     left    per member: the cycle in which it left the last phase
     """
 
-    owner: Longs
+    owner: IntArray
     size: int
     comm: CommGroup
     steps: Sequence[Step]
     places: Sequence[QueueChoice]
-    rows: Longs
-    left: Longs
+    rows: IntArray
+    left: IntArray
 
     @property
     def collective(self) -> int:
@@ -69,7 +67,7 @@ class Issued:
     serial: int = 0
     begun: bool = False
     left: int = 0
-    ends: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def equal_key(self) -> tuple[object, ...]:

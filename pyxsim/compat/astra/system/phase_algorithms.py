@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.lookup import Algorithm
 from pyxsim.settings.algorithms import ASTRA_KINDS
-
-Longs = NDArray[np.int64]
 
 RING, DIRECT, HALVING, TREE = range(4)
 NEVER, ALWAYS, EVERY_OTHER_ROUND = range(3)
@@ -56,7 +54,7 @@ class Program:
     table: tuple[int, ...] = ()
 
     @cached_property
-    def edges(self) -> Longs:
+    def edges(self) -> IntArray:
         """int64[K, 4]: rows (place of the sender, place of the receiver, bytes, count) of a clockwise group."""
         n = self.n
         place = np.arange(n)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.compat.astra.system.bus import SharedBuses
@@ -37,8 +37,6 @@ from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.program import Programs
 from pyxsim.system.work import Collective, PointToPoint
-
-Longs = NDArray[np.int64]
 
 
 def _act(action: Callable[[], None], now: int) -> None:
@@ -96,7 +94,7 @@ class AstraSystem(SystemBase):
         self._services = SystemServices(self._now, self._post_custom, self._call_later)
         self._begun = np.zeros(math.prod(self.shape), np.int64)  # per NPU: collectives, for their priorities
         # Per group, by its id, and NPU: number of streams. None is the whole network.
-        self._serials: dict[int, tuple[Communicator | None, Longs]] = {}
+        self._serials: dict[int, tuple[Communicator | None, IntArray]] = {}
         self._equal_issued: Counter[object] = Counter()
         self._running = False
 
@@ -224,7 +222,7 @@ class AstraSystem(SystemBase):
                 self._rotation.follow(chunk.comm.dims[step.axis], npu, step.half, place)
                 self._cutter.trees.follow(collective.kind, chunk.comm.dims[step.axis], npu, step.tree)
 
-    def _serial_numbers(self, issued: Issued) -> Longs:
+    def _serial_numbers(self, issued: Issued) -> IntArray:
         """Number of streams that each NPU has begun, counted separately for each communicator group."""
         group = issued.collective.communicator if issued.comm.group else None
         return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
@@ -460,7 +458,7 @@ class AstraSystem(SystemBase):
 
     # -- inspection --
 
-    def ends(self, collective: Collective) -> Longs:
+    def ends(self, collective: Collective) -> IntArray:
         """Return the cycle in which each member finished a collective, int64[members]."""
         if (custom := self._custom.get(collective)) is not None:
             return custom.ends()
@@ -497,7 +495,7 @@ class AstraSystem(SystemBase):
                     seen.add((phase.kind, phase.algorithm, phase.npus))
                     yield phase
 
-    def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> Longs:
+    def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> IntArray:
         """Rows (source, destination, plane, bytes, count), int64[K, 5] (see SystemLayer)."""
         self.plan_all()
         if work is None:
@@ -507,7 +505,7 @@ class AstraSystem(SystemBase):
         messages = [message for message in self.messages if id(message) in chosen]
         return np.concatenate([np.zeros((0, 5), np.int64), *rows, *(message_rows(self, messages))])
 
-    def chunk_table(self) -> dict[str, Longs]:
+    def chunk_table(self) -> dict[str, IntArray]:
         """The columns of /chunks (see SystemLayer)."""
         return chunk_table(self)
 
@@ -518,7 +516,7 @@ class AstraSystem(SystemBase):
         for custom in self.customs:
             yield from ((custom.number, order, phase.kind) for order, phase in enumerate(custom.plan.phases))
 
-    def queue_times(self, chunks: dict[str, Longs]) -> tuple[Longs, Longs]:
+    def queue_times(self, chunks: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
         """A chunk stays in its queue until all NPUs have finished the phase, and its messages are expected from a time
         on (see SystemLayer)."""
         return queue_times(self, chunks)

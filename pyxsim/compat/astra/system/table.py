@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.compat.astra.system.phase_algorithms import DIRECT, HALVING, TREE
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES
 from pyxsim.system.options import ASTRA_SIM_1
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyxsim.compat.astra.system.issued import Chunk
     from pyxsim.compat.astra.system.system import AstraSystem
 
-Longs = NDArray[np.int64]
 _COUNTED = ("ready", "start", "end", "messages", "network")
 FULL = (
     "queues are full of chunks that wait for other NPUs, as in ASTRA-sim 2 (docs/compat.md); more active_chunks, "
@@ -30,9 +29,9 @@ FULL = (
 Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
 
 
-def chunk_table(system: AstraSystem) -> dict[str, Longs]:
+def chunk_table(system: AstraSystem) -> dict[str, IntArray]:
     """Return one row per chunk, phase and member NPU (`rank`); `chunk` counts over all collectives."""
-    parts: dict[str, list[Longs]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
+    parts: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
     for number, chunk in enumerate(system.chunks):
         npus = np.array(chunk.comm.members, np.int64)
         for phase, (step, place) in enumerate(zip(chunk.steps, chunk.places, strict=True)):
@@ -68,7 +67,7 @@ def chunk_table(system: AstraSystem) -> dict[str, Longs]:
     return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
-def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
+def traffic(system: AstraSystem, collective: int | None = None) -> IntArray:
     """Return the messages of everything issued, or of one collective: int64[K, 5], rows (source, destination, plane,
     bytes, count), sorted and unique in the first four columns."""
     alike: Counter[Hashable] = Counter()
@@ -99,13 +98,13 @@ def traffic(system: AstraSystem, collective: int | None = None) -> Longs:
     return np.column_stack([found, counts])
 
 
-def message_rows(system: AstraSystem, messages: Iterable[PointToPoint]) -> list[Longs]:
+def message_rows(system: AstraSystem, messages: Iterable[PointToPoint]) -> list[IntArray]:
     """The rows of `traffic` for point-to-point messages, one array each."""
     planes = [(each, system.plane_between(each.src, each.dst)) for each in messages]
     return [np.array([[each.src, each.dst, plane, each.size, 1]], np.int64) for each, plane in planes]
 
 
-def queue_times(system: AstraSystem, own: dict[str, Longs]) -> tuple[Longs, Longs]:
+def queue_times(system: AstraSystem, own: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
     """When chunks left their queues and how long their messages were expected, for rows of NPU 0 (or another)."""
     left = np.full(len(own["chunk"]), -1, np.int64)
     same = own["chunk"][1:] == own["chunk"][:-1]
@@ -135,7 +134,7 @@ def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
     return system.chunks_of[1].get(collective, ())
 
 
-def _messages(chunk: Chunk, number: int, *, boost: bool) -> Longs:
+def _messages(chunk: Chunk, number: int, *, boost: bool) -> IntArray:
     """Rows (source, destination, plane, bytes, count) of a phase."""
     step, comm, place = chunk.steps[number], chunk.comm, chunk.places[number]
     program, stride = step.program, math.prod(comm.shape[: step.axis])

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel, sheet_of
 from pyxsim.reports.html.plotly_style import NAME, buttons, figure, plain, shades
 from pyxsim.reports.plots.chunk_bars import by_dimension
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text import chunk_tables
 from pyxsim.reports.text.facts import dimension_names, plural
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 
 MOST_NPUS = 6  # in the menu
 MOST_BARS = 1500  # of an NPU
@@ -115,7 +116,7 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
     return Panel("Chunks over time", text, figure(traces, sketch), height, notes=notes)
 
 
-def _rows(result: Result, npu: int, most: int) -> tuple[dict[str, Longs], int]:
+def _rows(result: Result, npu: int, most: int) -> tuple[dict[str, IntArray], int]:
     """The rows of an NPU, of too many the longest; and how many are missing."""
     mine = np.flatnonzero((result.chunks["rank"] == npu) & (result.chunks["start"] >= 0))
     table = {name: column[mine] for name, column in result.chunks.items()}
@@ -125,7 +126,9 @@ def _rows(result: Result, npu: int, most: int) -> tuple[dict[str, Longs], int]:
     return {**kept, "row": np.arange(len(long))}, len(mine) - len(long)
 
 
-def _bars(result: Result, clock: Clock, rows: dict[str, Longs], lanes: Any, hue: str, *, shown: bool) -> dict[str, Any]:
+def _bars(
+    result: Result, clock: Clock, rows: dict[str, IntArray], lanes: Any, hue: str, *, shown: bool
+) -> dict[str, Any]:
     start, end = clock.at(rows["start"]), clock.at(rows["end"])
     numbers, hues = np.unique(rows[hue], return_inverse=True)
     tints = shades(len(numbers))
@@ -167,7 +170,7 @@ def _bars(result: Result, clock: Clock, rows: dict[str, Longs], lanes: Any, hue:
 _NUMBERED = 60  # bars that have room for their numbers
 
 
-def _waits(clock: Clock, rows: dict[str, Longs], lanes: Any, *, shown: bool) -> dict[str, Any]:
+def _waits(clock: Clock, rows: dict[str, IntArray], lanes: Any, *, shown: bool) -> dict[str, Any]:
     ready, start = clock.at(rows["ready"]), clock.at(rows["start"])
     return {
         "type": "bar",

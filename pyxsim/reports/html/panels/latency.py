@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel, sheet_of
 from pyxsim.reports.html.plotly_style import NAME, faded, figure, plain, quiet_line, tint
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text.facts import plural
 from pyxsim.reports.text.summary import class_table
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.result import Longs, Result
+from pyxsim.results.result import Result
 
 MOST_BARS = 160
 MOST_CLASSES = 8
@@ -62,7 +63,7 @@ def _messages(result: Result) -> list[Panel]:
     return [histogram("Latency of messages", "messages", groups, label, clock.per_cycle, clock.unit)]
 
 
-Group = tuple[str, Longs, Longs]
+Group = tuple[str, IntArray, IntArray]
 
 
 def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle: float, unit: str) -> Panel:
@@ -145,7 +146,7 @@ def _named(marks: dict[str, int], per_cycle: float, end: float, *, broad: bool) 
 _ROOM = 0.045  # of the axis: the name of a percentile
 
 
-def together(groups: list[Group]) -> tuple[Longs, Longs]:
+def together(groups: list[Group]) -> tuple[IntArray, IntArray]:
     """(cycles, how many took so long) of all groups."""
     values, where = np.unique(np.concatenate([group[1] for group in groups]), return_inverse=True)
     counts = np.bincount(where, np.concatenate([group[2] for group in groups]), len(values))
@@ -153,13 +154,13 @@ def together(groups: list[Group]) -> tuple[Longs, Longs]:
     return values[there], counts[there].astype(np.int64)
 
 
-def percentiles(values: Longs, counts: Longs) -> dict[str, int]:
+def percentiles(values: IntArray, counts: IntArray) -> dict[str, int]:
     """So many percent took no longer."""
     reached = np.cumsum(counts)
     return {name: int(values[np.searchsorted(reached, share * reached[-1])]) for name, share in MARKS.items()}
 
 
-def _edges(values: Longs, *, broad: bool) -> Any:
+def _edges(values: IntArray, *, broad: bool) -> Any:
     """Between bars of whole cycles, or some bars hold more of them than others; over decades, of equal ratios."""
     low, high = int(values[0]), int(values[-1])
     if broad:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import FloatArray
 from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.plotly_style import LETTER, figure, plain
 from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
@@ -20,7 +21,7 @@ from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.projections import MOST_DRAWN, VIEWS, busiest
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text.facts import STALL_WORDS, link_title, plural
-from pyxsim.results.result import STALLS, Floats, Result
+from pyxsim.results.result import STALLS, Result
 from pyxsim.topology import Topology
 from pyxsim.topology.place import Points
 
@@ -117,7 +118,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
 class _Windows:
     """The steps of the slider: some windows of time, as `values`, with `labels`; neighbours may be one."""
 
-    def __init__(self, values: Sequence[Floats], labels: list[str], top: float, notes: list[str]) -> None:
+    def __init__(self, values: Sequence[FloatArray], labels: list[str], top: float, notes: list[str]) -> None:
         self.values, self.labels, self.top, self.notes = values, labels, top, notes
 
     def __len__(self) -> int:
@@ -382,6 +383,6 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     return Panel("The network along its dimensions", text, made, 460, notes=[bounded, *few.notes])
 
 
-def _cells(topology: Topology, values: Floats, pair: tuple[int, int | None]) -> Floats:
+def _cells(topology: Topology, values: FloatArray, pair: tuple[int, int | None]) -> FloatArray:
     share, has = busiest(topology, values, *pair)
     return np.where(has, share, np.nan).T.astype(np.float32)
