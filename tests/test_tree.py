@@ -17,6 +17,8 @@ LONGER = {
     "docs/validation.md": "written by `pyxsim validate`, a line for each of its cases",
     "docs/settings.md": "written from the settings, a line for each key",
     "docs/commands.md": "tables of options are written from the commands",
+    "docs/output.md": "tables of columns are written from the datasets",
+    "docs/python.md": "the reference is written from the signatures and docstrings",
 }
 TEXTS = {".py", ".pyi", ".pyx", ".pxd", ".h", ".md", ".toml", ""}
 BIGGEST = 1 << 20  # bytes; a tree is cloned more often than it is read
